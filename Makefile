@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a virtual environment in .venv, nothing outside this folder.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench docs lock clean
+
+$(READY): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## show Interlock at work, from a circuit to an explained decision
+	$(BIN)/interlock demo
+
+check: $(READY)  ## format, lint, types, room contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check  ## everything that must hold
+	$(BIN)/pytest -n 2
+
+bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md
+	PYTHON=$(PYTHON) $(BIN)/python -m bench
+
+docs: $(READY)  ## rewrite the generated pages
+	$(BIN)/python -m docs.generate
+
+lock: $(READY)  ## pin every dependency with hashes
+	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements/core.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --group dev -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" bench/peers.in -o requirements/bench.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
