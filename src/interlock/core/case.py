@@ -1,0 +1,81 @@
+"""A case: one piece of work on its way through a circuit, and the records that move it.
+
+Knows what a signal, a case and a decision are. A case is the fold of its decisions; nothing here
+decides anything.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+Status = Literal["open", "ended", "stuck"]
+OPEN: Final = "open"
+ENDED: Final = "ended"
+STUCK: Final = "stuck"
+OTHERWISE = "otherwise"
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an answer cost, as far as the agent says."""
+
+    tokens: int = 0
+    money: float = 0.0
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """What came back, decoded. `subject` is whom it speaks about, where the language names one."""
+
+    name: str
+    data: Mapping[str, Any] = {}
+    subject: str | None = None
+    usage: Usage = Usage()
+
+
+class Passed(msgspec.Struct, frozen=True, array_like=True):
+    """A rule that was looked at and not taken: its guard was false, or its loop was spent."""
+
+    rule: str
+    why: Literal["false", "spent"]
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record of one advance. With the answer (kept apart, by hash) it rebuilds the case."""
+
+    step: str
+    attempt: int
+    signal: str
+    status: Status
+    to: str = ""
+    rule: str = ""
+    loop: str = ""
+    read: Mapping[str, Any] = {}
+    passed: tuple[Passed, ...] = ()
+    noted: tuple[str, ...] = ()
+    adds: Mapping[str, Any] = {}
+    detour: bool = False
+    back: bool = False
+    hold: str = ""
+    release: str = ""
+    reason: str = ""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """Where a piece of work stands. `visits` counts the dispatches of each step, `moves` all."""
+
+    case_id: str
+    step: str
+    status: Status = "open"
+    end: str = ""
+    reason: str = ""
+    moves: int = 0
+    loops: Mapping[str, int] = {}
+    visits: Mapping[str, int] = {}
+    stack: tuple[str, ...] = ()
+    context: Mapping[str, Any] = {}
+    answers: Mapping[str, Any] = {}
+    input: Mapping[str, Any] = {}
+
+    @property
+    def attempt(self) -> int:
+        return self.visits.get(self.step, 0)

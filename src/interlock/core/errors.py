@@ -1,0 +1,50 @@
+"""Every error Interlock raises on purpose, sorted by whose fault it is.
+
+InterlockError
+├── CircuitError        the table is wrong: fix the circuit
+│   └── ExpressionError an expression is wrong, or reads what is not there
+├── SignalError         what an agent sent is wrong
+├── StateError          right in itself, but not legal now
+├── StoreError          the database cannot be used
+└── SourceError         a file or system outside cannot be read
+
+A docstring is the default message. A user sees the message, never a traceback.
+"""
+
+
+class InterlockError(Exception):
+    """Something went wrong."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class CircuitError(InterlockError):
+    """The circuit is wrong."""
+
+    def __init__(self, message: str = "", *, file: str = "", line: int = 0) -> None:
+        self.problem = message
+        self.file = file
+        self.line = line
+        place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        super().__init__(f"{place}{message}" if message else "")
+
+
+class ExpressionError(CircuitError):
+    """The expression is wrong."""
+
+
+class SignalError(InterlockError):
+    """The agent's answer cannot be used."""
+
+
+class StateError(InterlockError):
+    """This is not possible in the present state."""
+
+
+class StoreError(InterlockError):
+    """The database cannot be used."""
+
+
+class SourceError(InterlockError):
+    """The file or system cannot be read."""
