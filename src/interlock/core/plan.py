@@ -1,0 +1,187 @@
+"""The plan of a suite: which cases may be dispatched now.
+
+Knows dependencies between cases, places per role, holds, priorities and the budget. A Suite is kept
+up to date by small facts (wants, sent, answered, ended); ready() only reads it. The cost of a call
+depends on what may go, not on how many cases wait. Refuses to know what a dispatch is made of.
+"""
+
+from bisect import insort
+from collections.abc import Iterable, Mapping
+from heapq import merge
+from itertools import islice
+
+import msgspec
+
+from interlock.core.circuit import HUMAN, Role
+from interlock.core.errors import StateError
+
+_Place = tuple[int, int, int, int, str]
+"""Order of waiting: role's rank, case's priority, how many depend on it, arrival, case id."""
+
+
+class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run may cost; None is no limit. `seconds` are wall time while the run is worked on."""
+
+    dispatches: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+    seconds: float | None = None
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run has cost so far."""
+
+    dispatches: int = 0
+    tokens: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+
+
+def used(budget: Budget, spent: Spent) -> dict[str, float]:
+    """For each limit of the budget, the part of it that is spent: 1.0 is all."""
+    parts: dict[str, float] = {}
+    for name in Budget.__struct_fields__:
+        limit = getattr(budget, name)
+        if limit is not None:
+            parts[name] = getattr(spent, name) / limit if limit > 0 else 1.0
+    return parts
+
+
+def dispatches_left(budget: Budget, spent: Spent) -> int | None:
+    """How many dispatches the budget still allows; 0 when any limit is reached, None for no end."""
+    if any(part >= 1.0 for part in used(budget, spent).values()):
+        return 0
+    return None if budget.dispatches is None else budget.dispatches - spent.dispatches
+
+
+def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
+    """StateError if cases wait for each other in a circle, or for one that is not there."""
+    for case_id, needs in after.items():
+        for need in needs:
+            if need not in after:
+                raise StateError(f"case {case_id!r} comes after {need!r}, which is not in the file")
+    done: set[str] = set()
+    for start in after:
+        trail: dict[str, None] = {}
+        branches = [iter([start])]
+        while branches:
+            found = next(branches[-1], None)
+            if found is None:
+                branches.pop()
+                if trail:
+                    done.add(trail.popitem()[0])
+            elif found in trail:
+                circle = [*trail][[*trail].index(found) :]
+                raise StateError(
+                    f"these cases wait for each other: {' after '.join([*circle, found])}"
+                )
+            elif found not in done:
+                trail[found] = None
+                branches.append(iter(after[found]))
+
+
+class Suite:
+    """The cases of a run that still move: who waits for a place, who is out, what is held."""
+
+    def __init__(self, roles: Mapping[str, Role], places: int | None = None) -> None:
+        self.roles = roles
+        self.places = places
+        self.waiting: dict[str, list[_Place]] = {name: [] for name in roles}
+        self.out: dict[str, int] = dict.fromkeys(roles, 0)
+        self.holds: dict[str, str] = {}
+        self.parked: dict[str, str] = {}
+        self._role_out: dict[str, str] = {}
+        self._place: dict[str, _Place] = {}
+        self._needs: dict[str, set[str]] = {}
+        self._dependents: dict[str, list[str]] = {}
+        self._priority: dict[str, int] = {}
+        self._arrivals = 0
+
+    def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
+        """A case of the suite; `needs` are the cases that must end healthy before it starts."""
+        self._priority[case_id] = priority
+        self._needs[case_id] = set(needs)
+        for need in self._needs[case_id]:
+            self._dependents.setdefault(need, []).append(case_id)
+
+    def wants(self, case_id: str, role: str) -> None:
+        """The case needs a dispatch of that role as soon as it may have one."""
+        if self._needs[case_id]:
+            self.parked[case_id] = role
+            return
+        self._arrivals += 1
+        weight = len(self._dependents.get(case_id, ()))
+        rank = self.roles[role].priority
+        place = (-rank, -self._priority[case_id], -weight, self._arrivals, case_id)
+        self._place[case_id] = place
+        insort(self.waiting[role], place)
+
+    def sent(self, case_id: str, role: str) -> None:
+        """Its dispatch is out."""
+        place = self._place.pop(case_id, None)
+        if place is not None:
+            self.waiting[role].remove(place)
+        self._role_out[case_id] = role
+        self.out[role] += 1
+
+    def answered(self, case_id: str) -> None:
+        """Its dispatch is settled; the place is free again."""
+        role = self._role_out.pop(case_id, None)
+        if role is not None:
+            self.out[role] -= 1
+
+    def ended(self, case_id: str, healthy: bool) -> None:
+        """The case is over: a healthy end lets those behind it start, any other blocks them."""
+        for name in [name for name, holder in self.holds.items() if holder == case_id]:
+            del self.holds[name]
+        if not healthy:
+            return
+        for dependent in self._dependents.get(case_id, ()):
+            needs = self._needs[dependent]
+            needs.discard(case_id)
+            if not needs and dependent in self.parked:
+                self.wants(dependent, self.parked.pop(dependent))
+
+    def hold(self, name: str, case_id: str) -> None:
+        """Until released, only this case is dispatched."""
+        self.holds.setdefault(name, case_id)
+
+    def release(self, name: str) -> None:
+        self.holds.pop(name, None)
+
+    def busy(self) -> int:
+        """Dispatches out with agents; questions to humans take no place."""
+        return sum(count for role, count in self.out.items() if role != HUMAN)
+
+    def idle(self) -> bool:
+        """Nothing waits for a place and nothing is out, not even with a human."""
+        return not self._place and not self._role_out
+
+
+def ready(suite: Suite, left: int | None = None) -> list[str]:
+    """The cases that may be dispatched now, first things first; `left` is the budget's limit."""
+    free = None if suite.places is None else max(0, suite.places - suite.busy())
+    most = _least(free, left)
+    queues = [
+        _allowed(suite, name, _least(most, _free(suite, role)))
+        for name, role in suite.roles.items()
+        if name != HUMAN
+    ]
+    chosen = [*_allowed(suite, HUMAN, None), *islice(merge(*queues), most)]
+    return [place[-1] for place in chosen]
+
+
+def _free(suite: Suite, role: Role) -> int | None:
+    return None if role.slots is None else max(0, role.slots - suite.out[role.name])
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else min(one, other)
+
+
+def _allowed(suite: Suite, role: str, most: int | None) -> list[_Place]:
+    queue = suite.waiting.get(role, [])
+    if suite.holds:
+        holders = set(suite.holds.values())
+        queue = [place for place in queue if place[-1] in holders]
+    return queue[:most]

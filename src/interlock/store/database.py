@@ -1,0 +1,170 @@
+"""Opening a database: settings, version, one writer at a time, and errors a user can act on.
+
+SQLite in WAL mode with synchronous=FULL: what was acknowledged survives a power cut. The writer
+holds a lock file that dies with its process; readers open read-only and never wait.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, create_engine, exc, pool, text
+
+from interlock.core.errors import StoreError
+from interlock.store.lock import only_writer
+
+HEAD = "0001"
+"""The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Connection]:
+    """The one connection that may write, made and brought up to date if need be."""
+    with told_plainly(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with only_writer(path):
+            if not path.exists():
+                _create(path)
+            with _connected(path, "rw") as connection:
+                for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
+                    connection.exec_driver_sql(f"pragma {setting}")
+                _bring_up_to_date(connection, path)
+                yield connection
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Connection]:
+    """A connection that sees what is committed and can change nothing."""
+    if not path.exists():
+        raise StoreError(f"there is no database at {path}; 'interlock run' makes one")
+    with told_plainly(path), _connected(path, "ro") as connection:
+        found = revision(connection)
+        if found != HEAD:
+            raise StoreError(_foreign(path, found))
+        yield connection
+
+
+def driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection, for the few statements that must be fast."""
+    raw = connection.connection.driver_connection
+    if not isinstance(raw, sqlite3.Connection):
+        raise StoreError(f"no SQLite connection, but {type(raw).__name__}")
+    return raw
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[sqlite3.Connection]:
+    """All of it is committed at the end, or nothing is."""
+    raw = driver(connection)
+    raw.execute("begin immediate")
+    try:
+        yield raw
+    except BaseException:
+        raw.rollback()
+        raise
+    raw.commit()
+
+
+def revision(connection: Connection) -> str | None:
+    """The schema revision of the database, or None if it has none."""
+    known = text("select 1 from sqlite_master where name = 'alembic_version'")
+    if connection.execute(known).first() is None:
+        return None
+    row = connection.execute(text("select version_num from alembic_version")).first()
+    return row[0] if row else None
+
+
+@contextmanager
+def told_plainly(path: Path) -> Iterator[None]:
+    """SQLite's and the system's errors, in words that say what to do."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, exc.DBAPIError) as error:
+        raise StoreError(_plain(path, str(getattr(error, "orig", error)))) from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}; check the path and its rights") from (
+            error
+        )
+
+
+def _plain(path: Path, problem: str) -> str:
+    advice = {
+        "readonly": "it is read-only: make the file and its folder writable, or use --db elsewhere",
+        "locked": "another program holds it locked: close that program and try again",
+        "full": "the disk is full: free some space, then 'interlock resume'; nothing was lost",
+        "not a database": "this is no Interlock database: move it away or name another with --db",
+        "malformed": "it is damaged: restore a copy, or move it away to start anew",
+        "disk i/o": "the disk failed to read or write it: check the disk, then 'interlock resume'",
+        "unable to open": "it cannot be opened: check that the path exists and may be read",
+    }
+    for sign, words in advice.items():
+        if sign in problem.lower():
+            return f"{path}: {words} (SQLite says: {problem})"
+    return f"{path}: SQLite says: {problem}"
+
+
+@contextmanager
+def _connected(path: Path, mode: str) -> Iterator[Connection]:
+    address = f"file:{_quoted(path)}?mode={mode}"
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0),
+        poolclass=pool.NullPool,
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql("pragma foreign_keys=on")
+        yield connection
+
+
+def _quoted(path: Path) -> str:
+    return str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _create(path: Path) -> None:
+    """A new database appears whole or not at all: it is made beside and moved into place."""
+    fresh = path.with_name(f".{path.name}.new")
+    for left_over in path.parent.glob(f"{fresh.name}*"):
+        left_over.unlink()
+    fresh.touch(mode=0o600)
+    with _connected(fresh, "rw") as connection:
+        _migrate(connection)
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    fresh.rename(path)
+
+
+def _bring_up_to_date(connection: Connection, path: Path) -> None:
+    found = revision(connection)
+    if found == HEAD:
+        return
+    if found not in _revisions():
+        raise StoreError(_foreign(path, found))
+    _migrate(connection)
+
+
+def _foreign(path: Path, found: str | None) -> str:
+    if found is None:
+        return f"{path}: this is no Interlock database: move it away or name another with --db"
+    return (
+        f"{path}: it has schema {found}, this Interlock knows {HEAD}: "
+        "use the newer Interlock that made it, or run any writing command to upgrade an older one"
+    )
+
+
+def _revisions() -> list[str]:
+    versions = Path(__file__).parent / "migrations" / "versions"
+    return sorted(file.name.split("_")[0] for file in versions.glob("[0-9]*.py"))
+
+
+def _migrate(connection: Connection) -> None:
+    """Alembic is loaded only when there is something to migrate: it costs time and memory."""
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    with transaction(connection):
+        command.upgrade(config, "head")

@@ -1,0 +1,181 @@
+"""The journal: the writer's side. A batch of decisions, with all they lead to, is one transaction.
+
+Knows how records become rows, fast. An answer enters the journal once: a second one for the same
+dispatch breaks a unique key and the batch with it, so the caller must have refused it before.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.core.case import Case, Decision
+from interlock.core.plan import Spent
+from interlock.store.blobs import BlobWriter, hash_of
+from interlock.store.database import driver, transaction
+
+_MOST_REFUSED = 64 * 1024
+_encode = msgspec.json.Encoder().encode
+
+
+class NewDispatch(msgspec.Struct, frozen=True):
+    """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
+
+    dispatch_id: int
+    case_no: int
+    step: str
+    attempt: int
+    role: str
+    prompt: str
+    human: bool = False
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An accepted answer and what was decided on it."""
+
+    case_no: int
+    dispatch_id: int
+    decision: Decision
+    answer: bytes
+    answered_by: str = ""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An answer that changed nothing, and why."""
+
+    case_no: int | None
+    dispatch_id: int | None
+    reason: str
+    sentence: str
+    content: bytes
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A case as it stands after the batch, and the dispatch that is open for it, if any."""
+
+    case_no: int
+    case: Case
+    dispatch_id: int | None
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of a case that is kept in its row: all but its input and its answers."""
+
+    moves: int = 0
+    end: str = ""
+    reason: str = ""
+    loops: dict[str, int] = {}
+    visits: dict[str, int] = {}
+    stack: tuple[str, ...] = ()
+    context: dict[str, Any] = {}
+
+
+class Batch(msgspec.Struct):
+    """What one transaction writes."""
+
+    at: float
+    entries: list[Entry] = []
+    dispatches: list[NewDispatch] = []
+    standings: list[Standing] = []
+    refusals: list[Refusal] = []
+    spent: Spent | None = None
+    status: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.dispatches or self.refusals or self.status)
+
+
+class Journal:
+    """The writer's end of one run's journal."""
+
+    def __init__(self, connection: Connection, run_id: int) -> None:
+        self.run_id = run_id
+        self._connection = connection
+        raw = driver(connection)
+        self._blobs = BlobWriter(raw)
+        last = raw.execute("select seq from sqlite_sequence where name = 'dispatches'").fetchone()
+        self._last_dispatch_id = int(last[0]) if last else 0
+
+    def new_dispatch_id(self) -> int:
+        """Unique and rising over the whole workspace; a number is never given out twice."""
+        self._last_dispatch_id += 1
+        return self._last_dispatch_id
+
+    def commit(self, batch: Batch) -> None:
+        """Write the whole batch, or nothing."""
+        put = self._blobs.put
+        at = batch.at
+        journal = [
+            (e.case_no, e.dispatch_id, at, put(e.answer), _encode(e.decision).decode())
+            for e in batch.entries
+        ]
+        dispatches = [
+            (d.dispatch_id, d.case_no, d.step, d.attempt, d.role, put(d.prompt.encode()), at)
+            for d in batch.dispatches
+        ]
+        standings = [
+            (
+                s.case.status,
+                s.case.step,
+                s.dispatch_id,
+                _encode(state_of(s.case)).decode(),
+                s.case_no,
+            )
+            for s in batch.standings
+        ]
+        refusals = [self._refusal(refusal, at) for refusal in batch.refusals]
+        with transaction(self._connection) as raw:
+            self._blobs.flush(raw)
+            raw.executemany("insert into dispatches values (?, ?, ?, ?, ?, ?, ?)", dispatches)
+            raw.executemany(
+                "insert into journal (case_no, dispatch_id, at, answer, decision)"
+                " values (?, ?, ?, ?, ?)",
+                journal,
+            )
+            raw.executemany(
+                "update cases set status = ?, step = ?, dispatch_id = ?, state = ?"
+                " where case_no = ?",
+                standings,
+            )
+            raw.executemany(
+                "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason,"
+                " sentence, content, content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                refusals,
+            )
+            self._questions(raw, batch)
+            if batch.spent is not None:
+                raw.execute(
+                    "update runs set spent = ?, changed_at = ?, status = coalesce(?, status)"
+                    " where run_id = ?",
+                    (_encode(batch.spent).decode(), at, batch.status, self.run_id),
+                )
+
+    def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
+        content = refusal.content[:_MOST_REFUSED]
+        return (
+            *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
+            *(refusal.sentence, self._blobs.put(content), hash_of(content)),
+        )
+
+    def _questions(self, raw: Any, batch: Batch) -> None:
+        asked = [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]
+        answered = [
+            (batch.at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
+        ]
+        raw.executemany("insert into questions (question_id, case_no) values (?, ?)", asked)
+        raw.executemany(
+            "update questions set answered_at = ?, answered_by = ? where question_id = ?", answered
+        )
+
+
+def state_of(case: Case) -> State:
+    return State(
+        moves=case.moves,
+        end=case.end,
+        reason=case.reason,
+        loops=dict(case.loops),
+        visits=dict(case.visits),
+        stack=case.stack,
+        context=dict(case.context),
+    )

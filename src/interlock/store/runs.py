@@ -1,0 +1,188 @@
+"""Runs and their cases: begun in one transaction, loaded again as the fold of their journal.
+
+A run keeps the text of the circuit it was begun with, so that a file edited meanwhile changes
+nothing for it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import Connection, func, select, update
+
+from interlock.core.case import Case, Decision
+from interlock.core.circuit import Circuit
+from interlock.core.engine import apply, open_case
+from interlock.core.errors import StoreError
+from interlock.core.plan import Spent
+from interlock.store import schema
+from interlock.store.blobs import BlobWriter, read_blob
+from interlock.store.database import driver, transaction
+from interlock.store.journal import state_of
+
+RunStatus = Literal["running", "stopped", "waiting", "budget", "done", "unhealthy"]
+FINISHED = ("done", "unhealthy")
+
+
+class NewCase(msgspec.Struct, frozen=True):
+    """A case as the user gave it."""
+
+    case_id: str
+    input: dict[str, Any]
+    priority: int = 0
+    needs: tuple[str, ...] = ()
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A suite of cases that is, or was, worked through."""
+
+    run_id: int
+    circuit: str
+    version: int
+    source: str
+    text: str
+    options: dict[str, Any]
+    status: RunStatus
+    spent: Spent
+    created_at: float
+    changed_at: float
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A case as the journal tells it, and the dispatch that waits for an answer, if any."""
+
+    case_no: int
+    case: Case
+    priority: int
+    needs: tuple[str, ...]
+    dispatch_id: int | None
+
+
+def begin_run(
+    connection: Connection,
+    circuit: Circuit,
+    text: str,
+    cases: Iterable[NewCase],
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """A new run with all its cases, or nothing."""
+    encode = msgspec.json.encode
+    with transaction(connection) as raw:
+        blobs = BlobWriter(raw)
+        run = (
+            *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
+            *(encode(options).decode(), "running", encode(Spent()).decode(), at, at),
+        )
+        first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
+        run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
+        rows = []
+        for case_no, new in enumerate(cases, first):
+            case = open_case(circuit, new.case_id, new.input)
+            rows.append(
+                (
+                    *(case_no, run_id, new.case_id, blobs.put(encode(new.input)), new.priority),
+                    *(encode(new.needs).decode(), case.status, case.step, None),
+                    encode(state_of(case)).decode(),
+                )
+            )
+        blobs.flush(raw)
+        raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
+        raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    return int(run_id)
+
+
+def all_runs(connection: Connection) -> list[Run]:
+    rows = connection.execute(select(schema.runs).order_by(schema.runs.c.run_id))
+    return [_run(connection, row) for row in rows]
+
+
+def find_run(connection: Connection, run_id: int | None = None) -> Run:
+    """That run, or the newest."""
+    query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
+    if run_id is not None:
+        query = query.where(schema.runs.c.run_id == run_id)
+    row = connection.execute(query).first()
+    if row is None:
+        what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
+        raise StoreError(f"{what}; 'interlock runs' lists them")
+    return _run(connection, row)
+
+
+def unfinished_run(connection: Connection, fingerprint: str) -> int | None:
+    """The newest run of the same circuit and cases that has not come to its end."""
+    runs = schema.runs
+    return connection.execute(
+        select(func.max(runs.c.run_id)).where(
+            runs.c.fingerprint == fingerprint, runs.c.status.not_in(FINISHED)
+        )
+    ).scalar()
+
+
+def set_options(connection: Connection, run_id: int, options: Mapping[str, Any]) -> None:
+    text = msgspec.json.encode(options).decode()
+    connection.execute(
+        update(schema.runs).where(schema.runs.c.run_id == run_id).values(options=text)
+    )
+
+
+def load_cases(
+    connection: Connection, circuit: Circuit, run_id: int, *, only_open: bool = False
+) -> Iterator[Loaded]:
+    """The cases of a run, each the fold of its journal."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select case_no, case_id, input, priority, needs, dispatch_id from cases"
+        " where run_id = ? and (status = 'open' or not ?) order by case_no",
+        (run_id, only_open),
+    ).fetchall()
+    for case_no, case_id, blob, priority, needs, dispatch_id in rows:
+        start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
+        yield Loaded(
+            case_no,
+            fold(circuit, start, journal_of(connection, case_no)),
+            priority,
+            msgspec.json.decode(needs, type=tuple[str, ...]),
+            dispatch_id,
+        )
+
+
+def fold(circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]) -> Case:
+    """The state a case has after all its decisions."""
+    for decision, answer in journal:
+        case = apply(circuit, case, decision, answer)
+    return case
+
+
+def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision, dict[str, Any]]]:
+    """The decisions of a case in order, each with the answer it was made on."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select j.decision, b.packed, b.data, j.answer from journal j"
+        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.seq",
+        (case_no,),
+    )
+    for decision, packed, data, blob in rows.fetchall():
+        body = read_blob(raw, blob) if packed else data
+        yield _decision(decision), msgspec.json.decode(body)
+
+
+_decision = msgspec.json.Decoder(Decision).decode
+
+
+def _run(connection: Connection, row: Any) -> Run:
+    return Run(
+        run_id=row.run_id,
+        circuit=row.circuit,
+        version=row.version,
+        source=row.source,
+        text=read_blob(driver(connection), row.text).decode(),
+        options=msgspec.json.decode(row.options),
+        status=row.status,
+        spent=msgspec.json.decode(row.spent, type=Spent),
+        created_at=row.created_at,
+        changed_at=row.changed_at,
+    )

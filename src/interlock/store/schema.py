@@ -1,0 +1,117 @@
+"""The tables. Journal, dispatches and blobs are only ever added to; cases are their fold.
+
+A dispatch is open while its case points at it, so settling one changes no old row. Prompts and
+answers are blobs: the rows that mention them stay small, and equal texts are kept once.
+"""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("blob_id", Integer, primary_key=True),
+    Column("hash", LargeBinary, nullable=False),
+    Column("packed", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Integer, primary_key=True),
+    Column("circuit", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("text", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("source", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("spent", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+    CheckConstraint(
+        "status in ('running', 'stopped', 'waiting', 'budget', 'done', 'unhealthy')",
+        name="run_status",
+    ),
+)
+
+cases = Table(
+    "cases",
+    metadata,
+    Column("case_no", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("case_id", Text, nullable=False),
+    Column("input", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("needs", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("dispatch_id", Integer),
+    Column("state", Text, nullable=False),
+    UniqueConstraint("run_id", "case_id"),
+    CheckConstraint("status in ('open', 'ended', 'stuck')", name="case_status"),
+)
+
+dispatches = Table(
+    "dispatches",
+    metadata,
+    Column("dispatch_id", Integer, primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("step", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("prompt", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("answer", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("decision", Text, nullable=False),
+    UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
+    Index("journal_of_case", "case_no"),
+)
+
+refusals = Table(
+    "refusals",
+    metadata,
+    Column("refusal_id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("case_no", Integer),
+    Column("dispatch_id", Integer),
+    Column("at", Float, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("sentence", Text, nullable=False),
+    Column("content", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("content_hash", LargeBinary, nullable=False),
+    UniqueConstraint("run_id", "dispatch_id", "reason", "content_hash"),
+)
+
+questions = Table(
+    "questions",
+    metadata,
+    Column("question_id", ForeignKey("dispatches.dispatch_id"), primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("answered_at", Float),
+    Column("answered_by", Text),
+)
