@@ -77,7 +77,7 @@ class Batch(msgspec.Struct):
     at: float
     entries: list[Entry] = []
     dispatches: list[NewDispatch] = []
-    standings: list[Standing] = []
+    standings: dict[int, Standing] = {}
     refusals: list[Refusal] = []
     spent: Spent | None = None
     status: str | None = None
@@ -122,7 +122,7 @@ class Journal:
                 _encode(state_of(s.case)).decode(),
                 s.case_no,
             )
-            for s in batch.standings
+            for s in batch.standings.values()
         ]
         refusals = [self._refusal(refusal, at) for refusal in batch.refusals]
         with transaction(self._connection) as raw:

@@ -58,6 +58,18 @@ class Loaded(msgspec.Struct, frozen=True):
     dispatch_id: int | None
 
 
+class OpenDispatch(msgspec.Struct, frozen=True):
+    """A dispatch that was sent, or about to be, and has no accepted answer."""
+
+    dispatch_id: int
+    case_id: str
+    step: str
+    attempt: int
+    role: str
+    prompt: str
+    at: float
+
+
 def begin_run(
     connection: Connection,
     circuit: Circuit,
@@ -148,6 +160,20 @@ def load_cases(
             msgspec.json.decode(needs, type=tuple[str, ...]),
             dispatch_id,
         )
+
+
+def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
+    """What waits for an answer in that run."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select d.dispatch_id, c.case_id, d.step, d.attempt, d.role, d.prompt, d.at from cases c"
+        " join dispatches d on d.dispatch_id = c.dispatch_id"
+        " where c.run_id = ? and c.dispatch_id is not null order by d.dispatch_id",
+        (run_id,),
+    ).fetchall()
+    for dispatch_id, case_id, step, attempt, role, blob, at in rows:
+        prompt = read_blob(raw, blob).decode()
+        yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
 
 
 def fold(circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]) -> Case:

@@ -1,0 +1,67 @@
+"""What every carrier does: take asks, hand back replies. The loop knows carriers only by this.
+
+A carrier never decides whether a reply is good, late or forged; it hands over what came, with the
+dispatch_id it came for. Sending the same ask twice must be harmless: after a crash it happens.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from interlock.core.case import Usage
+
+MAX_ANSWER = 1024 * 1024
+"""Bytes of one answer. A longer one is refused without being read to its end."""
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """One dispatch on its way out."""
+
+    dispatch_id: int
+    run_id: int
+    case_id: str
+    step: str
+    attempt: int
+    role: str
+    prompt: str
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What came back: the answer's bytes, or why there are none (a signal name and a reason)."""
+
+    dispatch_id: int
+    content: bytes = b""
+    failure: str = ""
+    reason: str = ""
+    usage: Usage = Usage()
+    answered_by: str = ""
+
+
+Deliver = Callable[[Reply], None]
+
+
+class Carrier(Protocol):
+    """Carries asks of one or more roles."""
+
+    def start(self, deliver: Deliver) -> None:
+        """Called once, before the first ask, inside the running event loop."""
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        """Carry these out; returns at once, replies come through `deliver`."""
+
+    def settled(self, dispatch_id: int) -> None:
+        """The dispatch is decided, by its reply or by a timeout: stop what still runs for it."""
+
+    async def close(self) -> None:
+        """Stop everything that still runs and let go of what is held."""
+
+
+class Clock(Protocol):
+    """Time, as an argument."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back at that time, unless the returned function is called first."""

@@ -1,0 +1,129 @@
+"""The agent `script`: answers read from a file, so that a circuit can be tried without any model.
+
+It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
+answer too late, or claim another dispatch. One behaviour is for one attempt at a step.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.core.case import Usage
+from interlock.core.circuit import CRASH
+from interlock.core.errors import CircuitError, SourceError
+from interlock.core.format import seconds_of
+from interlock.core.yaml_text import read_yaml
+from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
+
+EVERY = "*"
+
+
+class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the agent does when asked once."""
+
+    answer: Any = None
+    signal: str = ""
+    raw: str | None = None
+    crash: str = ""
+    silent: bool = False
+    delay: str | float = 0
+    twice: bool = False
+    late: bool = False
+    claims: int | None = None
+    usage: Usage = Usage()
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Behaviours by case, step and attempt; `*` stands for every case. The last one repeats."""
+
+    cases: Mapping[str, Mapping[str, tuple[Behaviour, ...]]]
+
+    def behaviour(self, case_id: str, step: str, attempt: int) -> Behaviour:
+        for name in (case_id, EVERY):
+            behaviours = self.cases.get(name, {}).get(step)
+            if behaviours:
+                return behaviours[min(attempt, len(behaviours)) - 1]
+        return Behaviour(crash=f"the script has no answer for case {case_id}, step {step}")
+
+
+def read_script(text: str, file: str) -> Script:
+    """`{case or *: {step: behaviour or [behaviour, ...]}}`, in YAML or JSON."""
+    page = read_yaml(text, file)
+    if not isinstance(page.value, dict):
+        raise SourceError(f"{file}: a script is a table of cases; start with '*:' for every case")
+    cases: dict[str, dict[str, tuple[Behaviour, ...]]] = {}
+    for case_id, steps in page.value.items():
+        if not isinstance(steps, dict):
+            raise SourceError(f"{file}:{page.line(case_id)}: {case_id!r} needs 'STEP: behaviour'")
+        cases[case_id] = {}
+        for step, given in steps.items():
+            try:
+                many = given if isinstance(given, list) else [given]
+                found = tuple(msgspec.convert(each, Behaviour) for each in many)
+                for each in found:
+                    seconds_of(each.delay or "1s")
+            except (msgspec.ValidationError, CircuitError) as error:
+                place = f"{file}:{page.line(case_id, step)}"
+                raise SourceError(f"{place}: {step!r}: {error}") from None
+            if not found:
+                raise SourceError(f"{file}:{page.line(case_id, step)}: {step!r} has no behaviour")
+            cases[case_id][step] = found
+    return Script(cases)
+
+
+class ScriptAgent:
+    """A carrier that acts a script out, in this process."""
+
+    def __init__(self, script: Script, clock: Clock) -> None:
+        self._script = script
+        self._clock = clock
+        self._late: dict[int, Reply] = {}
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            behaviour = self._script.behaviour(ask.case_id, ask.step, ask.attempt)
+            reply = _reply(behaviour, ask)
+            if behaviour.silent:
+                continue
+            if behaviour.late:
+                self._late[ask.dispatch_id] = reply
+            elif behaviour.delay:
+                self._after(behaviour, reply)
+            else:
+                self._give(behaviour, reply)
+
+    def settled(self, dispatch_id: int) -> None:
+        reply = self._late.pop(dispatch_id, None)
+        if reply is not None:
+            self._deliver(reply)
+
+    async def close(self) -> None:
+        self._late.clear()
+
+    def _after(self, behaviour: Behaviour, reply: Reply) -> None:
+        when = self._clock.now() + seconds_of(behaviour.delay)
+        self._clock.call_at(when, lambda: self._give(behaviour, reply))
+
+    def _give(self, behaviour: Behaviour, reply: Reply) -> None:
+        self._deliver(reply)
+        if behaviour.twice:
+            self._deliver(reply)
+
+
+def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
+    dispatch_id = ask.dispatch_id if behaviour.claims is None else behaviour.claims
+    if behaviour.crash:
+        return Reply(dispatch_id, failure=CRASH, reason=behaviour.crash)
+    if behaviour.raw is not None:
+        content = behaviour.raw.encode()
+    elif behaviour.signal:
+        named = {"signal": behaviour.signal, "data": behaviour.answer or {}}
+        content = msgspec.json.encode(named)
+    else:
+        content = msgspec.json.encode({} if behaviour.answer is None else behaviour.answer)
+    return Reply(dispatch_id, content, usage=behaviour.usage)

@@ -1,0 +1,297 @@
+"""The loop: takes what came back, lets the engine decide, commits, then sends what is next.
+
+One turn handles everything that has arrived since the last one, for any number of cases, in one
+transaction. Nothing is carried out before it is committed; what was committed but not carried out
+when the process died is carried out again under the same dispatch_id.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from interlock.core.case import ENDED, OPEN, Case, Signal
+from interlock.core.circuit import CRASH, HUMAN, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.engine import advance, apply
+from interlock.core.errors import CircuitError
+from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
+from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
+from interlock.runner.absorb import Refused, absorb
+from interlock.runner.deadlines import Deadlines
+from interlock.runner.prompt import fill
+from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal, Standing
+from interlock.store.runs import Loaded, OpenDispatch, RunStatus
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Tally(msgspec.Struct):
+    """How a run stands, in numbers."""
+
+    cases: int = 0
+    ended: int = 0
+    unhealthy: int = 0
+    stuck: int = 0
+    in_flight: int = 0
+    questions: int = 0
+    refused: int = 0
+
+
+class Loop:
+    """Works one run until nothing more can be done without a human, a budget or a new start."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        circuit: Circuit,
+        suite: Suite,
+        carriers: Mapping[str, Carrier],
+        clock: Clock,
+        *,
+        budget: Budget | None = None,
+        spent: Spent | None = None,
+        wait_for_humans: bool = False,
+        watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+    ) -> None:
+        self._journal = journal
+        self._circuit = circuit
+        self._suite = suite
+        self._carriers = carriers
+        self._clock = clock
+        self._budget = budget or Budget()
+        self._spent = spent or Spent()
+        self._since = clock.now()
+        self._wait_for_humans = wait_for_humans
+        self._watch = watch
+        self._cases: dict[str, Case] = {}
+        self._numbers: dict[str, int] = {}
+        self._asks: dict[int, Ask] = {}
+        self._to_send: list[Ask] = []
+        self._settled: list[Ask] = []
+        self._deadlines = Deadlines(clock, self._wake_up)
+        self._inbox: list[Reply] = []
+        self._awake = asyncio.Event()
+        self._stops = 0
+        self.tally = Tally()
+
+    def take_up(self, cases: Iterable[Loaded], open_dispatches: Iterable[OpenDispatch]) -> None:
+        """Stand where the journal left off: what was out goes out again, the rest waits."""
+        for loaded in cases:
+            self._suite.add(loaded.case.case_id, loaded.priority, loaded.needs)
+            self._numbers[loaded.case.case_id] = loaded.case_no
+            self._cases[loaded.case.case_id] = loaded.case
+        self.tally.cases = len(self._cases)
+        out = {each.case_id: each for each in open_dispatches}
+        for case in list(self._cases.values()):
+            if case.case_id in out:
+                self._reopen(out[case.case_id])
+            else:
+                self._place(case)
+
+    def stop(self) -> None:
+        """Once: let what is out come in, then end. Twice: end at once."""
+        self._stops += 1
+        self._wake_up()
+
+    async def run(self) -> RunStatus:
+        """Work until nothing more can be done; the status says why it ended."""
+        carriers = {id(each): each for each in self._carriers.values()}.values()
+        for carrier in carriers:
+            carrier.start(self._deliver)
+        try:
+            self._commit(Batch(self._clock.now(), status="running"))
+            self._turn()
+            while not self._finished():
+                await self._arrivals()
+                self._turn()
+            status = self._status()
+            self._commit(Batch(self._clock.now(), status=status))
+            return status
+        finally:
+            self._deadlines.close()
+            for carrier in carriers:
+                await carrier.close()
+
+    async def _arrivals(self) -> None:
+        """Return when there is something to do; let carriers work in between either way."""
+        if self._inbox:
+            await asyncio.sleep(0)
+            return
+        self._awake.clear()
+        await self._awake.wait()
+
+    def _turn(self) -> None:
+        batch = Batch(self._clock.now())
+        replies, self._inbox = self._inbox, []
+        for reply in replies:
+            self._take(reply, batch)
+        for dispatch_id in self._deadlines.passed(batch.at):
+            ask = self._asks.get(dispatch_id)
+            if ask is not None:
+                self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
+        if not self._stops:
+            self._dispatch(batch)
+        self._commit(batch)
+
+    def _take(self, reply: Reply, batch: Batch) -> None:
+        ask = self._asks.get(reply.dispatch_id)
+        if ask is None:
+            sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
+            self._refuse(None, reply, Refused("Stale", sentence), batch)
+            return
+        step = self._circuit.steps[ask.step]
+        found = absorb(reply, step)
+        if isinstance(found, Refused):
+            self._refuse(ask, reply, found, batch)
+            if step.gate:
+                self._ask_again(ask)
+                return
+            found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
+        self._decide(ask, found, batch, reply.answered_by)
+
+    def _decide(self, ask: Ask, signal: Signal, batch: Batch, answered_by: str = "") -> None:
+        case = self._cases[ask.case_id]
+        decision = advance(self._circuit, case, signal)
+        case = apply(self._circuit, case, decision, signal.data)
+        self._cases[ask.case_id] = case
+        number = self._numbers[ask.case_id]
+        batch.entries.append(
+            Entry(number, ask.dispatch_id, decision, _encode(signal.data), answered_by)
+        )
+        batch.standings[number] = Standing(number, case, None)
+        self._settle(ask)
+        self._spend(tokens=signal.usage.tokens, money=signal.usage.money)
+        if decision.hold:
+            self._suite.hold(decision.hold, case.case_id)
+        if decision.release:
+            self._suite.release(decision.release)
+        self._place(case)
+
+    def _dispatch(self, batch: Batch) -> None:
+        """Open a dispatch for every case that may have one now."""
+        for case_id in ready(self._suite, dispatches_left(self._budget, self._spent)):
+            case = self._cases[case_id]
+            step = self._circuit.steps[case.step]
+            dispatch_id = self._journal.new_dispatch_id()
+            prompt = self._prompt(case, dispatch_id)
+            ask = Ask(
+                *(dispatch_id, self._journal.run_id, case_id, step.name, case.attempt),
+                *(step.role, prompt),
+            )
+            number = self._numbers[case_id]
+            batch.dispatches.append(
+                NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
+            )
+            batch.standings[number] = Standing(number, case, dispatch_id)
+            self._send_out(ask, batch.at)
+            self._spend(dispatches=0 if step.gate else 1)
+
+    def _prompt(self, case: Case, dispatch_id: int) -> str:
+        """The filled prompt; one that cannot be filled comes back as a crash of its dispatch."""
+        try:
+            return fill(self._circuit, case)
+        except CircuitError as error:
+            self._deliver(Reply(dispatch_id, failure=CRASH, reason=str(error)))
+            return ""
+
+    def _commit(self, batch: Batch) -> None:
+        """Write the batch; then, and only then, act on it."""
+        seconds = max(0.0, batch.at - self._since)
+        self._since = batch.at
+        self._spend(seconds=seconds)
+        if batch:
+            batch.spent = self._spent
+            self._journal.commit(batch)
+        for ask in self._settled:
+            self._carriers[ask.role].settled(ask.dispatch_id)
+        asks: dict[str, list[Ask]] = {}
+        for ask in self._to_send:
+            asks.setdefault(ask.role, []).append(ask)
+        self._settled = []
+        self._to_send = []
+        for role, many in asks.items():
+            self._carriers[role].send(many)
+        self.tally.in_flight = self._suite.busy()
+        self.tally.questions = self._suite.out[HUMAN]
+        self._watch(self.tally, self._spent)
+
+    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
+        number = self._numbers[ask.case_id] if ask else None
+        batch.refusals.append(
+            Refusal(number, reply.dispatch_id, why.reason, why.sentence, reply.content)
+        )
+        self.tally.refused += 1
+
+    def _ask_again(self, ask: Ask) -> None:
+        """A question stays open when an answer to it cannot be used."""
+        self._settled.append(ask)
+        self._to_send.append(ask)
+
+    def _reopen(self, dispatch: OpenDispatch) -> None:
+        ask = Ask(
+            *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt),
+        )
+        gate = self._circuit.steps[ask.step].gate
+        self._send_out(ask, dispatch.at if gate else self._clock.now())
+
+    def _send_out(self, ask: Ask, since: float) -> None:
+        self._asks[ask.dispatch_id] = ask
+        self._suite.sent(ask.case_id, ask.role)
+        timeout = self._circuit.steps[ask.step].timeout
+        if timeout is not None:
+            self._deadlines.add(since + timeout, ask.dispatch_id)
+        self._to_send.append(ask)
+
+    def _settle(self, ask: Ask) -> None:
+        del self._asks[ask.dispatch_id]
+        self._deadlines.drop(ask.dispatch_id)
+        self._suite.answered(ask.case_id)
+        self._settled.append(ask)
+
+    def _place(self, case: Case) -> None:
+        """An open case waits for its next dispatch; one that is over makes room for others."""
+        if case.status == OPEN:
+            self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
+            return
+        healthy = case.status == ENDED and self._circuit.ends[case.end]
+        self._suite.ended(case.case_id, healthy)
+        del self._cases[case.case_id]
+        self.tally.ended += case.status == ENDED
+        self.tally.unhealthy += case.status == ENDED and not healthy
+        self.tally.stuck += case.status != ENDED
+
+    def _spend(
+        self, dispatches: int = 0, tokens: int = 0, money: float = 0.0, seconds: float = 0.0
+    ) -> None:
+        spent = self._spent
+        self._spent = Spent(
+            spent.dispatches + dispatches,
+            spent.tokens + tokens,
+            spent.money + money,
+            spent.seconds + seconds,
+        )
+
+    def _deliver(self, reply: Reply) -> None:
+        self._inbox.append(reply)
+        self._awake.set()
+
+    def _wake_up(self) -> None:
+        self._awake.set()
+
+    def _finished(self) -> bool:
+        if self._stops > 1:
+            return True
+        if self._suite.busy() or self._inbox:
+            return False
+        return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
+
+    def _status(self) -> RunStatus:
+        if self._stops and not self._suite.idle():
+            return "stopped"
+        if any(self._suite.waiting.values()):
+            return "budget"
+        if self._suite.out[HUMAN]:
+            return "waiting"
+        healthy = self.tally.ended == self.tally.cases and not self.tally.unhealthy
+        return "done" if healthy else "unhealthy"

@@ -1,0 +1,60 @@
+"""Filling prompts: a step's template with what the case knows, in a sandbox.
+
+A name that is not there is an error, never an empty place. A step without a template gets its facts
+as JSON, which is what programs like best.
+"""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from interlock.core.case import Case
+from interlock.core.circuit import Circuit
+from interlock.core.errors import CircuitError
+
+
+def fill(circuit: Circuit, case: Case) -> str:
+    """The prompt for the step where the case stands; CircuitError if it cannot be filled."""
+    facts = {
+        "circuit": circuit.name,
+        "case_id": case.case_id,
+        "step": case.step,
+        "attempt": case.attempt,
+        "case": case.input,
+        "answers": case.answers,
+        "context": case.context,
+        "loops": case.loops,
+        "thresholds": circuit.thresholds,
+    }
+    template = circuit.steps[case.step].prompt
+    if not template:
+        return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
+    if "{" not in template:
+        return template
+    return _filled(template, facts, case.step)
+
+
+def _filled(template: str, facts: dict[str, Any], step: str) -> str:
+    from jinja2 import TemplateError  # noqa: PLC0415
+
+    try:
+        return str(_compiled(template).render(facts))
+    except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
+
+
+@cache
+def _compiled(template: str) -> Any:
+    from jinja2 import StrictUndefined  # noqa: PLC0415
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["json"] = _as_json
+    return environment.from_string(template)
+
+
+def _as_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
