@@ -1,0 +1,140 @@
+"""The composition root: from words of a user to concrete parts. The only file that names them all.
+
+Agents are a table: a word before the colon, and what makes a carrier of the rest.
+"""
+
+import os
+import shlex
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.core.circuit import HUMAN, Circuit, Role
+from interlock.core.errors import SourceError
+from interlock.core.format import proper_name
+from interlock.dispatch.carrier import Carrier, Clock
+from interlock.dispatch.command import CommandAgent
+from interlock.dispatch.human import HumanDesk
+from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.library import read_text
+
+DATABASE = Path(".interlock") / "interlock.db"
+PARALLEL = 8
+_MOST_SCRIPT = 4_000_000
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a project may set in interlock.toml; environment and flags go before it."""
+
+    db: str | None = None
+    parallel: int | None = None
+    agents: dict[str, str] = {}
+    slots: dict[str, int] = {}
+    budget: dict[str, str | int | float] = {}
+    thresholds: dict[str, Any] = {}
+
+
+def settings(project: Path) -> Settings:
+    """The project's settings, with INTERLOCK_* from the environment on top."""
+    path = project / "interlock.toml"
+    found = Settings()
+    if path.exists():
+        try:
+            table = tomllib.loads(read_text(path, 1_000_000))
+            found = msgspec.convert(table, Settings)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise SourceError(f"{path}: {error}") from None
+    db = os.environ.get("INTERLOCK_DB") or found.db
+    parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
+    try:
+        return msgspec.structs.replace(found, db=db, parallel=int(parallel) if parallel else None)
+    except ValueError:
+        raise SourceError(f"INTERLOCK_PARALLEL must be a number, not {parallel!r}") from None
+
+
+def database(project: Path, flag: Path | None) -> Path:
+    named = settings(project).db
+    return flag or (project / named if named else project / DATABASE)
+
+
+def answers_folder(db: Path) -> Path:
+    """Where `interlock answer` leaves what a human said."""
+    return db.with_name(f"{db.name}.answers")
+
+
+def agents_by_role(circuit: Circuit, given: Mapping[str, str]) -> dict[str, str]:
+    """Which agent answers each role of the circuit; '' in `given` names the one for all others."""
+    roles = {step.role for step in circuit.steps.values()}
+    for role in given:
+        if role and role not in roles:
+            raise SourceError(
+                f"no step has the role {role!r}; roles are {', '.join(sorted(roles))}"
+            )
+    chosen = {role: given.get(role) or given.get("", "") for role in sorted(roles - {HUMAN})}
+    if HUMAN in given:
+        chosen[HUMAN] = given[HUMAN]
+    missing = [role for role, spec in chosen.items() if not spec]
+    if missing:
+        raise SourceError(
+            f"who answers for {', '.join(missing)}? "
+            f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE"
+        )
+    return chosen
+
+
+def split_agent(word: str) -> tuple[str, str]:
+    """`ROLE=SPEC`, or `SPEC` alone for every role."""
+    role, equals, spec = word.partition("=")
+    return (role, spec) if equals and proper_name(role) else ("", word)
+
+
+def carriers(specs: Mapping[str, str], db: Path, clock: Clock) -> dict[str, Carrier]:
+    """A carrier per role; roles with the same words share one."""
+    made: dict[str, Carrier] = {}
+    for spec in specs.values():
+        if spec not in made:
+            made[spec] = agent(spec, clock)
+    by_role = {role: made[spec] for role, spec in specs.items()}
+    by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
+    return by_role
+
+
+def agent(spec: str, clock: Clock) -> Carrier:
+    kind, _, rest = spec.partition(":")
+    if kind not in AGENTS or not rest:
+        known = ", ".join(f"{name}:…" for name in AGENTS)
+        raise SourceError(f"{spec!r} names no agent; use {known}")
+    return AGENTS[kind](rest, clock)
+
+
+def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
+    """The circuit's roles, with the places a user gave them."""
+    for name, places in slots.items():
+        if name not in circuit.roles or places < 1:
+            raise SourceError(f"slots {name}={places}: name a role of the circuit and at least 1")
+    return {
+        name: msgspec.structs.replace(role, slots=slots.get(name, role.slots))
+        for name, role in circuit.roles.items()
+    }
+
+
+def _script(rest: str, clock: Clock) -> Carrier:
+    path = Path(rest)
+    return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
+
+
+def _command(rest: str, _clock: Clock) -> Carrier:
+    try:
+        argv = shlex.split(rest)
+    except ValueError as error:
+        raise SourceError(f"exec:{rest}: {error}") from None
+    if not argv or shutil.which(argv[0]) is None:
+        raise SourceError(f"exec:{rest}: there is no command {argv[0] if argv else ''!r} to run")
+    return CommandAgent(argv, os.environ)
+
+
+AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}

@@ -1,0 +1,1 @@
+"""Applications: circuits with their prompts. Tables, not code; strangers to each other."""

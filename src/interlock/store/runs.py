@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import Connection, func, select, update
 
-from interlock.core.case import Case, Decision
+from interlock.core.case import OPEN, Case, Decision
 from interlock.core.circuit import Circuit
 from interlock.core.engine import apply, open_case
 from interlock.core.errors import StoreError
@@ -18,7 +18,7 @@ from interlock.core.plan import Spent
 from interlock.store import schema
 from interlock.store.blobs import BlobWriter, read_blob
 from interlock.store.database import driver, transaction
-from interlock.store.journal import state_of
+from interlock.store.journal import State, state_of
 
 RunStatus = Literal["running", "stopped", "waiting", "budget", "done", "unhealthy"]
 FINISHED = ("done", "unhealthy")
@@ -142,24 +142,25 @@ def set_options(connection: Connection, run_id: int, options: Mapping[str, Any])
 
 
 def load_cases(
-    connection: Connection, circuit: Circuit, run_id: int, *, only_open: bool = False
+    connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
 ) -> Iterator[Loaded]:
-    """The cases of a run, each the fold of its journal."""
+    """The cases of a run, each the fold of its journal; those that are over only by their end,
+    unless the `whole` story is asked for."""
     raw = driver(connection)
     rows = raw.execute(
-        "select case_no, case_id, input, priority, needs, dispatch_id from cases"
-        " where run_id = ? and (status = 'open' or not ?) order by case_no",
-        (run_id, only_open),
+        "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
+        " from cases where run_id = ? order by case_no",
+        (run_id,),
     ).fetchall()
-    for case_no, case_id, blob, priority, needs, dispatch_id in rows:
-        start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
-        yield Loaded(
-            case_no,
-            fold(circuit, start, journal_of(connection, case_no)),
-            priority,
-            msgspec.json.decode(needs, type=tuple[str, ...]),
-            dispatch_id,
-        )
+    for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
+        if status == OPEN or whole:
+            start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
+            case = fold(circuit, start, journal_of(connection, case_no))
+        else:
+            end = msgspec.json.decode(state, type=State).end
+            case = Case(case_id, step, status=status, end=end)
+        names = msgspec.json.decode(needs, type=tuple[str, ...])
+        yield Loaded(case_no, case, priority, names, dispatch_id)
 
 
 def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:

@@ -1,0 +1,135 @@
+"""Verbs about circuits: circuit list, show, draw, verify, schema; and simulate."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Json, document, say, table
+from interlock.core.errors import CircuitError, SourceError
+
+if TYPE_CHECKING:
+    from interlock.core.notation import Written
+    from interlock.core.simulate import Simulation
+
+circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
+app.add_typer(circuit, name="circuit")
+
+Name = Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")]
+
+
+@circuit.command("list")
+def list_circuits(json: Json = False) -> None:
+    """The circuits of this project and the built-in ones."""
+    from interlock.runner.library import bundle, shelves
+
+    rows: list[dict[str, Any]] = []
+    for shelf in shelves(Path()):
+        for name, file in shelf.files().items():
+            row: dict[str, Any] = {"name": name, "where": shelf.where, "file": str(file)}
+            try:
+                found = bundle(file).open().circuit
+                row |= {"version": found.version, "steps": len(found.steps), "problem": ""}
+            except (CircuitError, SourceError) as error:
+                row |= {"version": 0, "steps": 0, "problem": str(error)}
+            rows.append(row)
+    if json:
+        document({"circuits": rows})
+        return
+    table(
+        ("CIRCUIT", "VERSION", "STEPS", "WHERE", ""),
+        ((r["name"], r["version"], r["steps"], r["where"], r["problem"]) for r in rows),
+    )
+
+
+@circuit.command()
+def show(name: Name, json: Json = False) -> None:
+    """The table of a circuit: steps and rules, in order."""
+    from interlock.core.draw import draw_text
+
+    written = _open(name)
+    if json:
+        document({"file": written.file, "circuit": written.page.value})
+    else:
+        say(draw_text(written.circuit))
+
+
+@circuit.command()
+def draw(name: Name, json: Json = False) -> None:
+    """The circuit as a Mermaid flowchart."""
+    from interlock.core.draw import draw as drawn
+
+    picture = drawn(_open(name).circuit)
+    if json:
+        document({"mermaid": picture})
+    else:
+        say(picture)
+
+
+@circuit.command()
+def verify(name: Name, sets: Sets = None, json: Json = False) -> None:
+    """Prove a circuit sound, or show what is wrong with it and an example. Exit 6 on findings."""
+    from interlock.cli.verdict import say_report
+    from interlock.core.verify import Finding, Report, WorstCase
+    from interlock.core.verify import verify as proven
+
+    try:
+        report = proven(_open(name, sets))
+    except CircuitError as error:
+        unreadable = Finding(
+            "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
+        )
+        report = Report(name, 0, (unreadable,), WorstCase(0, False))
+    if json:
+        document({**msgspec.to_builtins(report), "sound": report.sound})
+    else:
+        say_report(report)
+    if any(finding.level != "note" for finding in report.findings):
+        raise typer.Exit(Exit.FINDINGS)
+
+
+@circuit.command()
+def schema() -> None:
+    """The JSON Schema of a circuit file."""
+    from interlock.core.format import circuit_schema
+
+    say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
+
+
+@app.command()
+def simulate(
+    name: Name,
+    cases: Annotated[int, typer.Option("--cases", min=1, max=1_000_000)] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same walk.")] = 0,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Walk a circuit with random legal answers: where do cases end, and at what cost?"""
+    import random
+
+    from interlock.cli.verdict import refuse_unsound
+    from interlock.core.simulate import simulate as walked
+
+    written = _open(name, sets)
+    refuse_unsound(written)
+    result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
+    if json:
+        document({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})
+    else:
+        _say_simulation(result)
+
+
+def _open(name: str, sets: list[str] | None = None) -> "Written":
+    from interlock.cli.words import thresholds
+    from interlock.runner.library import find_circuit
+
+    written = find_circuit(name, Path()).open()
+    changed = written.circuit.with_thresholds(thresholds(written.circuit, sets or ()))
+    return msgspec.structs.replace(written, circuit=changed)
+
+
+def _say_simulation(result: "Simulation") -> None:
+    raise NotImplementedError

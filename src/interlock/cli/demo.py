@@ -1,0 +1,147 @@
+"""The verb demo: a small world in a folder, and the real commands run on it, one after another.
+
+Each command is a process of its own, shown as a user would type it. In the middle the coordinator
+is killed with SIGKILL; what follows proves that nothing was lost.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import say
+from interlock.core.errors import StateError
+
+TOPICS = ("login", "search", "billing", "export", "audit log", "dark mode", "api keys", "webhooks")
+SCRIPT = """\
+# The crew of the demo. Each line is what an agent does when it is asked.
+"*":
+  draft: {delay: 150ms, answer: {text: A careful first draft.}, usage: {tokens: 900}}
+  review: {delay: 150ms, answer: {score: 0.86, risky: false, remarks: []}, usage: {tokens: 400}}
+  publish: {answer: {}}
+C2:  # needs a second draft
+  review:
+    - {delay: 150ms, answer: {score: 0.55, risky: false, remarks: [Say what happens on failure.]}}
+    - {answer: {score: 0.9, risky: false, remarks: []}}
+C3:  # an agent that crashes, then babbles, then works
+  draft:
+    - {crash: "exit code 1: out of memory"}
+    - {raw: "READY_FOR_REVIEW: all done, trust me"}
+    - {answer: {text: The third time is a charm.}}
+C4:  # forges an answer for another dispatch before giving its own
+  review:
+    - {claims: 99999, answer: {score: 1.0, risky: false, remarks: []}, twice: true}
+    - {answer: {score: 0.95, risky: true, remarks: []}}
+C5:  # says everything twice
+  draft: {answer: {text: I said, I said., gave_up: ""}, twice: true}
+C6:  # never good enough
+  review: {answer: {score: 0.5, risky: false, remarks: [No.]}}
+"""
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to make the small world.")] = Path("demo"),
+) -> None:
+    """See it all once: verify, run, kill, resume, answer, explain, replay. Takes seconds."""
+    world = folder.resolve()
+    if world.exists() and any(world.iterdir()):
+        if not (world / "cases.jsonl").exists() or not (world / "crew.yaml").exists():
+            raise StateError(f"{world} is not empty and not an earlier demo; name another folder")
+        for old in (world / ".interlock").glob("interlock.db*"):
+            old.unlink() if old.is_file() else _empty(old)
+    world.mkdir(parents=True, exist_ok=True)
+    _make(world)
+    Show(world).play()
+
+
+class Show:
+    """Runs commands in the world and shows them as they would be typed."""
+
+    def __init__(self, world: Path) -> None:
+        self._world = world
+
+    def play(self) -> None:
+        say("A circuit is data. It is proven before it runs:")
+        self._type("circuit", "verify", "change")
+        say("Eight cases, a crew with liars in it. In the middle the coordinator is killed:")
+        self._kill_in_the_middle()
+        say("The same command again. It goes on where it was:")
+        self._type(*_RUN, expect=Exit.WAITING)
+        say("Six changes ask a human. Nobody else can approve them:")
+        self._type("inbox")
+        for question_id in self._questions():
+            self._type("answer", str(question_id), "approve", quiet=True)
+        self._type("resume", expect=Exit.UNHEALTHY)
+        say("Why did C3 take so long? Every step is on record:")
+        self._type("explain", "C3")
+        say(
+            "What would a lower threshold have done? Decided again from the record, no agent asked:"
+        )
+        self._type("replay", "--set", "good_enough=0.5")
+        say("Is every case still the fold of its journal?")
+        self._type("doctor", "--deep")
+        say(f"The small world is in {self._world}: look around, try your own.")
+
+    def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> str:
+        say(f"\n$ interlock {' '.join(words)}")
+        done = subprocess.run(  # noqa: S603
+            _command(*words), cwd=self._world, capture_output=True, text=True, check=False
+        )
+        output = done.stdout + done.stderr
+        say(output if not quiet else output.strip())
+        if done.returncode != expect:
+            raise StateError(f"that was meant to end with {expect}, not {done.returncode}")
+        return done.stdout
+
+    def _kill_in_the_middle(self) -> None:
+        say(f"\n$ interlock {' '.join(_RUN)}")
+        process = subprocess.Popen(  # noqa: S603
+            _command(*_RUN), cwd=self._world, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and self._decisions() < 6:
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        say(f"killed (SIGKILL) after {self._decisions()} decisions\n")
+
+    def _decisions(self) -> int:
+        done = subprocess.run(  # noqa: S603
+            _command("logs", "--json"), cwd=self._world, capture_output=True, check=False
+        )
+        return len(msgspec.json.decode(done.stdout)["entries"]) if done.returncode == 0 else 0
+
+    def _questions(self) -> list[int]:
+        done = subprocess.run(  # noqa: S603
+            _command("inbox", "--json"), cwd=self._world, capture_output=True, check=True
+        )
+        return [each["question_id"] for each in msgspec.json.decode(done.stdout)["questions"]]
+
+
+_RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "interlock", *words]
+
+
+def _make(world: Path) -> None:
+    lines = [
+        msgspec.json.encode({"id": f"C{number}", "topic": topic}).decode()
+        for number, topic in enumerate(TOPICS, 1)
+    ]
+    (world / "cases.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (world / "crew.yaml").write_text(SCRIPT, encoding="utf-8")
+
+
+def _empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()

@@ -1,0 +1,82 @@
+"""Verbs of the human gate: inbox shows what waits, answer gives an answer to one question."""
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.cli.door import app
+from interlock.cli.run import open_run
+from interlock.cli.show import Db, Json, clock_time, document, say, table
+from interlock.core.errors import SourceError, StateError
+
+
+@app.command()
+def inbox(db: Db = None, json: Json = False) -> None:
+    """The questions that wait for a human, in all runs."""
+    from interlock import wiring
+    from interlock.store.database import reading
+    from interlock.store.history import open_questions
+
+    with reading(wiring.database(Path(), db)) as connection:
+        questions = open_questions(connection)
+    if json:
+        document({"questions": msgspec.to_builtins(questions)})
+        return
+    if not questions:
+        say("nothing waits for a human")
+    table(
+        ("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"),
+        (
+            (
+                *(each.question_id, each.run_id, each.case_id, each.step),
+                *(clock_time(each.asked_at), " ".join(each.prompt.split())[:60]),
+            )
+            for each in questions
+        ),
+    )
+
+
+@app.command()
+def answer(
+    question_id: Annotated[int, typer.Argument(metavar="ID", help="The question, see inbox.")],
+    decision: Annotated[str, typer.Argument(help="For example approve, revise or reject.")],
+    message: Annotated[str, typer.Option("-m", "--message", help="A comment.")] = "",
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="FIELD=VALUE of the answer.")
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="Who answers; default the user name.")] = "",
+    db: Db = None,
+) -> None:
+    """Answer a question. The run takes it when it works, or when it is resumed."""
+    from interlock import wiring
+    from interlock.cli.words import pairs
+    from interlock.core.yaml_text import read_yaml
+    from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.store.database import reading
+    from interlock.store.history import open_questions
+    from interlock.store.lock import writer_of
+    from interlock.store.runs import find_run
+
+    path = wiring.database(Path(), db)
+    data: dict[str, Any] = {"decision": decision}
+    if message:
+        data["comment"] = message
+    for name, text in pairs(sets or (), "--set").items():
+        data[name] = read_yaml(text, "--set").value
+    with reading(path) as connection:
+        found = [each for each in open_questions(connection) if each.question_id == question_id]
+        if not found:
+            raise StateError(f"question {question_id} is not open; 'interlock inbox' lists them")
+        circuit = open_run(find_run(connection, found[0].run_id))
+    problem = circuit.steps[found[0].step].shape.problem(data)
+    if problem is not None:
+        raise SourceError(f"{problem}; nothing was saved")
+    leave_answer(
+        wiring.answers_folder(path), HumanAnswer(question_id, by or getpass.getuser(), data)
+    )
+    working = writer_of(path) is not None
+    then = "the running process takes it" if working else f"'interlock resume {found[0].run_id}'"
+    say(f"saved the answer to question {question_id}; {then}")

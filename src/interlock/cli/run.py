@@ -1,0 +1,273 @@
+"""Verbs that work: run, resume, stop."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Db, Json, RunId, document, say, tell
+from interlock.core.errors import StateError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.core.circuit import Circuit, Role
+    from interlock.core.plan import Budget
+    from interlock.dispatch.carrier import Carrier, Clock
+    from interlock.runner.loop import Tally
+    from interlock.store.runs import Run
+
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--agent", help="ROLE=SPEC, or SPEC for all roles: exec:COMMAND or script:FILE."),
+]
+Slots = Annotated[list[str] | None, typer.Option("--slots", help="ROLE=N dispatches at once.")]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--budget", help="dispatches=N, tokens=N, money=X or time=2h; may be repeated."),
+]
+Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Dispatches at once, all.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
+
+_EXITS = {
+    "done": Exit.DONE,
+    "unhealthy": Exit.UNHEALTHY,
+    "waiting": Exit.WAITING,
+    "budget": Exit.BUDGET,
+}
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a run was begun with, beside its circuit; a later sitting may change it."""
+
+    agents: dict[str, str] = {}
+    slots: dict[str, int] = {}
+    budget: dict[str, str | int | float] = {}
+    thresholds: dict[str, Any] = {}
+    parallel: int | None = None
+
+
+@app.command()
+def run(
+    circuit: Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")],
+    cases: Annotated[Path, typer.Option("--cases", help="A JSON object per line, with an id.")],
+    agent: Agents = None,
+    slots: Slots = None,
+    budget: Limits = None,
+    parallel: Parallel = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")
+    ] = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")
+    ] = False,
+    wait: Wait = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
+    from interlock import wiring
+    from interlock.cli.verdict import refuse_unsound
+    from interlock.cli.words import checked_thresholds, thresholds
+    from interlock.runner.casefile import read_cases
+    from interlock.runner.library import find_circuit
+    from interlock.store.database import writing
+    from interlock.store.runs import begin_run, find_run, unfinished_run
+
+    project = Path()
+    usual = wiring.settings(project)
+    path = wiring.database(project, db)
+    bundle = find_circuit(circuit, project)
+    written = bundle.open()
+    known = {k: v for k, v in usual.thresholds.items() if k in written.circuit.thresholds}
+    changes = checked_thresholds(written.circuit, known) | thresholds(written.circuit, sets or ())
+    written = msgspec.structs.replace(written, circuit=written.circuit.with_thresholds(changes))
+    refuse_unsound(written)
+    new_cases, content = read_cases(cases)
+    options = _merged(
+        Options(dict(usual.agents), dict(usual.slots), dict(usual.budget), changes, usual.parallel),
+        *(agent, slots, budget, parallel),
+    )
+    crew = _crew(written.circuit, options, path)
+    mark = hashlib.sha256(
+        msgspec.json.encode([written.circuit.name, changes]) + content
+    ).hexdigest()
+    with writing(path) as connection:
+        run_id = None if new else unfinished_run(connection, mark)
+        if run_id is None:
+            run_id = begin_run(
+                connection,
+                written.circuit,
+                msgspec.json.encode(bundle).decode(),
+                new_cases,
+                source=str(cases),
+                fingerprint=mark,
+                options=msgspec.to_builtins(options),
+                at=time.time(),
+            )
+        else:
+            tell(f"going on with run {run_id}, which is unfinished (--new begins another)")
+        _sit(connection, find_run(connection, run_id), crew, wait=wait, json=json)
+
+
+@app.command()
+def resume(
+    run_id: RunId = None,
+    agent: Agents = None,
+    slots: Slots = None,
+    budget: Limits = None,
+    parallel: Parallel = None,
+    wait: Wait = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Go on with a run that was stopped, killed, waits for a human or ran out of budget."""
+    from interlock import wiring
+    from interlock.store.database import writing
+    from interlock.store.runs import FINISHED, find_run, set_options
+
+    path = wiring.database(Path(), db)
+    with writing(path) as connection:
+        found = find_run(connection, run_id)
+        if found.status in FINISHED:
+            raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
+        before = msgspec.convert(found.options, Options)
+        options = _merged(before, agent, slots, budget, parallel)
+        crew = _crew(open_run(found), options, path)
+        set_options(connection, found.run_id, msgspec.to_builtins(options))
+        _sit(connection, found, crew, wait=wait, json=json)
+
+
+@app.command()
+def stop(
+    db: Db = None,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
+) -> None:
+    """Ask the process that works on the database to stop; what it has is kept."""
+    from interlock import wiring
+    from interlock.store.lock import writer_of
+
+    path = wiring.database(Path(), db)
+    writer = writer_of(path)
+    if writer is None:
+        raise StateError(f"nobody works on {path}")
+    if writer.host != socket.gethostname():
+        raise StateError(f"{path} is worked on by {writer}; stop it there")
+    for _ in range(2 if now else 1):
+        os.kill(writer.pid, signal.SIGTERM)
+    say(f"asked {writer} to stop")
+
+
+def open_run(found: "Run") -> "Circuit":
+    """The circuit a run was begun with, thresholds and prompts included."""
+    from interlock.runner.library import Bundle
+
+    bundle = msgspec.json.decode(found.text, type=Bundle)
+    return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
+
+
+def _merged(
+    before: Options,
+    agent: list[str] | None,
+    slots: list[str] | None,
+    budget: list[str] | None,
+    parallel: int | None,
+) -> Options:
+    from interlock.cli.words import counts, pairs
+    from interlock.wiring import split_agent
+
+    limits: Mapping[str, str | int | float] = pairs(budget or (), "--budget")
+    return msgspec.structs.replace(
+        before,
+        agents=before.agents | dict(split_agent(word) for word in agent or ()),
+        slots=before.slots | counts(slots or (), "--slots"),
+        budget={**before.budget, **limits},
+        parallel=parallel or before.parallel,
+    )
+
+
+class Crew(msgspec.Struct, frozen=True):
+    """Who answers, in how many places, at what cost: settled before a run is touched."""
+
+    carriers: "Mapping[str, Carrier]"
+    roles: "Mapping[str, Role]"
+    parallel: int
+    budget: "Budget"
+    clock: "Clock"
+
+
+def _crew(circuit: "Circuit", options: Options, path: Path) -> Crew:
+    from interlock import wiring
+    from interlock.cli.words import budget
+    from interlock.runner.clock import RealClock
+
+    clock = RealClock()
+    return Crew(
+        carriers=wiring.carriers(wiring.agents_by_role(circuit, options.agents), path, clock),
+        roles=wiring.roles_with(circuit, options.slots),
+        parallel=options.parallel or wiring.PARALLEL,
+        budget=budget(options.budget),
+        clock=clock,
+    )
+
+
+def _sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool, json: bool) -> None:
+    """Work on a run until it ends or waits, say how it stands, and leave with its exit code."""
+    from interlock.cli.progress import progress
+    from interlock.runner.session import Sitting
+
+    with progress(crew.budget) as watch:
+        sitting = Sitting(
+            connection,
+            found,
+            open_run(found),
+            crew.carriers,
+            crew.clock,
+            roles=crew.roles,
+            parallel=crew.parallel,
+            budget=crew.budget,
+            wait_for_humans=wait,
+            watch=watch,
+        )
+        status = asyncio.run(sitting.work())
+    _report(connection, found.run_id, status, sitting.tally, json=json)
+    by = sitting.stopped_by
+    raise typer.Exit(_EXITS[status] if status != "stopped" else 128 + (by or signal.SIGTERM))
+
+
+def _report(
+    connection: "Connection", run_id: int, status: str, tally: "Tally", *, json: bool
+) -> None:
+    from interlock.store.history import counts, digest_of
+    from interlock.store.runs import find_run
+
+    spent = find_run(connection, run_id).spent
+    ends = counts(connection, run_id)
+    if json:
+        fields = {"run_id": run_id, "status": status, "tally": msgspec.to_builtins(tally)}
+        fields |= {"ends": dict(ends), "spent": msgspec.structs.asdict(spent)}
+        document(fields | {"digest": digest_of(connection, run_id)})
+        return
+    shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
+    say(f"run {run_id}: {status}; {shown}; {spent.dispatches} dispatches")
+    for line in advice(status, run_id):
+        say(line)
+
+
+def advice(status: str, run_id: int) -> list[str]:
+    """What to do next, where there is something to do."""
+    return {
+        "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
+        "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' goes on"],
+        "stopped": [f"'interlock resume {run_id}' goes on"],
+        "unhealthy": [f"'interlock status {run_id}' shows which cases need a look"],
+    }.get(status, [])

@@ -1,0 +1,58 @@
+"""How the verbs show things: one JSON document for machines, aligned text for people."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+SCHEMA_VERSION = 1
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Db = Annotated[
+    Path | None, typer.Option("--db", help="The database; default .interlock/interlock.db.")
+]
+RunId = Annotated[int | None, typer.Argument(help="The run's number; default the newest.")]
+
+
+def document(fields: Any) -> None:
+    """The one JSON object a verb prints with --json."""
+    body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
+    text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
+    sys.stdout.write(msgspec.json.format(text, indent=2).decode() + "\n")
+
+
+def say(text: str = "") -> None:
+    """A line for people, the result of the verb."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def tell(text: str) -> None:
+    """A line for people beside the result: notices, progress."""
+    sys.stderr.write(printable(text) + "\n")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Aligned columns; nothing is printed for no rows."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    if not lines:
+        return
+    lines.insert(0, list(head))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        say("  ".join(cells).rstrip())
+
+
+def printable(text: str) -> str:
+    """Text from outside cannot move the cursor, ring the bell or rewrite the screen."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
+    )
+
+
+def clock_time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -1,0 +1,85 @@
+"""Words of the command line that carry more than a text: name=value pairs, budgets, thresholds."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from interlock.core.circuit import Circuit
+from interlock.core.errors import CircuitError, SourceError
+from interlock.core.format import seconds_of
+from interlock.core.plan import Budget
+from interlock.core.yaml_text import read_yaml
+
+
+def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+    """`name=value`, any number of them."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name or not value:
+            raise SourceError(f"{option} {word!r}: write {option} name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def thresholds(circuit: Circuit, words: Iterable[str]) -> dict[str, Any]:
+    """`--set name=value` for thresholds the circuit has, of the kind they have."""
+    changes: dict[str, Any] = {}
+    for name, text in pairs(words, "--set").items():
+        changes[name] = _plain(text)
+    return checked_thresholds(circuit, changes)
+
+
+def checked_thresholds(circuit: Circuit, changes: Mapping[str, Any]) -> dict[str, Any]:
+    for name, value in changes.items():
+        if name not in circuit.thresholds:
+            known = ", ".join(circuit.thresholds) or "none"
+            raise SourceError(f"{circuit.name} has no threshold {name!r}; it has {known}")
+        usual = circuit.thresholds[name]
+        if _kind(usual) != _kind(value):
+            raise SourceError(f"threshold {name} is {_kind(usual)} ({usual}), not {value!r}")
+    return dict(changes)
+
+
+def counts(words: Iterable[str], option: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, text in pairs(words, option).items():
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise SourceError(f"{option} {name}={text}: {text!r} is no whole number")
+        found[name] = int(text)
+    return found
+
+
+def budget(words: Mapping[str, object]) -> Budget:
+    """dispatches, tokens, money and time (`2h`), each a limit."""
+    limits: dict[str, Any] = {}
+    for name, text in words.items():
+        try:
+            if name == "time":
+                limits["seconds"] = seconds_of(str(text))
+            elif name in ("dispatches", "tokens"):
+                limits[name] = int(str(text))
+            elif name == "money":
+                limits[name] = float(str(text))
+            else:
+                raise SourceError(
+                    f"budget {name!r} is unknown; use dispatches, tokens, money, time"
+                )
+        except (ValueError, CircuitError):
+            raise SourceError(f"budget {name}={text}: {text!r} is no amount") from None
+        if min(limits.values()) < 0:
+            raise SourceError(f"budget {name}={text} is below zero")
+    return Budget(**limits)
+
+
+def _plain(text: str) -> Any:
+    value = read_yaml(text, "--set").value
+    if isinstance(value, dict | list):
+        raise SourceError(f"--set takes a plain value, not {text!r}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    return "a number" if isinstance(value, int | float) else "a text"

@@ -1,0 +1,69 @@
+"""One sitting: a run is taken up from the journal and worked until it ends or must wait.
+
+Listens for SIGINT and SIGTERM: the first lets what is out come in, the second ends at once. Either
+way nothing is lost; the next sitting goes on from the journal.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from sqlalchemy import Connection
+
+from interlock.core.circuit import Circuit, Role
+from interlock.core.plan import Budget, Spent, Suite
+from interlock.dispatch.carrier import Carrier, Clock
+from interlock.runner.loop import Loop, Tally
+from interlock.store.journal import Journal
+from interlock.store.runs import Run, RunStatus, load_cases, open_dispatches
+
+
+class Sitting:
+    """What a run needs beside its journal to be worked on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        run: Run,
+        circuit: Circuit,
+        carriers: Mapping[str, Carrier],
+        clock: Clock,
+        *,
+        roles: Mapping[str, Role],
+        parallel: int | None,
+        budget: Budget,
+        wait_for_humans: bool = False,
+        watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+    ) -> None:
+        self.stopped_by: signal.Signals | None = None
+        self._loop = Loop(
+            Journal(connection, run.run_id),
+            circuit,
+            Suite(roles, parallel),
+            carriers,
+            clock,
+            budget=budget,
+            spent=run.spent,
+            wait_for_humans=wait_for_humans,
+            watch=watch,
+        )
+        self._loop.take_up(
+            load_cases(connection, circuit, run.run_id),
+            open_dispatches(connection, run.run_id),
+        )
+
+    @property
+    def tally(self) -> Tally:
+        return self._loop.tally
+
+    async def work(self) -> RunStatus:
+        running = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError):
+                running.add_signal_handler(number, self._stop, number)
+        return await self._loop.run()
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.stopped_by = self.stopped_by or number
+        self._loop.stop()
