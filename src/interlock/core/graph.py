@@ -48,7 +48,8 @@ def cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
         if ways:
             found.append(min(ways, key=len))
             around: set[Node] = reaching(edges, node)
-            done |= around.intersection(paths_from(node, edges))
+            after = paths_from(node, edges)
+            done |= {each for each in around if each in after}
     return found
 
 
