@@ -45,11 +45,15 @@ def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
                     found = rule
                     break
                 noted.append(rule.id)
+        else:
+            if circuit.otherwise is not None:
+                rule = circuit.otherwise
+                adds.update(_additions(rule, scope))
+                found = rule
     except ExpressionError as error:
         reason = f"rule {rule.id}: {error}"
     if found is None and not reason:
-        found = circuit.otherwise
-        reason = "" if found else f"no rule at {case.step} takes {signal.name!r}"
+        reason = f"no rule at {case.step} takes {signal.name!r}"
     record = Decision(
         step=case.step,
         attempt=case.attempt,

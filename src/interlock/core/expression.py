@@ -232,5 +232,5 @@ def _invoke(function: str, path: str) -> ast.expr:
 
 def _constant(value: Any) -> ast.expr:
     if isinstance(value, list):
-        return ast.Tuple([_constant(item) for item in value], ast.Load())
+        return ast.List([_constant(item) for item in value], ast.Load())
     return ast.Constant(value)

@@ -28,6 +28,7 @@ _CHECKED = {
     "pattern", "minItems", "maxItems", "$ref",
 }  # fmt: skip
 MAX_DEPTH = 20
+MAX_PARTS = 5_000
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -123,60 +124,93 @@ ANYTHING = Shape(kinds=("object",))
 def shape_of(schema: Any, at: str = "answer") -> Shape:
     """The shape a JSON Schema describes; CircuitError for what it says that is not checked here."""
     definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
-    return _read(schema, at, definitions, 0)
+    return _Reader(definitions).read(schema, at, 0)
 
 
-def _read(schema: Any, at: str, definitions: Any, depth: int) -> Shape:
-    if schema is True:
-        return Shape()
-    if not isinstance(schema, dict):
-        raise CircuitError(f"{at} must be a JSON Schema object, not {_kind_of(schema)}")
-    if depth > MAX_DEPTH:
-        raise CircuitError(f"{at} is nested deeper than {MAX_DEPTH} levels, or refers to itself")
-    unknown = sorted(set(schema) - _CHECKED - _NOTES)
-    if unknown:
-        known = ", ".join(sorted(_CHECKED))
-        raise CircuitError(f"{at} uses {unknown[0]!r}, which is not checked here; use {known}")
-    if "$ref" in schema:
-        return _read(_referred(schema["$ref"], at, definitions), at, definitions, depth + 1)
-    properties = _mapping(schema.get("properties", {}), f"{at}.properties")
+class _Reader:
+    """Reads one schema; references are followed, but not without end."""
+
+    def __init__(self, definitions: Any) -> None:
+        self.definitions = definitions
+        self.parts = 0
+
+    def read(self, schema: Any, at: str, depth: int) -> Shape:
+        if schema is True:
+            return Shape()
+        self._check(schema, at, depth)
+        if "$ref" in schema:
+            return self.read(self._referred(schema, at), at, depth + 1)
+        properties = _mapping(schema.get("properties", {}), f"{at}.properties")
+        return Shape(
+            kinds=_kinds(schema.get("type"), at, bool(properties or schema.get("required"))),
+            choices=_choices(schema, at),
+            fields={
+                name: self.read(each, f"{at}.{name}", depth + 1)
+                for name, each in properties.items()
+            },
+            required=_names(schema.get("required", []), f"{at}.required"),
+            closed=_closed(schema, at),
+            items=self.read(schema["items"], f"{at}.items", depth + 1)
+            if "items" in schema
+            else None,
+            either=tuple(self.read(each, at, depth + 1) for each in _either(schema, at)),
+            minimum=_number(schema, "minimum", at),
+            maximum=_number(schema, "maximum", at),
+            above=_number(schema, "exclusiveMinimum", at),
+            below=_number(schema, "exclusiveMaximum", at),
+            shortest=_count(schema, ("minLength", "minItems"), at),
+            longest=_count(schema, ("maxLength", "maxItems"), at),
+            pattern=_pattern(schema.get("pattern"), at),
+        )
+
+    def _check(self, schema: Any, at: str, depth: int) -> None:
+        if not isinstance(schema, dict):
+            raise CircuitError(f"{at} must be a JSON Schema object, not {_kind_of(schema)}")
+        self.parts += 1
+        if depth > MAX_DEPTH:
+            raise CircuitError(
+                f"{at} is nested deeper than {MAX_DEPTH} levels, or refers to itself"
+            )
+        if self.parts > MAX_PARTS:
+            raise CircuitError(f"{at}: the shape has more than {MAX_PARTS:,} parts")
+        unknown = sorted(set(schema) - _CHECKED - _NOTES)
+        if unknown:
+            known = ", ".join(sorted(_CHECKED))
+            raise CircuitError(f"{at} uses {unknown[0]!r}, which is not checked here; use {known}")
+
+    def _referred(self, schema: dict[str, Any], at: str) -> Any:
+        beside = sorted(set(schema) - _NOTES - {"$ref"})
+        if beside:
+            raise CircuitError(f"{at} has {beside[0]!r} beside $ref, where it is not checked")
+        name = str(schema["$ref"]).removeprefix("#/$defs/")
+        if not isinstance(self.definitions, dict) or name not in self.definitions:
+            raise CircuitError(
+                f"{at} refers to {schema['$ref']!r}; only '#/$defs/NAME' can be followed"
+            )
+        return self.definitions[name]
+
+
+def _closed(schema: dict[str, Any], at: str) -> bool:
     extra = schema.get("additionalProperties", True)
     if not isinstance(extra, bool):
         raise CircuitError(f"{at}.additionalProperties must be true or false")
+    return not extra
+
+
+def _choices(schema: dict[str, Any], at: str) -> tuple[Any, ...] | None:
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices is not None and (not isinstance(choices, list) or not choices):
+    if choices is None:
+        return None
+    if not isinstance(choices, list) or not choices:
         raise CircuitError(f"{at}.enum must be a list of at least one value")
+    return tuple(choices)
+
+
+def _either(schema: dict[str, Any], at: str) -> list[Any]:
     either = schema.get("anyOf", [])
     if not isinstance(either, list):
         raise CircuitError(f"{at}.anyOf must be a list of schemas")
-    return Shape(
-        kinds=_kinds(schema.get("type"), at, bool(properties or schema.get("required"))),
-        choices=tuple(choices) if choices is not None else None,
-        fields={
-            name: _read(each, f"{at}.{name}", definitions, depth + 1)
-            for name, each in properties.items()
-        },
-        required=_names(schema.get("required", []), f"{at}.required"),
-        closed=not extra,
-        items=_read(schema["items"], f"{at}.items", definitions, depth + 1)
-        if "items" in schema
-        else None,
-        either=tuple(_read(each, at, definitions, depth + 1) for each in either),
-        minimum=_number(schema, "minimum", at),
-        maximum=_number(schema, "maximum", at),
-        above=_number(schema, "exclusiveMinimum", at),
-        below=_number(schema, "exclusiveMaximum", at),
-        shortest=_count(schema, ("minLength", "minItems"), at),
-        longest=_count(schema, ("maxLength", "maxItems"), at),
-        pattern=_pattern(schema.get("pattern"), at),
-    )
-
-
-def _referred(reference: Any, at: str, definitions: Any) -> Any:
-    name = str(reference).removeprefix("#/$defs/")
-    if not isinstance(definitions, dict) or name not in definitions:
-        raise CircuitError(f"{at} refers to {reference!r}; only '#/$defs/NAME' can be followed")
-    return definitions[name]
+    return either
 
 
 def _kinds(given: Any, at: str, is_object: bool) -> tuple[str, ...]:
@@ -184,7 +218,7 @@ def _kinds(given: Any, at: str, is_object: bool) -> tuple[str, ...]:
         return ("object",) if is_object else ()
     kinds = tuple(given) if isinstance(given, list) else (given,)
     for kind in kinds:
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise CircuitError(f"{at}.type {kind!r} is unknown; use {', '.join(_KINDS)}")
     return kinds
 

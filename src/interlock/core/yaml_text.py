@@ -4,6 +4,7 @@ Stricter than YAML: no anchors or aliases (so no bombs), no tags, no duplicate k
 deep. Words stay words: `on`, `yes` and `no` are text, only true, false and null are special.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +51,9 @@ def read_yaml(text: str, file: str = "") -> Page:
         raise _yaml_error(error, text, file) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         detail = str(error).splitlines()[0] if str(error) else "nested too deeply"
-        raise CircuitError(f"this is not readable as YAML: {detail}", file=file) from None
+        raise CircuitError(
+            f"this is not readable as YAML: {detail}", file=file, line=_line_of(error, text)
+        ) from None
     if node is None:
         raise CircuitError("the file is empty", file=file)
     lines: dict[tuple[str | int, ...], int] = {}
@@ -65,6 +68,12 @@ def _refuse_references(text: str, file: str) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise CircuitError(
                 "anchors and aliases (&name, *name) are not used here; write the value out",
+                file=file,
+                line=line,
+            )
+        if getattr(event, "tag", None):
+            raise CircuitError(
+                "tags (!name, !!name) are not used here; write the plain value",
                 file=file,
                 line=line,
             )
@@ -116,9 +125,15 @@ class _Reader:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):
             return int(text)
-        if _FLOAT.fullmatch(text):
+        if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
             return float(text)
         return text
+
+
+def _line_of(error: Exception, text: str) -> int:
+    """The line of a character that may not stand in YAML, 0 if the error names none."""
+    place = getattr(error, "position", getattr(error, "start", None))
+    return text.count("\n", 0, place) + 1 if isinstance(place, int) else 0
 
 
 def _yaml_error(error: yaml.MarkedYAMLError, text: str, file: str) -> CircuitError:

@@ -1,0 +1,58 @@
+"""What a proof says: findings with stable ids, and the worst case of a circuit.
+
+Knows the form of a report and nothing of how one is reached.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+Level = Literal["error", "warning", "note"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong or worth knowing, where it stands and what to write instead."""
+
+    id: str
+    level: Level
+    message: str
+    fix: str
+    file: str = ""
+    line: int = 0
+    subject: str = ""
+    counter_example: Any = None
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """One move on a path through a circuit."""
+
+    step: str
+    signal: str
+    rule: str
+    to: str
+
+
+class WorstCase(msgspec.Struct, frozen=True):
+    """The most dispatches one case can cost.
+
+    Exact means: some order of signals reaches it, if the values the guards read are free of each
+    other from step to step. Otherwise it is only known that no case can cost more.
+    """
+
+    dispatches: int
+    exact: bool
+    path: tuple[Hop, ...] = ()
+    reason: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All that was found about one circuit."""
+
+    circuit: str
+    version: int
+    findings: tuple[Finding, ...]
+    worst_case: WorstCase
+
+    @property
+    def sound(self) -> bool:
+        return not any(finding.level == "error" for finding in self.findings)
