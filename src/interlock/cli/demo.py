@@ -18,6 +18,7 @@ import typer
 from interlock.cli.door import Exit, app
 from interlock.cli.show import say
 from interlock.core.errors import StateError
+from interlock.wiring import DATABASE
 
 TOPICS = ("login", "search", "billing", "export", "audit log", "dark mode", "api keys", "webhooks")
 SCRIPT = """\
@@ -35,12 +36,10 @@ C3:  # an agent that crashes, then babbles, then works
     - {crash: "exit code 1: out of memory"}
     - {raw: "READY_FOR_REVIEW: all done, trust me"}
     - {answer: {text: The third time is a charm.}}
-C4:  # forges an answer for another dispatch before giving its own
-  review:
-    - {claims: 99999, answer: {score: 1.0, risky: false, remarks: []}, twice: true}
-    - {answer: {score: 0.95, risky: true, remarks: []}}
+C4:  # forges an answer to another dispatch before it gives its own
+  review: {forges: 99999, answer: {score: 0.95, risky: true, remarks: []}}
 C5:  # says everything twice
-  draft: {answer: {text: I said, I said., gave_up: ""}, twice: true}
+  draft: {answer: {text: "I said, I said."}, twice: true}
 C6:  # never good enough
   review: {answer: {score: 0.5, risky: false, remarks: [No.]}}
 """
@@ -75,11 +74,14 @@ class Show:
         self._kill_in_the_middle()
         say("The same command again. It goes on where it was:")
         self._type(*_RUN, expect=Exit.WAITING)
-        say("Six changes ask a human. Nobody else can approve them:")
+        say("These changes ask a human. Nobody else can approve them:")
         self._type("inbox")
         for question_id in self._questions():
             self._type("answer", str(question_id), "approve", quiet=True)
+        say()
         self._type("resume", expect=Exit.UNHEALTHY)
+        say("What were the liars told? Forged, doubled and unreadable answers changed nothing:")
+        self._type("status")
         say("Why did C3 take so long? Every step is on record:")
         self._type("explain", "C3")
         say(
@@ -91,12 +93,12 @@ class Show:
         say(f"The small world is in {self._world}: look around, try your own.")
 
     def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> str:
-        say(f"\n$ interlock {' '.join(words)}")
+        say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
             _command(*words), cwd=self._world, capture_output=True, text=True, check=False
         )
         output = done.stdout + done.stderr
-        say(output if not quiet else output.strip())
+        say(output.strip() if quiet else output)
         if done.returncode != expect:
             raise StateError(f"that was meant to end with {expect}, not {done.returncode}")
         return done.stdout
@@ -107,16 +109,20 @@ class Show:
             _command(*_RUN), cwd=self._world, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         while process.poll() is None and self._decisions() < 6:
-            time.sleep(0.05)
+            time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         say(f"killed (SIGKILL) after {self._decisions()} decisions\n")
 
     def _decisions(self) -> int:
-        done = subprocess.run(  # noqa: S603
-            _command("logs", "--json"), cwd=self._world, capture_output=True, check=False
-        )
-        return len(msgspec.json.decode(done.stdout)["entries"]) if done.returncode == 0 else 0
+        from interlock.store.database import reading
+        from interlock.store.history import lines_since
+
+        path = self._world / DATABASE
+        if not path.exists():
+            return 0
+        with reading(path) as connection:
+            return len(lines_since(connection, 1, 0))
 
     def _questions(self) -> list[int]:
         done = subprocess.run(  # noqa: S603

@@ -1,7 +1,7 @@
 """The agent `script`: answers read from a file, so that a circuit can be tried without any model.
 
 It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
-answer too late, or claim another dispatch. One behaviour is for one attempt at a step.
+answer too late, or forge the answer to another dispatch. One behaviour is for one attempt at a step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delay: str | float = 0
     twice: bool = False
     late: bool = False
-    claims: int | None = None
+    forges: int | None = None
     usage: Usage = Usage()
 
 
@@ -110,15 +110,16 @@ class ScriptAgent:
         self._clock.call_at(when, lambda: self._give(behaviour, reply))
 
     def _give(self, behaviour: Behaviour, reply: Reply) -> None:
+        if behaviour.forges is not None:
+            self._deliver(msgspec.structs.replace(reply, dispatch_id=behaviour.forges))
         self._deliver(reply)
         if behaviour.twice:
             self._deliver(reply)
 
 
 def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
-    dispatch_id = ask.dispatch_id if behaviour.claims is None else behaviour.claims
     if behaviour.crash:
-        return Reply(dispatch_id, failure=CRASH, reason=behaviour.crash)
+        return Reply(ask.dispatch_id, failure=CRASH, reason=behaviour.crash)
     if behaviour.raw is not None:
         content = behaviour.raw.encode()
     elif behaviour.signal:
@@ -126,4 +127,4 @@ def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
         content = msgspec.json.encode(named)
     else:
         content = msgspec.json.encode({} if behaviour.answer is None else behaviour.answer)
-    return Reply(dispatch_id, content, usage=behaviour.usage)
+    return Reply(ask.dispatch_id, content, usage=behaviour.usage)

@@ -37,6 +37,9 @@ class Sitting:
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self.stopped_by: signal.Signals | None = None
+        self._connection = connection
+        self._circuit = circuit
+        self._run_id = run.run_id
         self._loop = Loop(
             Journal(connection, run.run_id),
             circuit,
@@ -48,16 +51,17 @@ class Sitting:
             wait_for_humans=wait_for_humans,
             watch=watch,
         )
-        self._loop.take_up(
-            load_cases(connection, circuit, run.run_id),
-            open_dispatches(connection, run.run_id),
-        )
 
     @property
     def tally(self) -> Tally:
         return self._loop.tally
 
     async def work(self) -> RunStatus:
+        """Take the run up and go on with it."""
+        self._loop.take_up(
+            load_cases(self._connection, self._circuit, self._run_id),
+            open_dispatches(self._connection, self._run_id),
+        )
         running = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError):
