@@ -15,7 +15,8 @@ from bench.results import Results, Spread
 
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600; font-size: 14px } .axis { font-size: 11px; fill: #59636e }
+.title { font-weight: 600; font-size: 14px }
+.axis { font-size: 11px; font-weight: 400; fill: #59636e }
 .centred { text-anchor: middle } .name { text-anchor: end }
 .card { fill: #ffffff; stroke: #d1d9e0 } .grid { stroke: #d1d9e0 } .range { stroke: #1f2328 }
 .ceiling { fill: #afb8c1 } .interlock { fill: #1a7f37 } .peer { fill: #4b7bb5 }
@@ -41,17 +42,18 @@ ROW, HEAD, FOOT, GAP, MARGIN = 24, 30, 26, 20, 20
 
 class Panel(msgspec.Struct, frozen=True):
     title: str
+    better: str
     measure: str
     metric: str
 
 
 PANELS = (
-    Panel("Steps/s, 64 cases in flight (more is better)", "many", "steps_per_s"),
-    Panel("Steps/s, one case at a time (more is better)", "single", "steps_per_s"),
-    Panel("Resume after kill -9: seconds to all done (less)", "resume", "done_s"),
-    Panel("CPU milliseconds per step, 64 in flight (less)", "many", "cpu_ms"),
-    Panel("Database bytes per step (less)", "many", "bytes"),
-    Panel("Peak memory in MB, 64 in flight (less)", "many", "rss_mb"),
+    Panel("Steps/s, 64 cases in flight", "more", "many", "steps_per_s"),
+    Panel("Steps/s, one case at a time", "more", "single", "steps_per_s"),
+    Panel("Resume after kill -9: seconds to all done", "less", "resume", "done_s"),
+    Panel("CPU milliseconds per step, 64 in flight", "less", "many", "cpu_ms"),
+    Panel("Database bytes per step", "less", "many", "bytes"),
+    Panel("Peak memory in MB, 64 in flight", "less", "many", "rss_mb"),
 )
 
 Bars = list[tuple[str, Spread]]
@@ -119,7 +121,8 @@ def panel_height(bars: Sequence[object]) -> int:
 def draw_panel(panel: Panel, bars: Bars) -> Iterator[str]:
     scale = scale_for(bars)
     bottom = HEAD + ROW * len(bars)
-    yield f'<text class="title" x="0" y="14">{escape(panel.title)}</text>'
+    better = f'<tspan class="axis" dx="6">{panel.better} is better</tspan>'
+    yield f'<text class="title" x="0" y="14">{escape(panel.title)}{better}</text>'
     for decade in scale.decades():
         x = scale.x(10.0**decade)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD - 4}" y2="{bottom}"/>'

@@ -86,6 +86,6 @@ def _long_tasks(order: tuple[Program, ...], number: int, scale: Scale) -> Iterat
     for size in OPEN_SIZES:
         for program in order:
             if program.opens:
-                # At least 2,000 cases, so that a hundred open ones also run for long enough.
-                cases = max(size, 2_000 // scale.divisor)
+                # As many cases for each size: the database grows alike, only the open ones differ.
+                cases = max(size, max(OPEN_SIZES) // scale.divisor)
                 yield Task(program, f"open-{size}", number, cases, size)

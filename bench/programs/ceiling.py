@@ -106,8 +106,9 @@ def main() -> None:
         threading.Event().wait()
     with session.measured():
         run(connection, session, waiting, arguments.group, len(STEPS))
+    commits = "a commit for each step" if arguments.group == 1 else "a commit for many cases"
     session.report(
-        style=f"one thread, a commit for up to {arguments.group} steps",
+        style=f"one thread, {commits}",
         versions={"sqlite": sqlite3.sqlite_version},
         pragmas=[read_pragmas(connection)],
     )

@@ -138,7 +138,7 @@ def main() -> None:
     elif arguments.style == "threads":
         style, pragmas = "SQLitePersister, a thread for each case", run_threads(session)
     else:
-        style = "AsyncSQLitePersister, an asyncio task for each case"
+        style = "AsyncSQLitePersister, a task for each case, whose inserts often share a commit"
         pragmas = asyncio.run(run_asyncio(session))
     session.report(style=style, versions={"burr": version("apache-burr")}, pragmas=pragmas)
 

@@ -19,7 +19,7 @@ def case_ids(count: int) -> list[str]:
 
 
 def opening(case_id: str) -> dict[str, Any]:
-    """What is known of a case before its first step, about 150 bytes of JSON."""
+    """What is known of a case before its first step, about 140 bytes of JSON."""
     return {
         "case_id": case_id,
         "test": f"suite.network.test_{case_id[-5:]}",
@@ -29,7 +29,7 @@ def opening(case_id: str) -> dict[str, Any]:
 
 
 def prompt(case_id: str, step: str) -> str:
-    """What the agent is asked, about 200 bytes."""
+    """What the agent is asked, about 180 bytes."""
     return (
         f"{case_id}, step {step}. The test failed: AssertionError: interface did not come up "
         "within 30 s. Compare this with what is known, answer in JSON: match, confidence, note."
