@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.circuits import one_step, press
 from tests.core.generated import ANSWER_GUARDS, circuits, signals
@@ -191,7 +191,6 @@ def test_a_case_that_is_over_refuses_signals(written: Written, data: st.DataObje
             advance(written.circuit, case, Signal("artifact", {"x": 1, "y": True}))
 
 
-@settings(max_examples=300)
 @given(circuits(), st.data())
 def test_what_verify_lets_pass_is_stuck_only_by_its_limits(
     written: Written, data: st.DataObject
