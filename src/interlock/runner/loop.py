@@ -156,7 +156,9 @@ class Loop:
         self._cases[ask.case_id] = case
         number = self._numbers[ask.case_id]
         batch.entries.append(
-            Entry(number, ask.dispatch_id, decision, _encode(signal.data), answered_by)
+            Entry(
+                number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
+            )
         )
         batch.standings[number] = Standing(number, case, None)
         self._settle(ask)
@@ -196,11 +198,8 @@ class Loop:
 
     def _commit(self, batch: Batch) -> None:
         """Write the batch; then, and only then, act on it."""
-        seconds = max(0.0, batch.at - self._since)
-        self._since = batch.at
-        self._spend(seconds=seconds)
+        self._note_time(batch)
         if batch:
-            batch.spent = self._spent
             self._journal.commit(batch)
         for ask in self._settled:
             self._carriers[ask.role].settled(ask.dispatch_id)
@@ -214,6 +213,14 @@ class Loop:
         self.tally.in_flight = self._suite.busy()
         self.tally.questions = self._suite.out[HUMAN]
         self._watch(self.tally, self._spent)
+
+    def _note_time(self, batch: Batch) -> None:
+        """Working time is noted once a second; a row more in every commit would cost more."""
+        seconds = batch.at - self._since
+        if seconds >= 1.0 or batch.status is not None:
+            self._since = batch.at
+            batch.seconds = max(0.0, seconds)
+            self._spend(seconds=batch.seconds)
 
     def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
         number = self._numbers[ask.case_id] if ask else None

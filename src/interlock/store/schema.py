@@ -40,7 +40,7 @@ runs = Table(
     Column("fingerprint", Text, nullable=False),
     Column("options", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("spent", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
     CheckConstraint(
@@ -76,7 +76,6 @@ dispatches = Table(
     Column("role", Text, nullable=False),
     Column("prompt", ForeignKey("blobs.blob_id"), nullable=False),
     Column("at", Float, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 journal = Table(
@@ -87,6 +86,8 @@ journal = Table(
     Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
     Column("at", Float, nullable=False),
     Column("answer", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("money", Float, nullable=False),
     Column("decision", Text, nullable=False),
     UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
     Index("journal_of_case", "case_no"),

@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("options", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("spent", sa.Text(), nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("changed_at", sa.Float(), nullable=False),
         sa.CheckConstraint(
@@ -103,7 +103,6 @@ def upgrade() -> None:
             ["blobs.blob_id"],
         ),
         sa.PrimaryKeyConstraint("dispatch_id"),
-        sqlite_autoincrement=True,
     )
     op.create_table(
         "journal",
@@ -112,6 +111,8 @@ def upgrade() -> None:
         sa.Column("dispatch_id", sa.Integer(), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
         sa.Column("answer", sa.Integer(), nullable=False),
+        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("money", sa.Float(), nullable=False),
         sa.Column("decision", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
             ["answer"],
