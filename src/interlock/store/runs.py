@@ -189,7 +189,7 @@ def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision,
     raw = driver(connection)
     rows = raw.execute(
         "select j.decision, b.packed, b.data, j.answer from journal j"
-        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.seq",
+        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.dispatch_id",
         (case_no,),
     )
     for decision, packed, data, blob in rows.fetchall():

@@ -9,7 +9,6 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -89,8 +88,7 @@ journal = Table(
     Column("tokens", Integer, nullable=False),
     Column("money", Float, nullable=False),
     Column("decision", Text, nullable=False),
-    UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
-    Index("journal_of_case", "case_no"),
+    UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
 )
 
 refusals = Table(

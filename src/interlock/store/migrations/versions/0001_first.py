@@ -127,9 +127,8 @@ def upgrade() -> None:
             ["dispatches.dispatch_id"],
         ),
         sa.PrimaryKeyConstraint("seq"),
-        sa.UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
+        sa.UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
     )
-    op.create_index("journal_of_case", "journal", ["case_no"], unique=False)
     op.create_table(
         "questions",
         sa.Column("question_id", sa.Integer(), nullable=False),
