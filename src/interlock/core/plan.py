@@ -28,7 +28,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
 
 
-class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run has cost so far."""
 
     dispatches: int = 0

@@ -15,7 +15,7 @@ MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
 
 
-class Ask(msgspec.Struct, frozen=True):
+class Ask(msgspec.Struct, frozen=True, gc=False):
     """One dispatch on its way out."""
 
     dispatch_id: int
@@ -27,7 +27,7 @@ class Ask(msgspec.Struct, frozen=True):
     prompt: str
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What came back: the answer's bytes, or why there are none (a signal name and a reason)."""
 
     dispatch_id: int

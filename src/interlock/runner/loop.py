@@ -23,6 +23,8 @@ from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal,
 from interlock.store.runs import Loaded, OpenDispatch, RunStatus
 
 _encode = msgspec.json.Encoder().encode
+_PATIENCE = 0.002
+"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
 
 
 class Tally(msgspec.Struct):
@@ -71,6 +73,7 @@ class Loop:
         self._deadlines = Deadlines(clock, self._wake_up)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
+        self._yielded = 0.0
         self._stops = 0
         self.tally = Tally()
 
@@ -113,12 +116,16 @@ class Loop:
                 await carrier.close()
 
     async def _arrivals(self) -> None:
-        """Return when there is something to do; let carriers work in between either way."""
+        """Return when there is something to do; let carriers work in between, soon enough."""
+        now = self._clock.now()
+        if self._inbox and 0 <= now - self._yielded < _PATIENCE:
+            return
+        self._yielded = now
         if self._inbox:
             await asyncio.sleep(0)
-            return
-        self._awake.clear()
-        await self._awake.wait()
+        else:
+            self._awake.clear()
+            await self._awake.wait()
 
     def _turn(self) -> None:
         batch = Batch(self._clock.now())
