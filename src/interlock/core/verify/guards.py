@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.core.domain import Hints, representatives
 from interlock.core.expression import Expression, literal_of, path_of
-from interlock.core.names import Meaning, Names
+from interlock.core.verify.domain import Hints, representatives
+from interlock.core.verify.names import Meaning, Names
 
 Key = tuple[str, ...]
 _SIZE = "len"

@@ -10,10 +10,10 @@ import msgspec
 
 from interlock.core.circuit import BACK, Circuit, Rule
 from interlock.core.engine import MAX_DETOURS
-from interlock.core.finding import Hop, WorstCase
-from interlock.core.graph import longest_path
-from interlock.core.outcome import Table
-from interlock.core.routes import target_of
+from interlock.core.verify.finding import Hop, WorstCase
+from interlock.core.verify.graph import longest_path
+from interlock.core.verify.outcome import Table
+from interlock.core.verify.routes import target_of
 
 MAX_SITUATIONS = 200_000
 

@@ -8,10 +8,20 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from interlock.core.cells import BREAKS, FAILS, FRESH, SPENT, SPILLS, Cell, Region, Verdict, cell_of
 from interlock.core.circuit import Circuit, Rule
-from interlock.core.names import Names
-from interlock.core.routes import any_rule, signals_at
+from interlock.core.verify.cells import (
+    BREAKS,
+    FAILS,
+    FRESH,
+    SPENT,
+    SPILLS,
+    Cell,
+    Region,
+    Verdict,
+    cell_of,
+)
+from interlock.core.verify.names import Names
+from interlock.core.verify.routes import any_rule, signals_at
 
 SILENT = (FAILS, SPENT)
 

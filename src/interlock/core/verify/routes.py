@@ -17,7 +17,7 @@ from interlock.core.circuit import (
     Circuit,
     Rule,
 )
-from interlock.core.finding import Hop
+from interlock.core.verify.finding import Hop
 
 Taken = Callable[[str, str], Iterable[Rule]]
 """The rules that can be taken at a step on a signal, the circuit's `otherwise` among them."""

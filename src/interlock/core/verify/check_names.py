@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from interlock.core.cells import BREAKS, SPILLS, Cell, Region, expressions_of, scope_for
 from interlock.core.circuit import AGAIN, ANY, BACK, FAILURES, ROOTS, Rule
 from interlock.core.errors import ExpressionError
-from interlock.core.finding import Finding
-from interlock.core.names import Meaning, near
-from interlock.core.proof import Proof
+from interlock.core.verify.cells import BREAKS, SPILLS, Cell, Region, expressions_of, scope_for
+from interlock.core.verify.finding import Finding
+from interlock.core.verify.names import Meaning, near
+from interlock.core.verify.proof import Proof
 
 
 def unknown_names(proof: Proof) -> Iterator[Finding]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from interlock.core.cells import Cell, Region
 from interlock.core.circuit import Rule
-from interlock.core.finding import Finding, Hop, Level
-from interlock.core.graph import paths_from
 from interlock.core.notation import Written
-from interlock.core.outcome import Outcome, Table
-from interlock.core.routes import Place, Ways, ways_through
+from interlock.core.verify.cells import Cell, Region
+from interlock.core.verify.finding import Finding, Hop, Level
+from interlock.core.verify.graph import paths_from
+from interlock.core.verify.outcome import Outcome, Table
+from interlock.core.verify.routes import Place, Ways, ways_through
 
 
 class Proof:

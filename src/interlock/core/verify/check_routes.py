@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from interlock.core.circuit import BACK, FAILURES
-from interlock.core.finding import Finding, Hop
-from interlock.core.graph import cycles, paths_from, reaching
-from interlock.core.proof import Proof, said, shown
-from interlock.core.routes import Place
+from interlock.core.verify.finding import Finding, Hop
+from interlock.core.verify.graph import cycles, paths_from, reaching
+from interlock.core.verify.proof import Proof, said, shown
+from interlock.core.verify.routes import Place
 
 
 def unreachable_places(proof: Proof) -> Iterator[Finding]:

@@ -16,8 +16,8 @@ from interlock.core.circuit import Circuit, Rule
 from interlock.core.engine import scope_of
 from interlock.core.errors import ExpressionError
 from interlock.core.expression import Expression, Scope
-from interlock.core.guards import ABSENT, Key, Uses, Variable, placed
-from interlock.core.names import Names
+from interlock.core.verify.guards import ABSENT, Key, Uses, Variable, placed
+from interlock.core.verify.names import Names
 
 MAX_COMBINATIONS = 100_000
 MAX_SAMPLE = 10_000

@@ -4,13 +4,21 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from interlock.core.cells import BREAKS, FAILS, MAX_COMBINATIONS, SPENT, Cell, Region, keys_of
 from interlock.core.circuit import ANY, BACK, FAILURES, Rule
-from interlock.core.finding import Finding
-from interlock.core.guards import Key
-from interlock.core.outcome import SILENT, Outcome
-from interlock.core.proof import Proof
-from interlock.core.routes import target_of
+from interlock.core.verify.cells import (
+    BREAKS,
+    FAILS,
+    MAX_COMBINATIONS,
+    SPENT,
+    Cell,
+    Region,
+    keys_of,
+)
+from interlock.core.verify.finding import Finding
+from interlock.core.verify.guards import Key
+from interlock.core.verify.outcome import SILENT, Outcome
+from interlock.core.verify.proof import Proof
+from interlock.core.verify.routes import target_of
 
 
 def unhandled_signals(proof: Proof) -> Iterator[Finding]:

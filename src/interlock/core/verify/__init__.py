@@ -4,7 +4,8 @@ Knows which checks there are and in which order they speak. Everything they find
 place in the file and what to write instead; nothing here changes or runs a circuit.
 """
 
-from interlock.core.check_guards import (
+from interlock.core.notation import Written
+from interlock.core.verify.check_guards import (
     gaps,
     loops_without_exit,
     overlaps,
@@ -12,8 +13,8 @@ from interlock.core.check_guards import (
     unproven_cells,
     unreachable_rules,
 )
-from interlock.core.check_names import unguarded_names, unknown_names, unknown_reads
-from interlock.core.check_routes import (
+from interlock.core.verify.check_names import unguarded_names, unknown_names, unknown_reads
+from interlock.core.verify.check_routes import (
     back_to_nowhere,
     dead_ends,
     missing_timeouts,
@@ -22,10 +23,9 @@ from interlock.core.check_routes import (
     ungated_writes,
     unreachable_places,
 )
-from interlock.core.finding import Finding, Report, WorstCase
-from interlock.core.notation import Written
-from interlock.core.proof import Check, Proof
-from interlock.core.worst_case import worst_case
+from interlock.core.verify.finding import Finding, Report, WorstCase
+from interlock.core.verify.proof import Check, Proof
+from interlock.core.verify.worst_case import worst_case
 
 CHECKS: tuple[Check, ...] = (
     unknown_names,

@@ -12,10 +12,10 @@ import msgspec
 
 from interlock.core.circuit import FAILURES, ROOTS, Circuit
 from interlock.core.expression import Expression
-from interlock.core.finding import Hop
-from interlock.core.graph import paths_from
-from interlock.core.routes import Place, any_rule, ways_through
 from interlock.core.shape import Shape
+from interlock.core.verify.finding import Hop
+from interlock.core.verify.graph import paths_from
+from interlock.core.verify.routes import Place, any_rule, ways_through
 
 FAILED = Shape(
     kinds=("object",),
