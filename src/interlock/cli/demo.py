@@ -95,10 +95,14 @@ class Show:
     def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> str:
         say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
-            _command(*words), cwd=self._world, capture_output=True, text=True, check=False
+            _command(*words),
+            cwd=self._world,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
-        output = done.stdout + done.stderr
-        say(output.strip() if quiet else output)
+        say(done.stdout.strip() if quiet else done.stdout)
         if done.returncode != expect:
             raise StateError(f"that was meant to end with {expect}, not {done.returncode}")
         return done.stdout
