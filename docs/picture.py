@@ -29,7 +29,7 @@ def main() -> None:
             console.print(Text(line, style=style))
         console.print()
     drawing = re.sub(
-        r"@font-face \{.*?\}", "", console.export_svg(title="interlock demo"), flags=re.S
+        r"@font-face \{.*?\}", "", console.export_svg(title="interlock demo"), flags=re.DOTALL
     )
     PICTURE.write_text(drawing, encoding="utf-8")
 
