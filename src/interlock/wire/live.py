@@ -21,12 +21,12 @@ _QUOTE_OPEN: Final = r"[ \t]*+(?:(?:[-+*]|\d{1,9}[.)])[ \t]++){0,4}+>"
 _INFO: Final = {"`": r"[^`\n]*+", "~": r"[^\n]*+"}
 
 
-def _pair(mark: str, length: int, info: str) -> str:
+def _pair(mark: str, length: int, info: str, longer: str = "*+") -> str:
     """A closed fence of so many marks that holds no other fence line of its kind."""
     fence = rf" {{0,3}}{mark}{{{length}}}"
     return (
         rf"{fence}(?!{mark}){info}{_EOL}(?:\n(?! {{0,3}}{mark * 3})[^\n]*+)*+"
-        rf"\n{fence}{mark}*+[ \t]*+{_EOL}"
+        rf"\n{fence}{mark}{longer}[ \t]*+{_EOL}"
     )
 
 
@@ -71,7 +71,7 @@ _PLAIN_LINE: Final = re.compile(
 )
 _FENCE_LINE: Final = re.compile(r"\n {0,3}(`{3,}|~{3,})([^\n]*)")
 _INSIDE: Final = {
-    mark: re.compile(rf"(?:\n(?! {{0,3}}{mark * 3})[^\n]*+|\n{_pair(mark, 3, info)})*+")
+    mark: re.compile(rf"(?:\n(?! {{0,3}}{mark * 3})[^\n]*+|\n{_pair(mark, 3, info, '{0}')})*+")
     for mark, info in (("`", r"[ \t]*+[^`\s][^`\n]*+"), ("~", r"[ \t]*+[^\s][^\n]*+"))
 }
 _DEEPEST_NEST: Final = 32
