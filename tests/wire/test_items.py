@@ -12,7 +12,8 @@ FIELDS = [
     (
         "developer",
         (
-            "READY_FOR_REVIEW: t1\n\nFiles Modified:\n- src/a.py: new check\n- `src/b.py` - renamed\n"
+            "READY_FOR_REVIEW: t1\n\nFiles Modified:\n- src/a.py: new check\n"
+            "- `src/b.py` - renamed\n"
             "  over two lines\n\nTests Written:\n* tests/test_a.py: the check\n\n"
             "Verification Results (self-verified):\n- pytest: PASS (ci)\n- ruff (local): PASS\n\n"
             "Summary: all of it\n"
@@ -83,7 +84,8 @@ FIELDS = [
         "business-analyst",
         (
             "EXPANDED_TASK_SPECIFICATION: t1\nConfidence: high\n\nExpanded Specification:\nDo x,\n"
-            "then y.\n\nAcceptance Criteria:\n- [ ] x holds\n- [x] y holds\n\nTarget Files:\n- a.py\n"
+            "then y.\n\nAcceptance Criteria:\n- [ ] x holds\n- [x] y holds\n\n"
+            "Target Files:\n- a.py\n"
         ),
         {
             "confidence": "HIGH",

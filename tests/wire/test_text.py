@@ -296,8 +296,8 @@ REQUIRED = [
     (
         "business-analyst",
         (
-            "EXPANDED_TASK_SPECIFICATION: t1\nConfidence: HIGH\n\nExpanded Specification:\nDo x.\n\n"
-            "Acceptance Criteria:\n- [ ] x is done\n"
+            "EXPANDED_TASK_SPECIFICATION: t1\nConfidence: HIGH\n\nExpanded Specification:\n"
+            "Do x.\n\nAcceptance Criteria:\n- [ ] x is done\n"
         ),
         "EXPANDED_TASK_SPECIFICATION",
     ),
