@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, Case, Signal
-from interlock.core.circuit import CRASH, HUMAN, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
 from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
@@ -69,7 +69,7 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._asks: dict[int, Ask] = {}
         self._to_send: list[Ask] = []
-        self._settled: list[Ask] = []
+        self._settled: list[tuple[Ask, str]] = []
         self._deadlines = Deadlines(clock, self._wake_up)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
@@ -146,6 +146,9 @@ class Loop:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, Refused("Stale", sentence), batch)
             return
+        if reply.refused:
+            self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
+            return
         step = self._circuit.steps[ask.step]
         found = absorb(reply, step)
         if isinstance(found, Refused):
@@ -168,7 +171,7 @@ class Loop:
             )
         )
         batch.standings[number] = Standing(number, case, None)
-        self._settle(ask)
+        self._settle(ask, str(signal.data["reason"]) if signal.name in FAILURES else "")
         self._spend(tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
             self._suite.hold(decision.hold, case.case_id)
@@ -185,9 +188,9 @@ class Loop:
             prompt = self._prompt(case, dispatch_id)
             ask = Ask(
                 *(dispatch_id, self._journal.run_id, case_id, step.name, case.attempt),
-                *(step.role, prompt),
+                *(step.role, prompt, self._numbers[case_id]),
             )
-            number = self._numbers[case_id]
+            number = ask.case_no
             batch.dispatches.append(
                 NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
             )
@@ -208,8 +211,8 @@ class Loop:
         self._note_time(batch)
         if batch:
             self._journal.commit(batch)
-        for ask in self._settled:
-            self._carriers[ask.role].settled(ask.dispatch_id)
+        for ask, error in self._settled:
+            self._carriers[ask.role].settled(ask.dispatch_id, error)
         asks: dict[str, list[Ask]] = {}
         for ask in self._to_send:
             asks.setdefault(ask.role, []).append(ask)
@@ -238,13 +241,13 @@ class Loop:
 
     def _ask_again(self, ask: Ask) -> None:
         """A question stays open when an answer to it cannot be used."""
-        self._settled.append(ask)
+        self._settled.append((ask, ""))
         self._to_send.append(ask)
 
     def _reopen(self, dispatch: OpenDispatch) -> None:
         ask = Ask(
             *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
         )
         gate = self._circuit.steps[ask.step].gate
         self._send_out(ask, dispatch.at if gate else self._clock.now())
@@ -257,11 +260,11 @@ class Loop:
             self._deadlines.add(since + timeout, ask.dispatch_id)
         self._to_send.append(ask)
 
-    def _settle(self, ask: Ask) -> None:
+    def _settle(self, ask: Ask, error: str) -> None:
         del self._asks[ask.dispatch_id]
         self._deadlines.drop(ask.dispatch_id)
         self._suite.answered(ask.case_id)
-        self._settled.append(ask)
+        self._settled.append((ask, error))
 
     def _place(self, case: Case) -> None:
         """An open case waits for its next dispatch; one that is over makes room for others."""
