@@ -92,7 +92,7 @@ LEGAL_ENTRY = {
 
 @pytest.mark.parametrize("before", ["pending", "in_progress", "done", "error"])
 @pytest.mark.parametrize("after", ["pending", "in_progress", "done", "error"])
-def test_a_batch_only_goes_forward(before: Any, after: Any) -> None:  # noqa: ANN401
+def test_a_batch_only_goes_forward(before: Any, after: Any) -> None:
     manifest = msgspec.structs.replace(PENDING, status=before)
     if (before, after) in LEGAL_BATCH:
         moved = move_manifest(manifest, after, LATER)
@@ -104,7 +104,7 @@ def test_a_batch_only_goes_forward(before: Any, after: Any) -> None:  # noqa: AN
 
 @pytest.mark.parametrize("before", ["pending", "claimed", "done", "error"])
 @pytest.mark.parametrize("after", ["pending", "claimed", "done", "error"])
-def test_an_entry_only_goes_forward(before: Any, after: Any) -> None:  # noqa: ANN401
+def test_an_entry_only_goes_forward(before: Any, after: Any) -> None:
     first = msgspec.structs.replace(PENDING.signals[0], status=before)
     manifest = msgspec.structs.replace(PENDING, signals=(first, PENDING.signals[1]))
     if (before, after) in LEGAL_ENTRY:
@@ -133,7 +133,7 @@ def test_a_stranger_is_not_in_the_batch() -> None:
         (("done", "error"), True, "done"),
     ],
 )
-def test_how_a_batch_ends(statuses: Any, deadline_passed: bool, status: str) -> None:  # noqa: ANN401
+def test_how_a_batch_ends(statuses: Any, deadline_passed: bool, status: str) -> None:
     signals = tuple(
         msgspec.structs.replace(entry, status=one)
         for entry, one in zip(PENDING.signals, statuses, strict=True)

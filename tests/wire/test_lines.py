@@ -315,7 +315,7 @@ def test_the_second_time_is_marked(mode: Literal["raw", "message"]) -> None:
         ("NEW_TYPE", "x", "SAGE_SIGNAL:NEW_TYPE:x"),
     ],
 )
-def test_emits_the_canonical_line(kind: str, payload: Any, line: str) -> None:  # noqa: ANN401
+def test_emits_the_canonical_line(kind: str, payload: Any, line: str) -> None:
     assert canonical_line(kind, payload) == line
 
 
@@ -330,7 +330,7 @@ def test_emits_the_canonical_line(kind: str, payload: Any, line: str) -> None:  
         ("A B", None),
     ],
 )
-def test_emits_nothing_that_would_be_refused(kind: str, payload: Any) -> None:  # noqa: ANN401
+def test_emits_nothing_that_would_be_refused(kind: str, payload: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         canonical_line(kind, payload)
 

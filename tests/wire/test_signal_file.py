@@ -155,7 +155,7 @@ LEGAL_NEW = {("done", "waiting"), ("error", "waiting")}
 
 @pytest.mark.parametrize("before", STATUSES)
 @pytest.mark.parametrize("after", STATUSES)
-def test_transitions_are_those_of_the_seed(before: Any, after: Any) -> None:  # noqa: ANN401
+def test_transitions_are_those_of_the_seed(before: Any, after: Any) -> None:
     first = msgspec.structs.replace(WAITING, status=before)
     same = msgspec.structs.replace(first, status=after)
     new = msgspec.structs.replace(same, dispatch_id=2, timestamp="2026-02-16T13:00:00Z")

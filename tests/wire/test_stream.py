@@ -29,11 +29,11 @@ def lines(*events: dict[str, Any]) -> str:
     return "".join(json.dumps(event) + "\n" for event in events)
 
 
-def assistant(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def assistant(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "assistant", "message": {"id": "m1", "content": list(blocks)}, **more}
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def said(text: str, **more: Any) -> dict[str, Any]:
     return assistant({"type": "text", "text": text}, parent_tool_use_id=None, **more)
 
 
@@ -42,7 +42,7 @@ def tool_result(content: object) -> dict[str, Any]:
     return {"type": "user", "message": {"role": "user", "content": [block]}}
 
 
-def result(text: str | None = "the end", **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def result(text: str | None = "the end", **more: Any) -> dict[str, Any]:
     event = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1}
     return {**event, "result": text, **more}
 
@@ -50,7 +50,7 @@ def result(text: str | None = "the end", **more: Any) -> dict[str, Any]:  # noqa
 INIT = {"type": "system", "subtype": "init", "session_id": "s1"}
 
 
-def item(kind: str, name: str = "item.completed", **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def item(kind: str, name: str = "item.completed", **more: Any) -> dict[str, Any]:
     return {"type": name, "item": {"id": "i1", "type": kind, **more}}
 
 

@@ -87,7 +87,7 @@ _COLUMNS: Final = {
 }
 
 
-def value_of(part: Part) -> Any:  # noqa: ANN401 -- one shape per section kind, see KINDS
+def value_of(part: Part) -> Any:
     """The section as data, in the shape its kind has in the catalogue."""
     return KINDS[part.section.kind](part)
 

@@ -29,7 +29,7 @@ def _row(
     handler: str,
     asks: str,
     roles: tuple[str, ...],
-    **columns: Any,  # noqa: ANN401
+    **columns: Any,
 ) -> Row:
     return Row(
         name=name,
