@@ -22,11 +22,13 @@ from interlock.core.names import Names
 MAX_COMBINATIONS = 100_000
 MAX_SAMPLE = 10_000
 
-Verdict = Literal["holds", "fresh", "fails", "breaks", "spills"]
+Verdict = Literal["holds", "fresh", "fails", "spent", "breaks", "spills"]
 HOLDS: Final = "holds"
 FRESH: Final = "fresh"
 """Holds, and the values say that its loop is not spent."""
 FAILS: Final = "fails"
+SPENT: Final = "spent"
+"""Holds, but the values say that its loop is spent."""
 BREAKS: Final = "breaks"
 """The guard cannot be evaluated: the case would be stuck."""
 SPILLS: Final = "spills"
@@ -180,7 +182,7 @@ class _Cluster:
         loop = self.circuit.loops.get(rule.loop or "")
         count = values.get(("loops", rule.loop or ""))
         if loop and count is not None and count >= loop.max:
-            return FAILS
+            return SPENT
         if not self._adds(rule, scope):
             return SPILLS
         return HOLDS if count is None else FRESH

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from interlock.core.cells import BREAKS, FAILS, MAX_COMBINATIONS, Cell, Region
+from interlock.core.cells import BREAKS, FAILS, MAX_COMBINATIONS, SPENT, Cell, Region
 from interlock.core.circuit import ANY, BACK, FAILURES, Rule
 from interlock.core.finding import Finding
+from interlock.core.outcome import SILENT, Outcome
 from interlock.core.proof import Proof
 from interlock.core.routes import target_of
 
@@ -29,7 +30,7 @@ def gaps(proof: Proof) -> Iterator[Finding]:
     caught = proof.circuit.otherwise is not None
     found: dict[tuple[str, str], tuple[Cell, Region]] = {}
     for cell, region, outcome in proof.outcomes():
-        if cell.rules and outcome.open_ended and not outcome.moves:
+        if cell.rules and outcome.open_ended and not _looping(cell, region, outcome):
             found.setdefault((cell.step, cell.signal), (cell, region))
     for cell, region in found.values():
         end = "otherwise takes them" if caught else "the case would be stuck"
@@ -50,7 +51,7 @@ def overlaps(proof: Proof) -> Iterator[Finding]:
         holding = [
             rule
             for rule, verdict in zip(cell.rules, region.verdicts, strict=True)
-            if verdict not in (FAILS, BREAKS) and rule.to is not None and _is_guarded(rule)
+            if verdict not in (*SILENT, BREAKS) and rule.to is not None and _is_guarded(rule)
         ]
         for first, second in combinations(holding, 2):
             apart = target_of(first, cell.step, BACK) != target_of(second, cell.step, BACK)
@@ -72,9 +73,9 @@ def loops_without_exit(proof: Proof) -> Iterator[Finding]:
     yield from _loops_without_turn(proof)
     found: dict[str, tuple[Cell, Region, Rule]] = {}
     for cell, region, outcome in proof.outcomes():
-        if outcome.open_ended and outcome.moves and not proof.circuit.otherwise:
-            last = outcome.moves[-1]
-            found.setdefault(last.id, (cell, region, last))
+        looping = _looping(cell, region, outcome)
+        if outcome.open_ended and looping and not proof.circuit.otherwise:
+            found.setdefault(looping[-1].id, (cell, region, looping[-1]))
     for cell, region, rule in found.values():
         yield proof.finding(
             "loop-without-exit",
@@ -86,6 +87,13 @@ def loops_without_exit(proof: Proof) -> Iterator[Finding]:
             place=proof.at_rule(rule, "loop"),
             counter_example=region.example,
         )
+
+
+def _looping(cell: Cell, region: Region, outcome: Outcome) -> list[Rule]:
+    """The rules that take these values as long as their loops last."""
+    taking = {rule.id for rule in outcome.moves}
+    rows = zip(cell.rules, region.verdicts, strict=True)
+    return [rule for rule, verdict in rows if rule.id in taking or (verdict == SPENT and rule.to)]
 
 
 def _loops_without_turn(proof: Proof) -> Iterator[Finding]:

@@ -1,8 +1,7 @@
 """How a circuit is written down: YAML text in, a Circuit out.
 
 Knows where each thing stood in the text, and how to say what is wrong in file, line and what to
-write instead. Refuses to judge whether the circuit is
-sound: names that lead nowhere are verify's to report.
+write instead. Refuses to judge whether the circuit is sound: that is verify's to report.
 """
 
 import difflib
@@ -251,6 +250,8 @@ def _explained(message: str, page: Page) -> CircuitError:
         int(index) if index else name
         for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
     ]
+    if "[...]" in where:
+        path[1:1] = _key_of(message, page, str(path[0]))
     unknown = re.search(r"unknown field `(.+?)`", problem)
     if unknown:
         known = _fields_at(path)
@@ -264,6 +265,17 @@ def _explained(message: str, page: Page) -> CircuitError:
     return CircuitError(
         f"{_place(path)}: {problem[:1].lower()}{problem[1:]}", file=page.file, line=page.line(*path)
     )
+
+
+def _key_of(message: str, page: Page, section: str) -> list[str]:
+    """msgspec does not say under which name it found the fault: the one that fails alone."""
+    for name, value in page.value[section].items():
+        try:
+            msgspec.convert({**page.value, section: {name: value}}, CircuitText)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return [name]
+    return []
 
 
 def _fields_at(path: list[str | int]) -> tuple[str, ...]:

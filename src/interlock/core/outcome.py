@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from interlock.core.cells import BREAKS, FAILS, FRESH, SPILLS, Cell, Region, Verdict, cell_of
+from interlock.core.cells import BREAKS, FAILS, FRESH, SPENT, SPILLS, Cell, Region, Verdict, cell_of
 from interlock.core.circuit import Circuit, Rule
 from interlock.core.names import Names
 from interlock.core.routes import signals_at
+
+SILENT = (FAILS, SPENT)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -52,14 +54,14 @@ class Table:
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
             if verdict == BREAKS or (verdict == SPILLS and rule.loop not in gone):
                 return None
-            if verdict != FAILS and rule.loop not in gone and rule.to is not None:
+            if verdict not in SILENT and rule.loop not in gone and rule.to is not None:
                 return rule
         return self.circuit.otherwise
 
     def outcome(self, cell: Cell, region: Region) -> Outcome:
         turns: list[tuple[Rule, Verdict]] = []
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
-            if verdict == FAILS or (self._never(rule) and verdict != BREAKS):
+            if verdict in SILENT or (self._never(rule) and verdict != BREAKS):
                 continue
             turns.append((rule, verdict))
             spendable = rule.loop is not None and verdict not in (FRESH, BREAKS)

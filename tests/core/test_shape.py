@@ -1,0 +1,117 @@
+"""Shapes: what fits, what does not and why, and schemas that promise more than is checked."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.errors import CircuitError
+from interlock.core.shape import MAX_PARTS, shape_of
+
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 5},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+        "kind": {"enum": ["a", "b", 1]},
+        "code": {"type": "string", "pattern": "^[A-Z]+$"},
+        "other": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"name": "Ada"}, None),
+        ({"name": "Ada", "age": 36, "share": 0.5, "tags": ["x"], "kind": 1, "code": "AB"}, None),
+        ({"name": "Ada", "other": None}, None),
+        ({}, "answer lacks the field 'name'"),
+        ([], "answer must be an object, not an array"),
+        ({"name": ""}, "answer.name needs at least 1 characters, not 0"),
+        ({"name": "Countess"}, "answer.name takes at most 5 characters, not 8"),
+        ({"name": 7}, "answer.name must be a string, not an integer"),
+        ({"name": "A", "age": -1}, "answer.age must be at least 0, not -1"),
+        ({"name": "A", "age": 151}, "answer.age must be at most 150, not 151"),
+        ({"name": "A", "age": True}, "answer.age must be an integer, not a boolean"),
+        ({"name": "A", "age": 1.5}, "answer.age must be an integer, not a number"),
+        ({"name": "A", "share": 0}, "answer.share must be more than 0, not 0"),
+        ({"name": "A", "share": 1}, "answer.share must be less than 1, not 1"),
+        ({"name": "A", "tags": []}, "answer.tags needs at least 1 items, not 0"),
+        ({"name": "A", "tags": ["x", 2]}, "answer.tags[1] must be a string, not an integer"),
+        ({"name": "A", "kind": True}, "answer.kind must be one of 'a', 'b', 1, not True"),
+        ({"name": "A", "code": "ab"}, "answer.code must match '^[A-Z]+$'"),
+        ({"name": "A", "other": "x"}, "answer.other must be an integer, not a string"),
+        ({"name": "A", "extra": 1}, "answer has a field 'extra' that the shape does not know"),
+    ],
+)
+def test_problem(value: Any, problem: str | None) -> None:
+    assert shape_of(PERSON).problem(value) == problem
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ([], "must be a JSON Schema object"),
+        ({"type": "text"}, "answer.type 'text' is unknown; use object, array"),
+        ({"type": {"a": 1}}, "is unknown"),
+        ({"type": [["string"]]}, "is unknown"),
+        ({"oneOf": []}, "uses 'oneOf', which is not checked here"),
+        ({"additionalProperties": {}}, "must be true or false"),
+        ({"enum": []}, "must be a list of at least one value"),
+        ({"anyOf": {}}, "must be a list of schemas"),
+        ({"required": "x"}, "must be a list of field names"),
+        ({"properties": []}, "must be an object of name: schema"),
+        ({"minimum": "1"}, "must be a number"),
+        ({"minLength": -1}, "must be a whole number of at least 0"),
+        ({"pattern": "("}, "is no regular expression"),
+        ({"$ref": "#/$defs/none"}, "only '#/$defs/NAME' can be followed"),
+        ({"$ref": "#/$defs/a", "minimum": 1, "$defs": {"a": {}}}, "'minimum' beside $ref"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "or refers to itself"),
+    ],
+)
+def test_a_schema_that_cannot_be_honoured_is_refused(schema: Any, words: str) -> None:
+    with pytest.raises(CircuitError) as caught:
+        shape_of(schema)
+    assert words in str(caught.value)
+
+
+def test_references_do_not_explode() -> None:
+    ten = [f"p{number}" for number in range(10)]
+    definitions = {
+        f"n{level}": {"properties": {name: {"$ref": f"#/$defs/n{level + 1}"} for name in ten}}
+        for level in range(8)
+    }
+    bomb = {"$ref": "#/$defs/n0", "$defs": {**definitions, "n8": {"type": "string"}}}
+    with pytest.raises(CircuitError, match=f"more than {MAX_PARTS:,} parts"):
+        shape_of(bomb)
+
+
+def test_references_are_followed() -> None:
+    schema = {"properties": {"x": {"$ref": "#/$defs/y"}}, "$defs": {"y": {"type": "integer"}}}
+    assert shape_of(schema).problem({"x": "1"}) == "answer.x must be an integer, not a string"
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 200) | st.floats(-1, 2) | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*PERSON["properties"], "more"]), inner, max_size=4)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*PERSON["properties"], "more"]), PLAIN, max_size=5))
+def test_agrees_with_json_schema(value: Any) -> None:
+    ages = value.get("age"), value.get("other")
+    if any(isinstance(age, float) and age.is_integer() for age in ages):
+        return  # JSON Schema calls 1.0 an integer; an agent that writes 1.0 is asked for 1
+    official = jsonschema.Draft202012Validator(PERSON).is_valid(value)
+    assert (shape_of(PERSON).problem(value) is None) == official
