@@ -51,6 +51,8 @@ def demo(
 ) -> None:
     """See it all once: verify, run, kill, resume, answer, explain, replay. Takes seconds."""
     world = folder.resolve()
+    if world.exists() and not world.is_dir():
+        raise StateError(f"{world} is a file; name a folder")
     if world.exists() and any(world.iterdir()):
         if not (world / "cases.jsonl").exists() or not (world / "crew.yaml").exists():
             raise StateError(f"{world} is not empty and not an earlier demo; name another folder")
@@ -95,10 +97,14 @@ class Show:
     def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> str:
         say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
-            _command(*words), cwd=self._world, capture_output=True, text=True, check=False
+            _command(*words),
+            cwd=self._world,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
-        output = done.stdout + done.stderr
-        say(output.strip() if quiet else output)
+        say(done.stdout.strip() if quiet else done.stdout)
         if done.returncode != expect:
             raise StateError(f"that was meant to end with {expect}, not {done.returncode}")
         return done.stdout
