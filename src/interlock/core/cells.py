@@ -4,10 +4,10 @@ Knows every region of values that the guards of the cell tell apart, with one ex
 asking the real evaluator. Refuses to know what is sound: verify judges.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from math import gcd, prod
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from interlock.core.names import Names
 
 MAX_COMBINATIONS = 100_000
 MAX_SAMPLE = 10_000
+Item = TypeVar("Item")
 
 Verdict = Literal["holds", "fresh", "fails", "spent", "breaks", "spills"]
 HOLDS: Final = "holds"
@@ -44,8 +45,16 @@ class Region(msgspec.Struct, frozen=True):
     @property
     def example(self) -> dict[str, Any]:
         """The example as a reader knows it: the answer's own fields by their bare names."""
-        shown = {key: value for key, value in self.values.items() if value is not ABSENT}
-        return {".".join(key[1:] if key[0] == "answer" else key): shown[key] for key in shown}
+        return self.example_of(self.values)
+
+    def example_of(self, keys: Iterable[Key]) -> dict[str, Any]:
+        """The part of the example that stands at these keys."""
+        wanted = set(keys)
+        return {
+            ".".join(key[1:] if key[0] == "answer" else key): value
+            for key, value in self.values.items()
+            if key in wanted and value is not ABSENT
+        }
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -73,7 +82,7 @@ def cell_of(names: Names, step: str, signal: str) -> Cell:
     ]
     parts = [cluster.regions() for cluster in clusters]
     number = prod(len(part) for part in parts)
-    regions = _joined(rules, [cluster.rules for cluster in clusters], parts, number)
+    regions = _joined(rules, [cluster.rules for cluster in clusters], parts)
     return Cell(
         step=step,
         signal=signal,
@@ -91,31 +100,35 @@ def expressions_of(rule: Rule) -> Iterator[Expression]:
     yield from (value for value in rule.adds.values() if isinstance(value, Expression))
 
 
-def spread(variables: Sequence[Variable]) -> Iterator[tuple[Any, ...]]:
+def spread(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
     """All combinations; of too many, a sample that is the same each time and spread evenly."""
-    sizes = [len(variable.values) for variable in variables]
-    total = prod(sizes)
+    total = prod(len(each) for each in choices)
     if total <= MAX_COMBINATIONS:
-        yield from product(*(variable.values for variable in variables))
+        yield from product(*choices)
         return
     stride = total // MAX_SAMPLE + 1
     while gcd(stride, total) != 1:
         stride += 1
     for number in range(MAX_SAMPLE):
-        yield _numbered(variables, number * stride % total)
+        yield _numbered(choices, number * stride % total)
 
 
-def _numbered(variables: Sequence[Variable], index: int) -> tuple[Any, ...]:
-    chosen: list[Any] = []
-    for variable in variables:
-        index, place = divmod(index, len(variable.values))
-        chosen.append(variable.values[place])
+def _numbered(choices: Sequence[Sequence[Item]], index: int) -> tuple[Item, ...]:
+    chosen: list[Item] = []
+    for each in choices:
+        index, place = divmod(index, len(each))
+        chosen.append(each[place])
     return tuple(chosen)
 
 
-def _keys(names: Names, uses: Uses, rule: Rule) -> set[Key]:
+def keys_of(names: Names, step: str, signal: str, rule: Rule) -> set[Key]:
+    """Where the values stand that a rule reads or asks for."""
     paths = [path for each in expressions_of(rule) for path in (*each.reads, *each.asks)]
-    keys = {names.meaning(uses.step, uses.signal, path).key for path in paths}
+    return {names.meaning(step, signal, path).key for path in paths}
+
+
+def _keys(names: Names, uses: Uses, rule: Rule) -> set[Key]:
+    keys = keys_of(names, uses.step, uses.signal, rule)
     counter = ("loops", rule.loop or "")
     if counter in uses.meanings:
         keys.add(counter)
@@ -165,7 +178,7 @@ class _Cluster:
     def regions(self) -> list[Region]:
         keys = [variable.key for variable in self.variables]
         found: dict[tuple[Verdict, ...], Region] = {}
-        for chosen in spread(self.variables):
+        for chosen in spread([variable.values for variable in self.variables]):
             values = dict(zip(keys, chosen, strict=True))
             scope = scope_for(self.circuit, self.step, self.signal, values)
             verdicts = tuple(self._verdict(rule, scope, values) for rule in self.rules)
@@ -213,12 +226,12 @@ def scope_for(circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any
 
 
 def _joined(
-    rules: tuple[Rule, ...], groups: list[list[Rule]], parts: list[list[Region]], number: int
+    rules: tuple[Rule, ...], groups: list[list[Rule]], parts: list[list[Region]]
 ) -> Iterator[Region]:
     """The regions of the whole cell, from the regions of its independent clusters."""
     order = {rule.id: index for index, rule in enumerate(rules)}
     places = [order[rule.id] for group in groups for rule in group]
-    for chosen in islice(product(*parts), MAX_COMBINATIONS if number else 0):
+    for chosen in spread(parts):
         verdicts: list[Verdict] = [FAILS] * len(rules)
         for place, verdict in zip(
             places, (v for part in chosen for v in part.verdicts), strict=True

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
-from interlock.core.cells import BREAKS, FAILS, MAX_COMBINATIONS, SPENT, Cell, Region
+from interlock.core.cells import BREAKS, FAILS, MAX_COMBINATIONS, SPENT, Cell, Region, keys_of
 from interlock.core.circuit import ANY, BACK, FAILURES, Rule
 from interlock.core.finding import Finding
+from interlock.core.guards import Key
 from interlock.core.outcome import SILENT, Outcome
 from interlock.core.proof import Proof
 from interlock.core.routes import target_of
@@ -29,7 +31,7 @@ def unhandled_signals(proof: Proof) -> Iterator[Finding]:
 def gaps(proof: Proof) -> Iterator[Finding]:
     caught = proof.circuit.otherwise is not None
     found: dict[tuple[str, str], tuple[Cell, Region]] = {}
-    for cell, region, outcome in proof.outcomes():
+    for cell, region, outcome in proof.outcomes:
         if cell.rules and outcome.open_ended and not _looping(cell, region, outcome):
             found.setdefault((cell.step, cell.signal), (cell, region))
     for cell, region in found.values():
@@ -47,7 +49,7 @@ def gaps(proof: Proof) -> Iterator[Finding]:
 
 def overlaps(proof: Proof) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
-    for cell, region, _ in proof.outcomes():
+    for cell, region, _ in proof.outcomes:
         holding = [
             rule
             for rule, verdict in zip(cell.rules, region.verdicts, strict=True)
@@ -57,22 +59,23 @@ def overlaps(proof: Proof) -> Iterator[Finding]:
             apart = target_of(first, cell.step, BACK) != target_of(second, cell.step, BACK)
             if apart and (first.id, second.id) not in seen:
                 seen.add((first.id, second.id))
+                values = region.example_of(_read_by(proof, cell, first, second))
                 yield proof.finding(
                     "overlap",
                     "note",
                     f"at {cell.step} {first.id!r} and {second.id!r} both hold for "
-                    f"{_values(region)}; {first.id!r} goes first",
+                    f"{_said(values)}; {first.id!r} goes first",
                     "nothing, if that order is meant; else narrow one guard",
                     subject=second.id,
                     place=proof.at_rule(second, "when"),
-                    counter_example={"values": region.example, "rules": [first.id, second.id]},
+                    counter_example={"values": values, "rules": [first.id, second.id]},
                 )
 
 
 def loops_without_exit(proof: Proof) -> Iterator[Finding]:
     yield from _loops_without_turn(proof)
     found: dict[str, tuple[Cell, Region, Rule]] = {}
-    for cell, region, outcome in proof.outcomes():
+    for cell, region, outcome in proof.outcomes:
         looping = _looping(cell, region, outcome)
         if outcome.open_ended and looping and not proof.circuit.otherwise:
             found.setdefault(looping[-1].id, (cell, region, looping[-1]))
@@ -111,7 +114,7 @@ def _loops_without_turn(proof: Proof) -> Iterator[Finding]:
 
 
 def unreachable_rules(proof: Proof) -> Iterator[Finding]:
-    fired = {rule.id for _, _, outcome in proof.outcomes() for rule, _ in outcome.turns}
+    fired = {rule.id for _, _, outcome in proof.outcomes for rule, _ in outcome.turns}
     for rule in proof.circuit.rules:
         loop = proof.circuit.loops.get(rule.loop or "")
         if rule.id in fired or (loop is not None and loop.max == 0) or _is_unknown(proof, rule):
@@ -174,6 +177,14 @@ def _is_guarded(rule: Rule) -> bool:
     return rule.guard is not None and bool(rule.guard.reads or rule.guard.asks)
 
 
+def _read_by(proof: Proof, cell: Cell, *rules: Rule) -> set[Key]:
+    names = proof.table.names
+    return {key for rule in rules for key in keys_of(names, cell.step, cell.signal, rule)}
+
+
 def _values(region: Region) -> str:
-    words = [f"{name} = {value!r}" for name, value in region.example.items()]
-    return ", ".join(words) or "any answer"
+    return _said(region.example)
+
+
+def _said(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "any answer"

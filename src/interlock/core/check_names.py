@@ -107,7 +107,7 @@ def unguarded_names(proof: Proof) -> Iterator[Finding]:
     """Guards and additions that cannot be evaluated for some answers: the case would be stuck."""
     unknown = {rule.id for rule, _, _ in _problems(proof)}
     seen: set[tuple[str, str]] = set()
-    for cell, region, outcome in proof.outcomes():
+    for cell, region, outcome in proof.outcomes:
         for rule, verdict in outcome.turns:
             if verdict not in (BREAKS, SPILLS) or rule.id in unknown:
                 continue

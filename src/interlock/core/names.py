@@ -79,7 +79,7 @@ class Names:
         problem = hint = ""
         if head in answer.fields:
             problem = f"{head!r} is both a threshold and a field of the answer"
-            hint = f"rename the threshold, or write answer.{head} for the field"
+            hint = "rename the threshold"
         elif rest:
             problem, hint = f"{head!r} is a threshold and has no fields", f"write {head}"
         return Meaning(("threshold", head, *rest), problem=problem, hint=hint)

@@ -11,7 +11,7 @@ import msgspec
 from interlock.core.cells import BREAKS, FAILS, FRESH, SPENT, SPILLS, Cell, Region, Verdict, cell_of
 from interlock.core.circuit import Circuit, Rule
 from interlock.core.names import Names
-from interlock.core.routes import signals_at
+from interlock.core.routes import any_rule, signals_at
 
 SILENT = (FAILS, SPENT)
 
@@ -75,6 +75,9 @@ class Table:
         return loop is not None and loop.max == 0
 
     def _all_taken(self, cell: Cell) -> Iterator[Rule]:
+        if not cell.complete:
+            yield from any_rule(self.circuit)(cell.step, cell.signal)
+            return
         found: dict[str, Rule] = {}
         for region in cell.regions:
             outcome = self.outcome(cell, region)

@@ -39,10 +39,14 @@ class Proof:
     def numbers(self) -> dict[str, int]:
         return {rule.id: index for index, rule in enumerate(self.circuit.rules)}
 
-    def outcomes(self) -> Iterator[tuple[Cell, Region, Outcome]]:
-        for cell in self.table.cells.values():
-            for region in cell.regions:
-                yield cell, region, self.table.outcome(cell, region)
+    @cached_property
+    def outcomes(self) -> list[tuple[Cell, Region, Outcome]]:
+        """Everything that can happen anywhere: each region of each cell, and what comes of it."""
+        return [
+            (cell, region, self.table.outcome(cell, region))
+            for cell in self.table.cells.values()
+            for region in cell.regions
+        ]
 
     def rules(self) -> Iterator[Rule]:
         yield from self.circuit.rules

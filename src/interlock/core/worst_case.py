@@ -38,6 +38,9 @@ def worst_case(table: Table) -> WorstCase:
         reason = f"{found.problem}: only max_steps is a limit"
         return WorstCase(circuit.max_steps, exact=False, reason=reason)
     dispatches = len(found.path) + 1
+    if not all(cell.complete for cell in table.cells.values()):
+        reason = "some guards read too many values to try them all"
+        return WorstCase(min(dispatches, circuit.max_steps), exact=False, reason=reason)
     if dispatches <= circuit.max_steps:
         return WorstCase(dispatches, exact=True, path=found.path)
     reason = f"max_steps cuts a way of {dispatches} dispatches"
@@ -76,10 +79,11 @@ class _Walker:
         if (step, spent) not in self._known:
             found: dict[tuple[str, str], Rule] = {}
             for cell in self.cells[step]:
-                for region in cell.regions:
-                    rule = self.table.chosen(cell, region, spent)
-                    if rule is not None:
-                        found[cell.signal, rule.id] = rule
+                chosen = [self.table.chosen(cell, region, spent) for region in cell.regions]
+                if not cell.complete:
+                    chosen += [each for each in cell.rules if each.to and each.loop not in spent]
+                    chosen.append(self.circuit.otherwise)
+                found.update({(cell.signal, rule.id): rule for rule in chosen if rule})
             self._known[step, spent] = [(signal, rule) for (signal, _), rule in found.items()]
         return self._known[step, spent]
 

@@ -1,7 +1,7 @@
 """The agent `script`: answers read from a file, so that a circuit can be tried without any model.
 
 It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
-answer too late, or forge the answer to another dispatch. One behaviour is for one attempt at a step.
+answer too late, or forge the answer to another dispatch. One behaviour is for one attempt.
 """
 
 from collections.abc import Mapping, Sequence

@@ -46,8 +46,9 @@ class BlobWriter:
 
     def flush(self, raw: sqlite3.Connection) -> None:
         """Write the collected rows; belongs inside the transaction that refers to them."""
-        raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
-        self.rows = []
+        if self.rows:
+            raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
+            self.rows = []
 
 
 def read_blob(raw: sqlite3.Connection, number: int) -> bytes:

@@ -18,6 +18,17 @@ from interlock.store.database import driver, transaction
 _MOST_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
 
+_DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
+_JOURNAL = "insert into journal (case_no, dispatch_id, at, answer, decision) values (?, ?, ?, ?, ?)"
+_CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
+_REFUSAL = (
+    "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
+    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ASKED = "insert into questions (question_id, case_no) values (?, ?)"
+_ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
+_RUN = "update runs set spent = ?, changed_at = ?, status = coalesce(?, status) where run_id = ?"
+
 
 class NewDispatch(msgspec.Struct, frozen=True):
     """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
@@ -125,47 +136,28 @@ class Journal:
             for s in batch.standings.values()
         ]
         refusals = [self._refusal(refusal, at) for refusal in batch.refusals]
+        named = [entry for entry in batch.entries if entry.answered_by]
         with transaction(self._connection) as raw:
             self._blobs.flush(raw)
-            raw.executemany("insert into dispatches values (?, ?, ?, ?, ?, ?, ?)", dispatches)
-            raw.executemany(
-                "insert into journal (case_no, dispatch_id, at, answer, decision)"
-                " values (?, ?, ?, ?, ?)",
-                journal,
-            )
-            raw.executemany(
-                "update cases set status = ?, step = ?, dispatch_id = ?, state = ?"
-                " where case_no = ?",
-                standings,
-            )
-            raw.executemany(
-                "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason,"
-                " sentence, content, content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                refusals,
-            )
-            self._questions(raw, batch)
+            for statement, rows in (
+                (_DISPATCH, dispatches),
+                (_JOURNAL, journal),
+                (_CASE, standings),
+                (_REFUSAL, refusals),
+                (_ASKED, [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]),
+                (_ANSWERED, [(at, e.answered_by, e.dispatch_id) for e in named]),
+            ):
+                if rows:
+                    raw.executemany(statement, rows)
             if batch.spent is not None:
-                raw.execute(
-                    "update runs set spent = ?, changed_at = ?, status = coalesce(?, status)"
-                    " where run_id = ?",
-                    (_encode(batch.spent).decode(), at, batch.status, self.run_id),
-                )
+                spent = _encode(batch.spent).decode()
+                raw.execute(_RUN, (spent, at, batch.status, self.run_id))
 
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]
         return (
             *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
             *(refusal.sentence, self._blobs.put(content), hash_of(content)),
-        )
-
-    def _questions(self, raw: Any, batch: Batch) -> None:
-        asked = [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]
-        answered = [
-            (batch.at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
-        ]
-        raw.executemany("insert into questions (question_id, case_no) values (?, ?)", asked)
-        raw.executemany(
-            "update questions set answered_at = ?, answered_by = ? where question_id = ?", answered
         )
 
 

@@ -1,0 +1,112 @@
+"""Runs the plan: one program after the other, each in an empty directory.
+
+Knows how a checked run becomes numbers, and keeps what was rejected and why. The empty database
+of each program is measured first and taken off, so that tables and indexes do not count as steps.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import limits, protocol
+from bench.environment import peers_python
+from bench.results import Sample
+from bench.roster import Program, Task
+
+MEGABYTE = 1e6
+
+
+class Contest:
+    """Runs a plan and keeps what came out: samples, styles, versions, rejections."""
+
+    def __init__(self, workdir: Path, say: Callable[[str], None]) -> None:
+        self.samples: list[Sample] = []
+        self.styles: dict[str, dict[str, str]] = {}
+        self.versions: dict[str, str] = {}
+        self.rejections: list[str] = []
+        self._empty_bytes: dict[str, int] = {}
+        self._workdir = workdir
+        self._say = say
+
+    def run(self, task: Task) -> None:
+        workdir = self._fresh_workdir()
+        request = protocol.Request(command(task.program), workdir, task.cases, task.inflight)
+        job = protocol.resume_after_kill if task.measure == "resume" else protocol.throughput
+        label = f"round {task.round}  {task.measure:<10}  {task.program.name:<24}"
+        try:
+            run = job(request)
+        except protocol.RejectedError as reason:
+            last_line = str(reason).strip().splitlines()[-1]
+            self.rejections.append(f"{task.program.name}, {task.measure}: {last_line}")
+            self._say(f"{label}  REJECTED: {reason}")
+            return
+        if task.measure == "empty":
+            self._empty_bytes[task.program.name] = run.db_bytes
+            self.versions.update(run.outcome.versions)
+            return
+        self._keep(task, run, label)
+
+    def measure_limits(self, number: int, seconds: float) -> None:
+        workdir = self._fresh_workdir()
+        values = {
+            "fsyncs_per_s": limits.fsyncs_per_s(workdir, seconds),
+            "commits_per_s": limits.commits_per_s(workdir, seconds),
+        }
+        self.samples.append(Sample("disk", "limits", number, values))
+
+    def measure_help(self, times: int) -> None:
+        interlock = Path(sys.executable).parent / "interlock"
+        for number in range(1, times + 1):
+            started = time.monotonic()
+            try:
+                subprocess.run([interlock, "--help"], check=True, capture_output=True, timeout=60)
+            except (OSError, subprocess.SubprocessError) as error:
+                self._say(f"interlock --help: does not run ({error})")
+                return
+            values = {"help_s": time.monotonic() - started}
+            self.samples.append(Sample("interlock", "help", number, values))
+
+    def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
+        if task.measure == "resume":
+            values = resume_values(run)
+        else:
+            values = throughput_values(run, self._empty_bytes.get(task.program.name, 0))
+        self.styles.setdefault(task.program.name, {})[task.measure] = run.outcome.style
+        self.samples.append(Sample(task.program.name, task.measure, task.round, values))
+        shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+        self._say(f"{label}  {shown}")
+
+    def _fresh_workdir(self) -> Path:
+        shutil.rmtree(self._workdir, ignore_errors=True)
+        self._workdir.mkdir(parents=True)
+        return self._workdir
+
+
+def command(program: Program) -> tuple[str, ...]:
+    python = peers_python() if program.is_peer else sys.executable
+    return (python, str(program.path), *program.arguments)
+
+
+def throughput_values(run: protocol.Run, empty_bytes: int) -> dict[str, float]:
+    outcome = run.outcome
+    steps = outcome.cases * protocol.STEPS
+    return {
+        "steps_per_s": steps / outcome.wall_s,
+        "cpu_ms": outcome.cpu_s / steps * 1000,
+        "bytes": (run.db_bytes - empty_bytes) / steps,
+        "rss_mb": outcome.peak_rss_bytes / MEGABYTE,
+        "start_s": outcome.main_at - run.spawned_at,
+    }
+
+
+def resume_values(run: protocol.Run) -> dict[str, float]:
+    outcome = run.outcome
+    first = outcome.first_ask_at if outcome.first_ask_at is not None else outcome.done_at
+    return {
+        "first_s": first - run.spawned_at,
+        "done_s": outcome.done_at - run.spawned_at,
+        "rss_mb": outcome.peak_rss_bytes / MEGABYTE,
+    }

@@ -1,0 +1,157 @@
+"""The written report: docs/benchmarks.md from a set of results.
+
+Knows which columns a table has and how a number is shown. Does no measuring and no arithmetic
+of its own beyond rounding; ratios and verdicts come from `results` and `targets`.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.results import Results, Spread, ratio, spread
+from bench.roster import OPEN_SIZES, PROGRAMS, Scale
+from bench.targets import TARGETS, measured, verdict
+
+PAGE = Path(__file__).with_name("page.md")
+MISSING = "-"
+NAMES = {
+    "ceiling": "ceiling: plain Python + sqlite3, commits of 64",
+    "ceiling, single commits": "ceiling: the same, a commit for each step",
+    "interlock": "**Interlock**",
+    "burr": "Burr",
+    "burr, threads": "Burr, `SQLitePersister` in threads",
+    "langgraph": "LangGraph",
+    "dbos": "DBOS",
+}
+
+
+class Report(msgspec.Struct, frozen=True):
+    scale: Scale
+    machine: dict[str, str]
+    versions: dict[str, str]
+    styles: dict[str, dict[str, str]]
+    results: Results
+    missing: list[str]
+    rejections: list[str]
+
+
+def number(value: float) -> str:
+    """Three digits that count: 0.0123, 1.23, 12.3, 123, 12,300."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    if magnitude >= 1000:
+        digits = len(str(int(magnitude))) - 3
+        return f"{round(value, -digits):,.0f}"
+    if magnitude >= 100:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}"
+
+
+def cell(found: Spread | None, unit: str = "") -> str:
+    """The median, and the range behind it when there is one."""
+    if found is None:
+        return MISSING
+    text = number(found.median) + unit
+    if found.low == found.high:
+        return text
+    return f"{text} ({number(found.low)} to {number(found.high)})"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def throughput_table(results: Results, measure: str, ceiling: str) -> str:
+    header = ["", "steps/s", "of the ceiling", "Interlock / it"]
+    header += ["CPU ms/step", "bytes/step", "peak MB", "start s"]
+    top, ours = (results.series(name, measure, "steps_per_s") for name in (ceiling, "interlock"))
+    rows = []
+    for program in PROGRAMS:
+        series = results.series(program.name, measure, "steps_per_s")
+        if not series:
+            continue
+        shares = [spread(series), spread(ratio(series, top)), spread(ratio(ours, series))]
+        metrics = ("cpu_ms", "bytes", "rss_mb", "start_s")
+        others = [results.spread(program.name, measure, metric) for metric in metrics]
+        medians = [number(found.median) if found else MISSING for found in others]
+        rows.append([NAMES[program.name], *map(cell, shares), *medians])
+    return table(header, rows)
+
+
+def resume_table(results: Results) -> str:
+    rows = []
+    for program in PROGRAMS:
+        found = [results.spread(program.name, "resume", m) for m in ("first_s", "done_s", "rss_mb")]
+        if any(found):
+            rows.append([NAMES[program.name], *map(cell, found)])
+    return table(["", "s to the first new step", "s to all done", "peak MB"], rows)
+
+
+def open_table(results: Results) -> str:
+    rows = []
+    for program in PROGRAMS:
+        for size in OPEN_SIZES:
+            metrics = ("steps_per_s", "cpu_ms", "rss_mb")
+            found = [results.spread(program.name, f"open-{size}", metric) for metric in metrics]
+            if any(found):
+                rows.append([f"{NAMES[program.name]}, {size:,} open", *map(cell, found)])
+    return table(["", "steps/s", "CPU ms/step", "peak MB"], rows)
+
+
+def target_table(results: Results) -> str:
+    rows = []
+    for target in TARGETS:
+        found = measured(target, results)
+        unit = f" {target.unit}"
+        wanted = f"{target.comparison} {target.bound:g}{unit}"
+        rows.append([target.what, wanted, cell(found, unit), verdict(target, found)])
+    return table(["target", "wanted", "measured", "verdict"], rows)
+
+
+def limits_line(results: Results) -> str:
+    fsyncs = results.spread("disk", "limits", "fsyncs_per_s")
+    commits = results.spread("disk", "limits", "commits_per_s")
+    return (
+        f"Appends of 4 KiB with fsync: {cell(fsyncs)} a second. "
+        f"Bare commits of one row (WAL, FULL): {cell(commits)} a second."
+    )
+
+
+def bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def notes(report: Report) -> str:
+    styles = [
+        f"{NAMES[name]}: " + "; ".join(dict.fromkeys(by_measure.values()))
+        for name, by_measure in report.styles.items()
+    ]
+    return bullets(styles)
+
+
+def write(report: Report) -> str:
+    results = report.results
+    versions = ", ".join(f"{name} {found}" for name, found in sorted(report.versions.items()))
+    problems = [f"{name}: program missing, not measured." for name in report.missing]
+    problems += [f"REJECTED, not counted: {rejection}" for rejection in report.rejections]
+    parts = {
+        "machine": bullets(f"{name}: {fact}" for name, fact in report.machine.items()),
+        "versions": versions,
+        "problems": f"**Incomplete:**\n\n{bullets(problems)}\n\n" if problems else "",
+        "limits": limits_line(results),
+        "targets": target_table(results),
+        "many": throughput_table(results, "many", "ceiling"),
+        "single": throughput_table(results, "single", "ceiling, single commits"),
+        "resume": resume_table(results),
+        "open": open_table(results),
+        "styles": notes(report),
+    }
+    return PAGE.read_text().format(
+        **parts,
+        rounds=report.scale.rounds,
+        resume_rounds=report.scale.resume_rounds,
+        resume_cases=report.scale.resume_cases,
+    )

@@ -1,0 +1,85 @@
+"""The targets, one row each, and the verdict on a set of results.
+
+Knows what is wanted and of what it is the ratio. Knows nothing of running or of layout.
+A target without numbers on both sides is `not measured`, never a pass.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from bench.results import Results, Series, Spread, ratio, spread
+
+Verdict = Literal["pass", "miss", "not measured"]
+
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "≥": operator.ge,
+    ">": operator.gt,
+    "≤": operator.le,
+    "<": operator.lt,
+}
+LOWEST_PEER = "lowest peer"
+
+
+class Target(msgspec.Struct, frozen=True):
+    what: str
+    measure: str
+    metric: str
+    comparison: str
+    bound: float
+    unit: str = "x"
+    against: str | None = None  # a program, or LOWEST_PEER; the bound is then a ratio
+    against_measure: str | None = None
+
+
+SINGLE = "ceiling, single commits"
+RATE = "steps_per_s"
+TARGETS = (
+    Target("64 in flight: steps/s, of the ceiling", "many", RATE, "≥", 0.5, against="ceiling"),
+    Target("64 in flight: steps/s, of Burr", "many", RATE, "≥", 7, against="burr"),
+    Target("64 in flight: steps/s, of LangGraph", "many", RATE, "≥", 30, against="langgraph"),
+    Target("one at a time: steps/s, of the ceiling", "single", RATE, "≥", 0.7, against=SINGLE),
+    Target("one at a time: steps/s, of Burr", "single", RATE, ">", 1, against="burr"),
+    Target("CPU per step, of the best peer", "many", "cpu_ms", "<", 1, against=LOWEST_PEER),
+    Target("bytes per step, of the best peer", "many", "bytes", "<", 1, against=LOWEST_PEER),
+    Target("start and import", "many", "start_s", "≤", 0.3, "s"),
+    Target("peak memory, 64 in flight", "many", "rss_mb", "<", 60, "MB"),
+    Target("resume: to the first dispatch", "resume", "first_s", "<", 1, "s"),
+    Target("resume: to all done", "resume", "done_s", "<", 2, "s"),
+    Target("10,000 open cases: peak memory", "open-10000", "rss_mb", "<", 300, "MB"),
+    Target(
+        "10,000 open cases: CPU per step, of 100 open",
+        measure="open-10000",
+        metric="cpu_ms",
+        comparison="≤",
+        bound=1.25,
+        against="interlock",
+        against_measure="open-100",
+    ),
+    Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
+)
+
+
+def measured(target: Target, results: Results) -> Spread | None:
+    return spread(_series(target, results))
+
+
+def verdict(target: Target, found: Spread | None) -> Verdict:
+    if found is None:
+        return "not measured"
+    return "pass" if COMPARISONS[target.comparison](found.median, target.bound) else "miss"
+
+
+def _series(target: Target, results: Results) -> Series:
+    ours = results.series("interlock", target.measure, target.metric)
+    against = target.against
+    if against is None:
+        return ours
+    if against == LOWEST_PEER:
+        against = results.lowest_peer(target.measure, target.metric)
+    if against is None:
+        return {}
+    other_measure = target.against_measure or target.measure
+    return ratio(ours, results.series(against, other_measure, target.metric))
