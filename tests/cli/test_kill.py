@@ -15,7 +15,7 @@ import pytest
 from tests.cli.world import COMMAND, LIMIT, World
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "20"))
-CASES = max(40, 2 * KILLS)
+CASES = max(40, KILLS)
 CREW = f"exec:{sys.executable} -I -S {Path(__file__).with_name('crew.py')}"
 RUN = (
     *("run", "change", "--cases", "cases.jsonl", "--wait", "--json"),
@@ -29,12 +29,12 @@ def test_a_run_killed_at_random_moments_decides_as_one_that_was_not(
     calm, killed = _world(tmp_path / "calm"), _world(tmp_path / "killed")
     monkeypatch.setenv("CREW_LOG", str(tmp_path / "calm.log"))
     began = time.monotonic()
-    wanted = calm.type(*RUN)
+    wanted = calm.type(*RUN, limit=LIMIT + CASES)
     took = time.monotonic() - began
     monkeypatch.setenv("CREW_LOG", str(tmp_path / "killed.log"))
 
     kills = _kill_often(killed, took)
-    found = killed.type(*RUN)
+    found = killed.type(*RUN, limit=LIMIT + CASES)
 
     assert kills == KILLS, "the run was over before it was killed often enough"
     assert (found.code, wanted.code) == (3, 3)

@@ -70,16 +70,16 @@ class World:
             sys.argv = before
         return Said(code, plain(out.getvalue()), plain(err.getvalue()))
 
-    def type(self, *words: str, env: Mapping[str, str] | None = None, text: str = "") -> Said:
+    def type(self, *words: str, env: Mapping[str, str] | None = None, limit: float = LIMIT) -> Said:
         """The command in a process of its own."""
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=self.folder,
             env={**os.environ, **(env or {})},
-            input=text,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=LIMIT,
+            timeout=limit,
             check=False,
         )
         return Said(done.returncode, plain(done.stdout), plain(done.stderr))
