@@ -50,7 +50,7 @@ CASE  AT      WAS           WOULD BE            DISPATCHES  END
 A     look#1  sure -> kept  look-again -> look  +1 or more  kept -> look
 B     look#2  sure -> kept  unsure -> dropped   +0          kept -> dropped
 2 of 4 cases go another way; 6 dispatches before, 7 after
-1 of them need answers that were never given: 7 is a lower bound
+1 of them needs answers that were never given: 7 is a lower bound
 """
 
 

@@ -57,7 +57,7 @@ def show(name: Name, json: Json = False) -> None:
     if json:
         document({"file": written.file, "circuit": written.page.value})
     else:
-        say(draw_text(written.circuit))
+        say(draw_text(written.circuit).rstrip())
 
 
 @circuit.command()
@@ -69,7 +69,7 @@ def draw(name: Name, json: Json = False) -> None:
     if json:
         document({"mermaid": picture})
     else:
-        say(picture)
+        say(picture.rstrip())
 
 
 @circuit.command()

@@ -11,7 +11,7 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, document, say
-from interlock.core.errors import StoreError
+from interlock.core.errors import InterlockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
     yield Check("store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it")
     try:
         yield from _content(path, deep=deep)
-    except StoreError as error:
+    except (InterlockError, msgspec.MsgspecError) as error:
         yield Check("store.unreadable", False, str(error))
 
 

@@ -87,7 +87,7 @@ def main() -> None:
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        app()
+        app(prog_name="interlock")
     except InterlockError as error:
         tell(f"interlock: {error}")
         wrong_words = isinstance(error, SourceError | CircuitError)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from interlock.core.circuit import Circuit
     from interlock.store.history import CaseLine, Line
     from interlock.store.runs import Run
 
@@ -71,39 +73,58 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         run = find_run(connection, run_id)
         cases = cases_of(connection, run.run_id)
         ends = counts(connection, run.run_id)
-        refused = len(refusals_of(connection, run.run_id))
+        refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
         digest = digest_of(connection, run.run_id)
-    writer = writer_of(path)
-    shown = _status(run, path)
+        circuit = open_run(run)
+        notable = [line for line in cases if not circuit.ends.get(line.state.end)]
+        whys = [_why(connection, circuit, line) for line in notable[:_SHOWN]]
+    shown, writer = _status(run, path), writer_of(path)
     if json:
-        fields = {**_run_fields(run), "status": shown, "ends": dict(ends), "refused": refused}
+        fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
+        fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
         rows = [_case_fields(line) for line in cases]
         document({**fields, "digest": digest, "worked_on_by": str(writer or ""), "cases": rows})
         return
-    by = f" by {writer}" if shown == "running" else ""
+    by = f" by {writer}" if writer and shown == "running" else ""
     say(f"run {run.run_id}: {run.circuit} v{run.version}, {shown}{by}")
     say(", ".join(f"{count} {end}" for end, count in ends.most_common()))
     spent = run.spent
     say(
         f"{spent.dispatches} dispatches, {spent.tokens} tokens, {spent.money:.2f} money, "
-        f"{spent.seconds:.1f} s, {refused} answers refused"
+        f"{spent.seconds:.1f} s"
     )
-    ends_well = open_run(run).ends
-    notable = [line for line in cases if not ends_well.get(line.state.end)]
-    table(
-        ("CASE", "STATUS", "STEP", "WHY"),
-        (
-            (each.case_id, each.state.end or each.status, each.step, _one_line(each.state.reason))
-            for each in notable[:_SHOWN]
-        ),
-    )
-    if len(notable) > _SHOWN:
-        say(f"… and {len(notable) - _SHOWN} more; --json lists all")
-    if shown == "unhealthy":
-        say(f"'interlock explain {notable[0].case_id}' tells why" if notable else "")
+    if refused:
+        say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
+    _say_notable(notable, whys)
+    if shown == "unhealthy" and notable:
+        say(f"'interlock explain {notable[0].case_id}' tells the whole story")
         return
     for line in advice("stopped" if shown == "interrupted" else shown, run.run_id):
         say(line)
+
+
+def _say_notable(lines: "list[CaseLine]", whys: list[str]) -> None:
+    """The first of the cases that are open, stuck or ended badly."""
+    table(
+        ("CASE", "STATUS", "STEP", "WHY"),
+        (
+            (line.case_id, line.state.end or line.status, line.step, why)
+            for line, why in zip(lines, whys, strict=False)
+        ),
+    )
+    if len(lines) > len(whys):
+        say(f"… and {len(lines) - len(whys)} more; --json lists all")
+
+
+def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
+    """Why a case stands where it stands: its own reason, or that of the rule that ended it."""
+    from interlock.store.history import lines_since
+
+    if line.state.reason or line.status == "open":
+        return " ".join(line.state.reason.split())
+    last = lines_since(connection, line.run_id, 0, line.case_id)[-1].decision.rule
+    rule = circuit.rule(last) or circuit.otherwise
+    return rule.why if rule else ""
 
 
 @app.command()
@@ -178,10 +199,6 @@ def _say_line(line: "Line", *, json: bool) -> None:
 
 def _say_record(record: dict[str, Any]) -> None:
     sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _line_fields(line: "Line") -> dict[str, Any]:
