@@ -48,12 +48,13 @@ def settings(project: Path) -> Settings:
             found = msgspec.convert(table, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
+    named = os.environ.get("INTERLOCK_PARALLEL")
+    parallel = found.parallel if named is None else int(named) if named.isdecimal() else 0
+    if parallel is not None and parallel < 1:
+        where = f"{path}: parallel" if named is None else "INTERLOCK_PARALLEL"
+        raise SourceError(f"{where} must be a number from 1 on, not {named or parallel}")
     db = os.environ.get("INTERLOCK_DB") or found.db
-    parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
-    try:
-        return msgspec.structs.replace(found, db=db, parallel=int(parallel) if parallel else None)
-    except ValueError:
-        raise SourceError(f"INTERLOCK_PARALLEL must be a number, not {parallel!r}") from None
+    return msgspec.structs.replace(found, db=db, parallel=parallel)
 
 
 def database(project: Path, flag: Path | None) -> Path:
@@ -115,7 +116,8 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     """The circuit's roles, with the places a user gave them."""
     for name, places in slots.items():
         if name not in circuit.roles or places < 1:
-            raise SourceError(f"slots {name}={places}: name a role of the circuit and at least 1")
+            known = ", ".join(sorted(circuit.roles))
+            raise SourceError(f"slots {name}={places}: give at least 1 to one of {known}")
     return {
         name: msgspec.structs.replace(role, slots=slots.get(name, role.slots))
         for name, role in circuit.roles.items()

@@ -51,6 +51,8 @@ def demo(
 ) -> None:
     """See it all once: verify, run, kill, resume, answer, explain, replay. Takes seconds."""
     world = folder.resolve()
+    if world.exists() and not world.is_dir():
+        raise StateError(f"{world} is a file; name a folder")
     if world.exists() and any(world.iterdir()):
         if not (world / "cases.jsonl").exists() or not (world / "crew.yaml").exists():
             raise StateError(f"{world} is not empty and not an earlier demo; name another folder")

@@ -1,7 +1,5 @@
 """Saying what verify found: for people, for machines, and as the reason not to run a circuit."""
 
-import sys
-
 import msgspec
 import typer
 
@@ -18,7 +16,7 @@ def refuse_unsound(written: Written) -> None:
     if errors:
         tell(f"circuit {written.circuit.name} is not sound, so nothing was started:")
         for finding in errors:
-            sys.stderr.write(describe(finding) + "\n")
+            tell(describe(finding))
         raise typer.Exit(Exit.FINDINGS)
 
 
