@@ -1,6 +1,7 @@
 """The JSON Schemas hold for what the readers give and the encoders write."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -10,7 +11,7 @@ import pytest
 from interlock.wire.catalogue import rows
 from interlock.wire.lines import LineReader, LineSignal
 from interlock.wire.reading import Accepted
-from interlock.wire.schemas import schemas
+from interlock.wire.schemas import schema_file, schemas
 from interlock.wire.text import read_message
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -74,3 +75,17 @@ def test_line_signals_fit_their_schema() -> None:
 )
 def test_the_seeds_files_fit_their_schema(file: str, schema: str) -> None:
     jsonschema.validate(json.loads((GOLDEN / file).read_text()), schemas()[schema])
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False)]
+)
+def test_ids_of_files_have_64_bits(number: int, fits: bool) -> None:
+    validator = jsonschema.Draft202012Validator(schemas()["artifact"])
+    assert validator.is_valid({"dispatch_id": number, "data": {}}) is fits
+
+
+def test_every_schema_has_a_file_of_its_own() -> None:
+    names = [schema_file(name) for name in schemas()]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z_/-]+\.schema\.json", name) for name in names)
