@@ -13,6 +13,7 @@ from interlock.wire.legacy_block import Block, is_rule, open_block
 from interlock.wire.line_payload import LineRefusal, LineSignal, canonical_line, read_payload
 from interlock.wire.line_rows import PREFIX
 from interlock.wire.live import units
+from interlock.wire.reading import Reason
 
 __all__ = ["LineReader", "LineRefusal", "LineSignal", "canonical_line"]
 
@@ -71,7 +72,8 @@ class LineReader:
         found += self._lines.end()
         if rest and not ended_by_itself and _NEAR.match(_plain(rest)):
             sentence = "the stream was cut off in this line"
-            found.append(LineRefusal(sentence, rest[:500], self._lines.count + 1))
+            where = self._lines.count + 1
+            found.append(LineRefusal(sentence, rest[:500], where, Reason.MISSING))
         return self._heard(found)
 
     def _close_message(self, ended_by_itself: bool) -> list[Found]:
@@ -88,7 +90,8 @@ class LineReader:
 
     def _too_early(self, signal: LineSignal) -> LineRefusal:
         text = f"{PREFIX}{signal.type}:{signal.payload}"
-        return LineRefusal(f"{signal.type} counts only from the final message", text, signal.where)
+        sentence = f"{signal.type} counts only from the final message"
+        return LineRefusal(sentence, text, signal.where, Reason.STALE)
 
     def _heard(self, found: list[Found]) -> list[Found]:
         return [self._marked(one) for one in found]
