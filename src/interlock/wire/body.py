@@ -90,6 +90,7 @@ class _Reader:
         self._part: Part | None = None
         self._line = line
         self._before = "signal"
+        self._listed = False
 
     def take(self, unit: Unit) -> None:
         now = self._inert(unit) if unit.kind != "line" else self._live(unit.text)
@@ -130,17 +131,27 @@ class _Reader:
         section = self._sections[
             (label["label"] or label["bare"]).partition("(")[0].strip().lower()
         ]
-        self._part = self._open(section)
+        self._part, self._listed = self._open(section), False
         rest = (label["rest"] or "").strip()
         if rest:
             self._part.text.append(rest)
         return "paragraph" if rest else "label"
+
+    def _listed_label(self, item: str) -> re.Match[str] | None:
+        """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""
+        pattern = _label_pattern(self._row)
+        inside = self._part is not None and not self._listed
+        return None if self._row.verdict or inside or not pattern else pattern.match(item)
 
     def _open(self, section: Section) -> Part:
         return self.body.parts.setdefault(section.label, Part(section, self._line))
 
     def _take_line(self, line: str) -> str:
         if item := _ITEM.match(line):
+            if label := self._listed_label(item[1] or ""):
+                self._take_label(label)
+                self._listed = True
+                return "item"
             return self._keep("item", lambda part: part.items.append([item[1] or ""]))
         if _TABLE.match(line):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

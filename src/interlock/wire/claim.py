@@ -4,6 +4,8 @@ Knows what each signal must carry and what may stand beside it. Refuses to know 
 Each check returns a refusal or None; they stand in the order in which reasons win.
 """
 
+import re
+
 import msgspec
 
 from interlock.wire import sentences
@@ -91,9 +93,16 @@ def _check_task_section(message: Message, claim: Claim) -> Refused | None:
         return None
     for body in claim.bodies:
         named = str(value_of(body.parts["Task"])) if "Task" in body.parts else ""
-        if is_filled(named, row) and named != expected:
+        if is_filled(named, row) and not _names(named, expected):
             return _wrong_task(message, claim, named, expected)
     return None
+
+
+def _names(named: str, expected: str) -> bool:
+    """Whether a section names the task: its id alone, or followed by its title."""
+    return bool(
+        re.match(rf"{re.escape(expected)}(?:\.?\Z|[ \t]+[(\u2013\u2014-]|[:,][ \t])", named)
+    )
 
 
 def _wrong_task(message: Message, claim: Claim, named: str, expected: str) -> Refused:
@@ -124,6 +133,8 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
         return None
     if stray := next(MALFORMED.find(message.source), None):
         return message.refuse(Reason.MALFORMED, sentences.verdict_alone(row), stray.start())
+    if later := _said_after(message, claim):
+        return message.refuse(Reason.MALFORMED, sentences.verdict_alone(row), later.start)
     for block, body in zip(claim.blocks, claim.bodies, strict=True):
         if body.remarks:
             return Refused(Reason.MALFORMED, sentences.verdict_alone(row), body.remarks[0])
@@ -133,6 +144,14 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
             if bad := _negative(part):
                 return Refused(Reason.MALFORMED, sentences.contradiction(row, bad), part.line)
     return None
+
+
+def _said_after(message: Message, claim: Claim) -> Spoken | None:
+    """Another signal after the verdict, one that did not win over it: a checkpoint."""
+    row = claim.said.row
+    first = next(one.start for one in claim.blocks[0].said if one.row is row)
+    said = (one for block in message.blocks for one in block.said)
+    return next((one for one in said if one.row is not row and one.start > first), None)
 
 
 def _negative(part: Part) -> Check | None:

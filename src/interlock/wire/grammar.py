@@ -25,12 +25,17 @@ _NONCE_TAIL: Final = r"(?:[ \t]++\[dispatch [A-Za-z0-9._-]{1,128}+\])?+"
 def _line_pattern(row: Row) -> str:
     if row.subject == "path":
         return rf"{row.word}:{_BLANK}{_PATH}"
+    return _untagged(row) + _NONCE_TAIL
+
+
+def _untagged(row: Row) -> str:
     value = "" if row.name == row.word else row.name.partition(": ")[2]
     value = ID if row.subject else value
-    return (rf"{row.word}:{_BLANK}{value}" if value else row.word) + _NONCE_TAIL
+    return rf"{row.word}:{_BLANK}{value}" if value else row.word
 
 
 _SAID: Final = tuple(row for row in rows("text") if row.key != "unknown")
+_UNTAGGED: Final = "|".join(_untagged(row) for row in _SAID if row.subject != "path")
 WORDS: Final = tuple(dict.fromkeys(row.word for row in _SAID))
 _NAMES: Final = "|".join(sorted(WORDS, key=len, reverse=True))
 _LEGAL: Final = "|".join(_line_pattern(row) for row in _SAID)
@@ -40,6 +45,13 @@ MALFORMED: Final = LiveLines(rf"(?!(?:{_LEGAL})[ \t]*+(?=\n|\Z))(?:{_NAMES})(?!\
 UNKNOWN: Final = LiveLines(r"[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++(?::[^\n]*+)?+")
 SAGE_LINES: Final = LiveLines(r"SAGE_SIGNAL:[^\n]*+")
 NAMED_ANYWHERE: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
+
+
+def tag_nonce(source: str, nonce: str) -> str:
+    """The source with this nonce, where a signal line carries it in any form, in the one form."""
+    mark = rf"[\[(]?(?i:dispatch)?[:=]?[ \t]*{re.escape(nonce)}[\])]?"
+    line = re.compile(rf"(\n(?:{_UNTAGGED}))[ \t]+{mark}[ \t]*(?=\n|\Z)")
+    return line.sub(lambda found: f"{found[1]} [dispatch {nonce}]", source)
 
 
 class Spoken(msgspec.Struct, frozen=True):

@@ -172,7 +172,8 @@ def _criteria(part: Part) -> list[Criterion]:
 
 def _checks(part: Part) -> list[Check]:
     checks = [_check(" ".join(item)) for item in part.items] + _table_checks(part)
-    return checks or [_check(line) for line in part.text if line]
+    checks = checks or [_check(line) for line in part.text if line]
+    return checks or [_check(line) for fence in part.fences for line in fence.split("\n") if line]
 
 
 def _check(entry: str) -> Check:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 _EOL: Final = r"(?=\n|\Z)"
-_TAG: Final = r"(?:!--|(?i:pre|code|thinking|think)(?=[\s>/]))"
+_TAG: Final = r"(?:!--|(?i:pre|code|thinking|think|blockquote)(?=[\s>/]))"
 _FENCE_OPEN: Final = rf" {{0,3}}(?:`{{3,}}[^`\n]*+|~{{3,}}[^\n]*+){_EOL}"
 _PROMPT_OPEN: Final = rf"-{{3,}}[ \t]*DELEGATION PROMPT START[ \t]*-{{3,}}[ \t]*{_EOL}"
 _PROMPT_CLOSE: Final = rf"\n-{{3,}}[ \t]*DELEGATION PROMPT END[ \t]*-{{3,}}[ \t]*{_EOL}"
@@ -81,6 +81,7 @@ _CLOSERS: Final = {
     "pre": re.compile(r"</pre[ \t]*>", re.IGNORECASE),
     "code": re.compile(r"</code[ \t]*>", re.IGNORECASE),
     "think": re.compile(r"</think[ \t]*>", re.IGNORECASE),
+    "blockquote": re.compile(r"</blockquote[ \t]*>", re.IGNORECASE),
     "thinking": re.compile(r"</thinking[ \t]*>", re.IGNORECASE),
 }
 
