@@ -57,7 +57,7 @@ def test_every_signal_and_every_reason_is_there() -> None:
 
 
 def test_no_pass_is_heard_from_a_record_that_expects_none() -> None:
-    """Whoever asks: what the corpus calls refused for a pass is refused for every other task too."""
+    """What is no pass for its own task is none for another task either."""
     passing = {row.name for row in rows("text") if row.passing}
     for line, row in zip(LINES, ROWS, strict=True):
         if row["rule"].startswith("text") and row["expect"] not in passing:

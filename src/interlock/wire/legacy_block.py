@@ -25,6 +25,18 @@ _NAMES: Final = {
     "ERROR": "error",
     "CODE": "error_code",
 }
+# What else they print under a header.
+KEYS: Final = (
+    *_NAMES,
+    "APPROVED_BY",
+    "CHECKPOINT_FILE",
+    "COMMIT",
+    "ISSUE_URL",
+    "NEXT_ACTION",
+    "REASON",
+    "REVIEW_TYPE",
+    "REVISION_NOTES",
+)
 _MOST_LINES: Final = 64
 
 

@@ -116,3 +116,13 @@ def last_lookalike(source: str) -> tuple[str, int] | None:
     start = source.rfind("\n", 0, found[0].end())
     words = (w for w in WORDS if _name_pattern(w, folded).match(source, start))
     return max(words, key=len), start
+
+
+def meant_by(text: str) -> tuple[str, str] | None:
+    """The name that a text starts with, or that it looks like, and what follows it."""
+    folded = not text.isascii()
+    found = [(w, m) for w in WORDS if (m := _name_pattern(w, folded).match("\n" + text))]
+    if not found:
+        return None
+    word, match = max(found, key=lambda pair: pair[1].end())
+    return word, text[match.end() - 1 :]
