@@ -4,6 +4,7 @@ Knows the four formats and the form of a record. Refuses to know files and exit 
 A role makes it a text signal of the last message; a session without one speaks line signals.
 """
 
+import re
 from typing import Any, Final, Literal
 
 import msgspec
@@ -34,6 +35,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     ended_by_itself: bool = True
 
 
+class _Event(msgspec.Struct):
+    type: str
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the coordinator would do with one signal: take it, or refuse it with a sentence."""
 
@@ -52,7 +57,8 @@ class Judged(msgspec.Struct, frozen=True):
 
     @property
     def refused(self) -> bool:
-        verdicts = [*(self.lines or ()), *([self.message] if self.message else [])]
+        """Whether something was refused. A session that speaks in lines needs no text signal."""
+        verdicts = self.lines or ([self.message] if self.message else [])
         return any(one.refused for one in verdicts)
 
     def plain(self) -> dict[str, Any]:
@@ -60,6 +66,18 @@ class Judged(msgspec.Struct, frozen=True):
         said = msgspec.to_builtins(self.message) if self.message else {}
         lines = {} if self.lines is None else {"lines": msgspec.to_builtins(self.lines)}
         return {"id": self.id, **said, **lines}
+
+
+def format_of(text: str) -> Format:
+    """The format of a recorded stream, from its first event; anything else is text."""
+    first = next((line for line in text[:65536].split("\n") if line.strip(" \t\r\ufeff")), "")
+    try:
+        event = msgspec.json.decode(first.strip("\ufeff"), type=_Event)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
+        return "text"
+    if event.type in ("system", "assistant", "user", "result"):
+        return "claude-stream-json"
+    return "codex-jsonl" if re.match(r"(?:thread|turn|item)\.", event.type) else "text"
 
 
 def read_record(raw: bytes, defaults: Record) -> Record | str:
