@@ -6,9 +6,10 @@ A prompt has findings. A transcript has a verdict: what would be accepted, what 
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import msgspec
 import typer
@@ -140,7 +141,7 @@ def _lint_records(name: str, base: "Record", report: Report) -> None:
 
 
 def _text(name: str, report: Report) -> str:
-    raw = b"".join(_lines(name))
+    raw = _bytes(name)
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -150,9 +151,20 @@ def _text(name: str, report: Report) -> str:
         return raw.decode(errors="replace")
 
 
+def _bytes(name: str) -> bytes:
+    with _opened(name) as file:
+        return file.read()
+
+
 def _lines(name: str) -> Iterator[bytes]:
+    with _opened(name) as file:
+        yield from file
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
-        yield from sys.stdin.buffer
+        yield sys.stdin.buffer
         return
     path = Path(name)
     if not path.is_file():
@@ -160,7 +172,7 @@ def _lines(name: str) -> Iterator[bytes]:
         raise SourceError(f"{name} {what}")
     try:
         with path.open("rb") as file:
-            yield from file
+            yield file
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
 

@@ -20,6 +20,7 @@ from interlock.wire.lines import LineReader, LineSignal
 
 MOST_FINDINGS: Final = 1000
 LARGEST: Final = 1 << 24
+_SAMPLE: Final = 1 << 17
 _NEAR: Final = 0.75
 _NAMES: Final = (*WORDS, *(row.name.partition(":")[0] for row in rows("line")))
 _FILES: Final = re.compile(r"\bdispatch_id\b")
@@ -59,8 +60,9 @@ def lint_prompt(text: str, role: str | None = None) -> list[Finding]:
 
 
 def is_prompt(text: str) -> bool:
-    """Whether a text teaches signals rather than saying them, as far as can be told from it."""
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    """Whether a text teaches signals rather than saying them, as far as both its ends tell."""
+    ends = text if len(text) <= 2 * _SAMPLE else f"{text[:_SAMPLE]}\n{text[-_SAMPLE:]}"
+    plain = ends.removeprefix("\ufeff").replace("\r\n", "\n")
     if _FRONTMATTER.match(plain) or _TEMPLATE.search(plain):
         return True
     named = {found[0] for found in islice(NAMED_ANYWHERE.finditer(plain), 1000)}
