@@ -220,7 +220,7 @@ class Loop:
         self._to_send = []
         for role, many in asks.items():
             self._carriers[role].send(many)
-        self.tally.in_flight = self._suite.busy()
+        self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.out[HUMAN]
         self._watch(self.tally, self._spent)
 
@@ -299,7 +299,7 @@ class Loop:
     def _finished(self) -> bool:
         if self._stops > 1:
             return True
-        if self._suite.busy() or self._inbox:
+        if self._suite.busy or self._inbox:
             return False
         return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
 
