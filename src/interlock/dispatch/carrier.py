@@ -28,7 +28,8 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What came back: the answer's bytes, or why there are none (a signal name and a reason)."""
+    """What came back: the answer's bytes, or why there are none (a signal name and a reason).
+    `answered_by` names the human who gave it, and is empty for an agent."""
 
     dispatch_id: int
     content: bytes = b""
