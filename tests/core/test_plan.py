@@ -352,7 +352,8 @@ class Suites(RuleBasedStateMachine):
     def nobody_who_may_go_is_forgotten(self) -> None:
         goes = ready(self.suite)
         assert goes == ready(self.suite)
-        assert len(goes) == len(set(goes)) and set(goes) <= set(self.wanting)
+        assert len(goes) == len(set(goes))
+        assert set(goes) <= set(self.wanting)
         if not self.out and not self.suite.holds:
             may = [name for name in self.wanting if self.well >= self.needs[name]]
             assert bool(goes) == bool(may)

@@ -41,9 +41,13 @@ def _each_once(pairs: list[tuple[str, Any]]) -> None:
 
 def _depth(value: Any) -> int:
     deepest = 0
-    level = [value]
+    level = [[value]]
     while level and deepest <= MAX_DEPTH:
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-        deepest += 1
+        items = (item for each in level for item in each)
+        level = [
+            list(item.values()) if isinstance(item, dict) else item
+            for item in items
+            if isinstance(item, dict | list)
+        ]
+        deepest += bool(level)
     return deepest
