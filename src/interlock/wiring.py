@@ -50,10 +50,16 @@ def settings(project: Path) -> Settings:
             raise SourceError(f"{path}: {error}") from None
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
-    try:
-        return msgspec.structs.replace(found, db=db, parallel=int(parallel) if parallel else None)
-    except ValueError:
-        raise SourceError(f"INTERLOCK_PARALLEL must be a number, not {parallel!r}") from None
+    return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
+
+
+def _places(given: str | int | None) -> int | None:
+    """How many dispatches at once, if it is said."""
+    if given is None:
+        return None
+    if not str(given).isdecimal() or int(given) < 1:
+        raise SourceError(f"parallel (INTERLOCK_PARALLEL) must be a number from 1, not {given!r}")
+    return int(given)
 
 
 def database(project: Path, flag: Path | None) -> Path:

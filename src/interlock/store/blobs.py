@@ -55,4 +55,7 @@ def read_blob(raw: sqlite3.Connection, number: int) -> bytes:
     row = raw.execute("select packed, data from blobs where blob_id = ?", (number,)).fetchone()
     if row is None:
         raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
-    return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+    try:
+        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+    except (zlib.error, TypeError):
+        raise StoreError(f"blob {number} is damaged: restore a copy of the database") from None
