@@ -11,7 +11,7 @@ from interlock.runner.loop import Loop, Tally
 from interlock.store.runs import NewCase
 
 
-@pytest.fixture()
+@pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
