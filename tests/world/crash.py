@@ -128,7 +128,7 @@ def main(home: Path) -> None:
         shutil.rmtree(folder)
     deaths = 0
     often = copied(begun, "often")
-    while not in_a_process_of_its_own(lambda: work(often, Death(40 + deaths % 7))):
+    while not in_a_process_of_its_own(lambda: work(often, Death(40 + deaths % 7))):  # noqa: B023
         deaths += 1
     if verdict(often) != expected:
         wrong.append(f"after {deaths} deaths: {verdict(often)}")
