@@ -71,8 +71,10 @@ class World:
         wait: bool = False,
         at_rest: Iterable[Callable[[Loop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
+        statement: Callable[[str], None] | None = None,
     ) -> RunStatus:
-        """One sitting. With `desk`, questions go to the human desk, else to the script too."""
+        """One sitting. With `desk`, questions go to the human desk, else to the script too;
+        `statement` is told everything that SQLite is about to run."""
         agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if desk:
@@ -99,6 +101,7 @@ class World:
 
         try:
             with writing(self.db) as connection:
+                driver(connection).set_trace_callback(statement)
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()

@@ -188,9 +188,14 @@ class Loop:
 
     def _dispatch(self, batch: Batch) -> None:
         """Open a dispatch for every case that may have one now."""
-        while asked := ready(self._suite, dispatches_left(self._budget, self._spent)):
+        while asked := ready(self._suite, self._left(batch.at)):
             for case_id in asked:
                 self._open(self._cases[case_id], batch)
+
+    def _left(self, at: float) -> int | None:
+        """What the budget still allows, with the time that has passed since it was last noted."""
+        seconds = self._spent.seconds + max(0.0, at - self._since)
+        return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
     def _open(self, case: Case, batch: Batch) -> None:
         """A dispatch whose prompt cannot be filled has crashed before it is sent."""
