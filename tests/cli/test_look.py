@@ -18,7 +18,7 @@ run 1: triage v3, unhealthy
 answers refused: 1 Stale
 CASE  STATUS   STEP  WHY
 C     dropped  look  Two looks were not enough.
-D     dropped  look  No answer.
+D     dropped  look  No answer. (crash: exit code 1)
 'interlock explain C' tells the whole story
 """
 LOGS = """\

@@ -75,13 +75,12 @@ def draw(name: Name, json: Json = False) -> None:
 @circuit.command()
 def verify(name: Name, sets: Sets = None, json: Json = False) -> None:
     """Prove a circuit sound, or show what is wrong with it and an example. Exit 6 on findings."""
-    from interlock.cli.verdict import say_report
+    from interlock.cli.verdict import judged, say_report
     from interlock.core.verify import Finding, Report, WorstCase
-    from interlock.core.verify import verify as proven
 
     try:
         written = _open(name)
-        report = proven(_changed(written, sets))
+        report = judged(_changed(written, sets))
     except CircuitError as error:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
