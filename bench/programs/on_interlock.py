@@ -74,7 +74,7 @@ class Inside:
         for ask in asks:
             self._give(ask, self._session.agent.answer(ask.case_id, ask.step))
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         pass
 
     async def close(self) -> None:

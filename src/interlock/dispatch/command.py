@@ -36,7 +36,7 @@ class CommandAgent:
             if ask.dispatch_id not in self._tasks:
                 self._tasks[ask.dispatch_id] = asyncio.create_task(self._carry(ask))
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         task = self._tasks.get(dispatch_id)
         if task is not None:
             task.cancel()

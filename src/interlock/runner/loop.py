@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, Case, Signal
-from interlock.core.circuit import CRASH, HUMAN, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
 from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
@@ -23,6 +23,8 @@ from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal,
 from interlock.store.runs import Loaded, OpenDispatch, RunStatus
 
 _encode = msgspec.json.Encoder().encode
+_PATIENCE = 0.002
+"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
 
 
 class Tally(msgspec.Struct):
@@ -67,10 +69,11 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._asks: dict[int, Ask] = {}
         self._to_send: list[Ask] = []
-        self._settled: list[Ask] = []
+        self._settled: list[tuple[Ask, str]] = []
         self._deadlines = Deadlines(clock, self._wake_up)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
+        self._yielded = 0.0
         self._stops = 0
         self.tally = Tally()
 
@@ -113,12 +116,16 @@ class Loop:
                 await carrier.close()
 
     async def _arrivals(self) -> None:
-        """Return when there is something to do; let carriers work in between either way."""
+        """Return when there is something to do; let carriers work in between, soon enough."""
+        now = self._clock.now()
+        if self._inbox and 0 <= now - self._yielded < _PATIENCE:
+            return
+        self._yielded = now
         if self._inbox:
             await asyncio.sleep(0)
-            return
-        self._awake.clear()
-        await self._awake.wait()
+        else:
+            self._awake.clear()
+            await self._awake.wait()
 
     def _turn(self) -> None:
         batch = Batch(self._clock.now())
@@ -139,6 +146,9 @@ class Loop:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, Refused("Stale", sentence), batch)
             return
+        if reply.refused:
+            self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
+            return
         step = self._circuit.steps[ask.step]
         found = absorb(reply, step)
         if isinstance(found, Refused):
@@ -156,10 +166,12 @@ class Loop:
         self._cases[ask.case_id] = case
         number = self._numbers[ask.case_id]
         batch.entries.append(
-            Entry(number, ask.dispatch_id, decision, _encode(signal.data), answered_by)
+            Entry(
+                number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
+            )
         )
         batch.standings[number] = Standing(number, case, None)
-        self._settle(ask)
+        self._settle(ask, str(signal.data["reason"]) if signal.name in FAILURES else "")
         self._spend(tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
             self._suite.hold(decision.hold, case.case_id)
@@ -176,9 +188,9 @@ class Loop:
             prompt = self._prompt(case, dispatch_id)
             ask = Ask(
                 *(dispatch_id, self._journal.run_id, case_id, step.name, case.attempt),
-                *(step.role, prompt),
+                *(step.role, prompt, self._numbers[case_id]),
             )
-            number = self._numbers[case_id]
+            number = ask.case_no
             batch.dispatches.append(
                 NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
             )
@@ -196,14 +208,11 @@ class Loop:
 
     def _commit(self, batch: Batch) -> None:
         """Write the batch; then, and only then, act on it."""
-        seconds = max(0.0, batch.at - self._since)
-        self._since = batch.at
-        self._spend(seconds=seconds)
+        self._note_time(batch)
         if batch:
-            batch.spent = self._spent
             self._journal.commit(batch)
-        for ask in self._settled:
-            self._carriers[ask.role].settled(ask.dispatch_id)
+        for ask, error in self._settled:
+            self._carriers[ask.role].settled(ask.dispatch_id, error)
         asks: dict[str, list[Ask]] = {}
         for ask in self._to_send:
             asks.setdefault(ask.role, []).append(ask)
@@ -211,9 +220,17 @@ class Loop:
         self._to_send = []
         for role, many in asks.items():
             self._carriers[role].send(many)
-        self.tally.in_flight = self._suite.busy()
+        self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.out[HUMAN]
         self._watch(self.tally, self._spent)
+
+    def _note_time(self, batch: Batch) -> None:
+        """Working time is noted once a second; a row more in every commit would cost more."""
+        seconds = batch.at - self._since
+        if seconds >= 1.0 or batch.status is not None:
+            self._since = batch.at
+            batch.seconds = max(0.0, seconds)
+            self._spend(seconds=batch.seconds)
 
     def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
         number = self._numbers[ask.case_id] if ask else None
@@ -224,13 +241,13 @@ class Loop:
 
     def _ask_again(self, ask: Ask) -> None:
         """A question stays open when an answer to it cannot be used."""
-        self._settled.append(ask)
+        self._settled.append((ask, ""))
         self._to_send.append(ask)
 
     def _reopen(self, dispatch: OpenDispatch) -> None:
         ask = Ask(
             *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
         )
         gate = self._circuit.steps[ask.step].gate
         self._send_out(ask, dispatch.at if gate else self._clock.now())
@@ -243,11 +260,11 @@ class Loop:
             self._deadlines.add(since + timeout, ask.dispatch_id)
         self._to_send.append(ask)
 
-    def _settle(self, ask: Ask) -> None:
+    def _settle(self, ask: Ask, error: str) -> None:
         del self._asks[ask.dispatch_id]
         self._deadlines.drop(ask.dispatch_id)
         self._suite.answered(ask.case_id)
-        self._settled.append(ask)
+        self._settled.append((ask, error))
 
     def _place(self, case: Case) -> None:
         """An open case waits for its next dispatch; one that is over makes room for others."""
@@ -282,7 +299,7 @@ class Loop:
     def _finished(self) -> bool:
         if self._stops > 1:
             return True
-        if self._suite.busy() or self._inbox:
+        if self._suite.busy or self._inbox:
             return False
         return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
 

@@ -59,7 +59,9 @@ def _filled(template: str, facts: dict[str, Any], step: str) -> str:
     from jinja2 import TemplateError  # noqa: PLC0415
 
     try:
-        return str(_compiled(template).render(facts))
+        compiled = _compiled(template)
+        # What render() does, without copying Jinja's own globals, which no prompt needs.
+        return "".join(compiled.root_render_func(compiled.new_context(facts, shared=True)))
     except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
 

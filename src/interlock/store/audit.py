@@ -57,7 +57,8 @@ def _dispatches(connection: Connection) -> Iterator[Fault]:
     """Settled, or the open one of its case: anything else was lost or answered twice."""
     rows = driver(connection).execute(
         "select d.dispatch_id, j.seq is not null, c.dispatch_id is d.dispatch_id"
-        " from dispatches d left join journal j on j.dispatch_id = d.dispatch_id"
+        " from dispatches d"
+        " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
         " left join cases c on c.case_no = d.case_no"
     )
     for dispatch_id, settled, is_open in rows:

@@ -29,7 +29,7 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
-                for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
+                for setting in ("journal_mode=wal", "synchronous=full"):
                     connection.exec_driver_sql(f"pragma {setting}")
                 _bring_up_to_date(connection, path)
                 yield connection

@@ -113,10 +113,11 @@ def life_of(connection: Connection, case_no: int) -> list[Episode]:
     rows = raw.execute(
         "select d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt,"
         " j.at, j.answer, j.decision, q.answered_by from dispatches d"
-        " left join journal j on j.dispatch_id = d.dispatch_id"
+        " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
         " left join questions q on q.question_id = d.dispatch_id"
-        " where d.case_no = ? order by d.dispatch_id",
-        (case_no,),
+        " where d.dispatch_id in (select dispatch_id from journal where case_no = ? union"
+        " select dispatch_id from cases where case_no = ?) order by d.dispatch_id",
+        (case_no, case_no),
     ).fetchall()
     return [
         Episode(
@@ -187,7 +188,7 @@ def digest_of(connection: Connection, run_id: int) -> str:
     rows = raw.execute(
         "select c.case_id, j.decision, b.hash from cases c"
         " join journal j on j.case_no = c.case_no join blobs b on b.blob_id = j.answer"
-        " where c.run_id = ? order by c.case_id, j.seq",
+        " where c.run_id = ? order by c.case_id, j.dispatch_id",
         (run_id,),
     )
     for case_id, decision, answer in rows:

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.core.case import Case, Decision
-from interlock.core.plan import Spent
+from interlock.core.case import Case, Decision, Usage
 from interlock.store.blobs import BlobWriter, hash_of
 from interlock.store.database import driver, transaction
 
@@ -19,7 +18,10 @@ _MOST_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
 
 _DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
-_JOURNAL = "insert into journal (case_no, dispatch_id, at, answer, decision) values (?, ?, ?, ?, ?)"
+_JOURNAL = (
+    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision)"
+    " values (?, ?, ?, ?, ?, ?, ?)"
+)
 _CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
 _REFUSAL = (
     "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
@@ -27,10 +29,13 @@ _REFUSAL = (
 )
 _ASKED = "insert into questions (question_id, case_no) values (?, ?)"
 _ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
-_RUN = "update runs set spent = ?, changed_at = ?, status = coalesce(?, status) where run_id = ?"
+_RUN = (
+    "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
+    " where run_id = ?"
+)
 
 
-class NewDispatch(msgspec.Struct, frozen=True):
+class NewDispatch(msgspec.Struct, frozen=True, gc=False):
     """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
 
     dispatch_id: int
@@ -42,13 +47,14 @@ class NewDispatch(msgspec.Struct, frozen=True):
     human: bool = False
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """An accepted answer and what was decided on it."""
 
     case_no: int
     dispatch_id: int
     decision: Decision
     answer: bytes
+    usage: Usage = Usage()
     answered_by: str = ""
 
 
@@ -62,7 +68,7 @@ class Refusal(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Standing(msgspec.Struct, frozen=True, gc=False):
     """A case as it stands after the batch, and the dispatch that is open for it, if any."""
 
     case_no: int
@@ -70,7 +76,7 @@ class Standing(msgspec.Struct, frozen=True):
     dispatch_id: int | None
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
+class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The part of a case that is kept in its row: all but its input and its answers."""
 
     moves: int = 0
@@ -90,7 +96,7 @@ class Batch(msgspec.Struct):
     dispatches: list[NewDispatch] = []
     standings: dict[int, Standing] = {}
     refusals: list[Refusal] = []
-    spent: Spent | None = None
+    seconds: float = 0.0
     status: str | None = None
 
     def __bool__(self) -> bool:
@@ -105,8 +111,8 @@ class Journal:
         self._connection = connection
         raw = driver(connection)
         self._blobs = BlobWriter(raw)
-        last = raw.execute("select seq from sqlite_sequence where name = 'dispatches'").fetchone()
-        self._last_dispatch_id = int(last[0]) if last else 0
+        last = raw.execute("select max(dispatch_id) from dispatches").fetchone()[0]
+        self._last_dispatch_id = int(last or 0)
 
     def new_dispatch_id(self) -> int:
         """Unique and rising over the whole workspace; a number is never given out twice."""
@@ -118,7 +124,10 @@ class Journal:
         put = self._blobs.put
         at = batch.at
         journal = [
-            (e.case_no, e.dispatch_id, at, put(e.answer), _encode(e.decision).decode())
+            (
+                *(e.case_no, e.dispatch_id, at, put(e.answer)),
+                *(e.usage.tokens, e.usage.money, _encode(e.decision).decode()),
+            )
             for e in batch.entries
         ]
         dispatches = [
@@ -149,9 +158,8 @@ class Journal:
             ):
                 if rows:
                     raw.executemany(statement, rows)
-            if batch.spent is not None:
-                spent = _encode(batch.spent).decode()
-                raw.execute(_RUN, (spent, at, batch.status, self.run_id))
+            if batch.status is not None or batch.seconds:
+                raw.execute(_RUN, (batch.seconds, at, batch.status, self.run_id))
 
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Connection, func, select, update
 
 from interlock.core.case import OPEN, Case, Decision
-from interlock.core.circuit import Circuit
+from interlock.core.circuit import HUMAN, Circuit
 from interlock.core.engine import apply, open_case
 from interlock.core.errors import StoreError
 from interlock.core.plan import Spent
@@ -87,7 +87,7 @@ def begin_run(
         blobs = BlobWriter(raw)
         run = (
             *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
-            *(encode(options).decode(), "running", encode(Spent()).decode(), at, at),
+            *(encode(options).decode(), "running", 0.0, at, at),
         )
         first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
         run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
@@ -189,7 +189,7 @@ def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision,
     raw = driver(connection)
     rows = raw.execute(
         "select j.decision, b.packed, b.data, j.answer from journal j"
-        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.seq",
+        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.dispatch_id",
         (case_no,),
     )
     for decision, packed, data, blob in rows.fetchall():
@@ -209,7 +209,23 @@ def _run(connection: Connection, row: Any) -> Run:
         text=read_blob(driver(connection), row.text).decode(),
         options=msgspec.json.decode(row.options),
         status=row.status,
-        spent=msgspec.json.decode(row.spent, type=Spent),
+        spent=_spent(connection, row.run_id, row.seconds),
         created_at=row.created_at,
         changed_at=row.changed_at,
     )
+
+
+def _spent(connection: Connection, run_id: int, seconds: float) -> Spent:
+    """What a run has cost, added up from its dispatches and answers."""
+    raw = driver(connection)
+    (dispatches,) = raw.execute(
+        "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
+        " where c.run_id = ? and d.role != ?",
+        (run_id, HUMAN),
+    ).fetchone()
+    tokens, money = raw.execute(
+        "select coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0) from journal j"
+        " join cases c on c.case_no = j.case_no where c.run_id = ?",
+        (run_id,),
+    ).fetchone()
+    return Spent(dispatches, tokens, money, seconds)

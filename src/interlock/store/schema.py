@@ -9,7 +9,6 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -40,7 +39,7 @@ runs = Table(
     Column("fingerprint", Text, nullable=False),
     Column("options", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("spent", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
     CheckConstraint(
@@ -76,7 +75,6 @@ dispatches = Table(
     Column("role", Text, nullable=False),
     Column("prompt", ForeignKey("blobs.blob_id"), nullable=False),
     Column("at", Float, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 journal = Table(
@@ -87,9 +85,10 @@ journal = Table(
     Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
     Column("at", Float, nullable=False),
     Column("answer", ForeignKey("blobs.blob_id"), nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("money", Float, nullable=False),
     Column("decision", Text, nullable=False),
-    UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
-    Index("journal_of_case", "case_no"),
+    UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
 )
 
 refusals = Table(

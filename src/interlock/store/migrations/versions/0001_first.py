@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("options", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("spent", sa.Text(), nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("changed_at", sa.Float(), nullable=False),
         sa.CheckConstraint(
@@ -103,7 +103,6 @@ def upgrade() -> None:
             ["blobs.blob_id"],
         ),
         sa.PrimaryKeyConstraint("dispatch_id"),
-        sqlite_autoincrement=True,
     )
     op.create_table(
         "journal",
@@ -112,6 +111,8 @@ def upgrade() -> None:
         sa.Column("dispatch_id", sa.Integer(), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
         sa.Column("answer", sa.Integer(), nullable=False),
+        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("money", sa.Float(), nullable=False),
         sa.Column("decision", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
             ["answer"],
@@ -126,9 +127,8 @@ def upgrade() -> None:
             ["dispatches.dispatch_id"],
         ),
         sa.PrimaryKeyConstraint("seq"),
-        sa.UniqueConstraint("dispatch_id", name="one_answer_per_dispatch"),
+        sa.UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
     )
-    op.create_index("journal_of_case", "journal", ["case_no"], unique=False)
     op.create_table(
         "questions",
         sa.Column("question_id", sa.Integer(), nullable=False),
