@@ -29,9 +29,9 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
+                _bring_up_to_date(connection, path)
                 for setting in ("journal_mode=wal", "synchronous=full"):
                     connection.exec_driver_sql(f"pragma {setting}")
-                _bring_up_to_date(connection, path)
                 yield connection
 
 
