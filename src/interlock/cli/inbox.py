@@ -1,6 +1,7 @@
 """Verbs of the human gate: inbox shows what waits, answer gives an answer to one question."""
 
 import getpass
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,13 +50,14 @@ def answer(
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who answers; default the user name.")] = "",
     db: Db = None,
+    json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
     from interlock.cli.words import pairs
     from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
-    from interlock.store.database import reading
+    from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
@@ -74,9 +76,20 @@ def answer(
     problem = circuit.steps[found[0].step].shape.problem(data)
     if problem is not None:
         raise SourceError(f"{problem}; nothing was saved")
-    leave_answer(
-        wiring.answers_folder(path), HumanAnswer(question_id, by or getpass.getuser(), data)
-    )
+    given = HumanAnswer(question_id, by or _user(), data)
+    with told_plainly(wiring.answers_folder(path)):
+        leave_answer(wiring.answers_folder(path), given)
     working = writer_of(path) is not None
-    then = "the running process takes it" if working else f"'interlock resume {found[0].run_id}'"
+    if json:
+        document({"question_id": question_id, "run_id": found[0].run_id, "taken_now": working})
+        return
+    resume = f"'interlock resume {found[0].run_id}' goes on with it"
+    then = "the running process takes it" if working else resume
     say(f"saved the answer to question {question_id}; {then}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

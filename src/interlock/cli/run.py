@@ -81,7 +81,7 @@ def run(
     from interlock.runner.casefile import read_cases
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
-    from interlock.store.runs import begin_run, find_run, unfinished_run
+    from interlock.store.runs import begin_run, find_run, set_options, unfinished_run
 
     project = Path()
     usual = wiring.settings(project)
@@ -98,8 +98,9 @@ def run(
         *(agent, slots, budget, parallel),
     )
     crew = _crew(written.circuit, options, path)
+    text = msgspec.json.encode(bundle).decode()
     mark = hashlib.sha256(
-        msgspec.json.encode([written.circuit.name, changes]) + content
+        msgspec.json.encode([written.circuit.name, changes], order="sorted") + content
     ).hexdigest()
     with writing(path) as connection:
         run_id = None if new else unfinished_run(connection, mark)
@@ -107,7 +108,7 @@ def run(
             run_id = begin_run(
                 connection,
                 written.circuit,
-                msgspec.json.encode(bundle).decode(),
+                text,
                 new_cases,
                 source=str(cases),
                 fingerprint=mark,
@@ -115,7 +116,10 @@ def run(
                 at=time.time(),
             )
         else:
-            tell(f"going on with run {run_id}, which is unfinished (--new begins another)")
+            found = find_run(connection, run_id)
+            crew = _crew(open_run(found), options, path)
+            set_options(connection, run_id, msgspec.to_builtins(options))
+            tell(_going_on(found, text))
         _sit(connection, find_run(connection, run_id), crew, wait=wait, json=json)
 
 
@@ -132,10 +136,12 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped, killed, waits for a human or ran out of budget."""
     from interlock import wiring
-    from interlock.store.database import writing
+    from interlock.store.database import reading, writing
     from interlock.store.runs import FINISHED, find_run, set_options
 
     path = wiring.database(Path(), db)
+    with reading(path) as connection:
+        find_run(connection, run_id)
     with writing(path) as connection:
         found = find_run(connection, run_id)
         if found.status in FINISHED:
@@ -151,6 +157,7 @@ def resume(
 def stop(
     db: Db = None,
     now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
+    json: Json = False,
 ) -> None:
     """Ask the process that works on the database to stop; what it has is kept."""
     from interlock import wiring
@@ -159,12 +166,22 @@ def stop(
     path = wiring.database(Path(), db)
     writer = writer_of(path)
     if writer is None:
-        raise StateError(f"nobody works on {path}")
+        raise StateError(f"nobody works on {path}, so there is nothing to stop")
     if writer.host != socket.gethostname():
         raise StateError(f"{path} is worked on by {writer}; stop it there")
-    for _ in range(2 if now else 1):
+    try:
         os.kill(writer.pid, signal.SIGTERM)
-    say(f"asked {writer} to stop")
+        if now:
+            # The kernel may merge two pending signals of one kind, but not two kinds.
+            os.kill(writer.pid, signal.SIGINT)
+    except ProcessLookupError:
+        tell(f"{writer} has just ended by itself")
+    except PermissionError:
+        raise StateError(f"{writer} belongs to another user, who alone can stop it") from None
+    if json:
+        document({"pid": writer.pid, "host": writer.host, "now": now})
+    else:
+        say(f"asked {writer} to stop{' at once' if now else ''}")
 
 
 def open_run(found: "Run") -> "Circuit":
@@ -173,6 +190,13 @@ def open_run(found: "Run") -> "Circuit":
 
     bundle = msgspec.json.decode(found.text, type=Bundle)
     return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
+
+
+def _going_on(found: "Run", text: str) -> str:
+    notice = f"going on with run {found.run_id}, which is unfinished (--new begins another)"
+    if found.text != text:
+        notice += "; the circuit has changed since, the run keeps the one it began with"
+    return notice
 
 
 def _merged(

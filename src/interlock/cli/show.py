@@ -22,7 +22,7 @@ def document(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    sys.stdout.write(msgspec.json.format(text, indent=2).decode() + "\n")
+    sys.stdout.write(harmless(msgspec.json.format(text, indent=2).decode()) + "\n")
 
 
 def say(text: str = "") -> None:
@@ -52,6 +52,18 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
     )
+
+
+def harmless(text: str) -> str:
+    """The same JSON, with characters that a terminal could obey written as escapes."""
+    return text if text.isascii() and "\x7f" not in text else "".join(map(_escaped, text))
+
+
+def _escaped(sign: str) -> str:
+    if sign.isprintable() or sign == "\n":
+        return sign
+    units = sign.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def clock_time(at: float) -> str:

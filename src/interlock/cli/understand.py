@@ -210,4 +210,5 @@ def _say_replay(
         f"{before} dispatches before, {after} after"
     )
     if open_ends:
-        say(f"{open_ends} of them need answers that were never given: {after} is a lower bound")
+        need = "1 of them needs" if open_ends == 1 else f"{open_ends} of them need"
+        say(f"{need} answers that were never given: {after} is a lower bound")

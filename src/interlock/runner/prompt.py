@@ -61,3 +61,24 @@ def _compiled(template: str) -> Any:
 
 def _as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FACTS = (
+    *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
+    "thresholds",
+)
+"""The names a template can read."""
+
+
+def unfillable(template: str) -> str:
+    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    from jinja2 import TemplateError, meta  # noqa: PLC0415
+
+    if "{" not in template:
+        return ""
+    try:
+        tree = _compiled(template).environment.parse(template)
+    except TemplateError as error:
+        return f"it is no template: {error}"
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""
