@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.core.circuit import Circuit, Role
+    from interlock.core.notation import Written
     from interlock.core.plan import Budget
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.runner.loop import Tally
@@ -77,7 +78,6 @@ def run(
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
     from interlock import wiring
     from interlock.cli.verdict import refuse_unsound
-    from interlock.cli.words import checked_thresholds, thresholds
     from interlock.runner.casefile import read_cases
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
@@ -87,10 +87,7 @@ def run(
     usual = wiring.settings(project)
     path = wiring.database(project, db)
     bundle = find_circuit(circuit, project)
-    written = bundle.open()
-    known = {k: v for k, v in usual.thresholds.items() if k in written.circuit.thresholds}
-    changes = checked_thresholds(written.circuit, known) | thresholds(written.circuit, sets or ())
-    written = msgspec.structs.replace(written, circuit=written.circuit.with_thresholds(changes))
+    written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
     options = _merged(
@@ -197,6 +194,18 @@ def _going_on(found: "Run", text: str) -> str:
     if found.text != text:
         notice += "; the circuit has changed since, the run keeps the one it began with"
     return notice
+
+
+def _changed(
+    written: "Written", usual: "Mapping[str, Any]", words: list[str]
+) -> "tuple[Written, dict[str, Any]]":
+    """The circuit with the thresholds the project and the command line ask for, and those."""
+    from interlock.cli.words import checked_thresholds, thresholds
+
+    circuit = written.circuit
+    known = {name: value for name, value in usual.items() if name in circuit.thresholds}
+    changes = checked_thresholds(circuit, known) | thresholds(circuit, words)
+    return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
 
 
 def _merged(
