@@ -72,10 +72,10 @@ def _label_pattern(row: Row) -> re.Pattern[str] | None:
     )
 
 
-def read_body(source: str, start: int, end: int, row: Row) -> Body:
-    """Read source[start:end], which begins at the newline after the signal line."""
-    reader = _Reader(row, source.count("\n", 0, start) + 1)
-    for unit in units(source, start, min(end, start + LONGEST_BODY)):
+def read_body(text: str, line: int, row: Row) -> Body:
+    """Read what follows a signal line, from its newline on; `line` is the number of the first."""
+    reader = _Reader(row, line)
+    for unit in units(text[:LONGEST_BODY]):
         reader.take(unit)
     return reader.body
 

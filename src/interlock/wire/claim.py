@@ -4,15 +4,22 @@ Knows what each signal must carry and what may stand beside it. Refuses to know 
 Each check returns a refusal or None; they stand in the order in which reasons win.
 """
 
+from collections.abc import Iterator, Sequence
+from typing import Final
+
 import msgspec
 
 from interlock.wire import sentences
 from interlock.wire.body import LONGEST_BODY, Body, Part, read_body
+from interlock.wire.columns import Row
 from interlock.wire.filled import is_filled, is_present
 from interlock.wire.grammar import MALFORMED, Spoken, outside_workspace
 from interlock.wire.items import Check, is_negative, value_of
 from interlock.wire.message import Block, Message
 from interlock.wire.reading import Reason, Refused
+
+# A signal said more often than this is read from its last blocks; nobody says it so often.
+MOST_BLOCKS: Final = 256
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -36,9 +43,16 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def claim_of(message: Message, said: Spoken) -> Claim:
-    blocks = tuple(b for b in message.blocks if any(one.row is said.row for one in b.said))
-    bodies = tuple(read_body(message.source, b.start, b.end, said.row) for b in blocks)
-    return Claim(said, blocks, bodies)
+    saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
+    blocks = tuple(saying[-MOST_BLOCKS:])
+    return Claim(said, blocks, tuple(_bodies(message, blocks, said.row)))
+
+
+def _bodies(message: Message, blocks: Sequence[Block], row: Row) -> Iterator[Body]:
+    line, last = 1, 0
+    for block in blocks:
+        line, last = line + message.source.count("\n", last, block.start), block.start
+        yield read_body(message.source[block.start : block.end], line, row)
 
 
 def check(message: Message, claim: Claim) -> Refused | None:
@@ -58,8 +72,9 @@ def check_any_nonce(message: Message) -> Refused | None:
     nonce = message.asked.nonce
     if not (message.asked.strict and nonce):
         return None
-    for block in message.blocks:
-        body = read_body(message.source, block.start, block.end, block.said[-1].row)
+    blocks = message.blocks[-MOST_BLOCKS:]
+    bodies = _bodies(message, blocks, blocks[-1].said[-1].row)
+    for block, body in zip(blocks, bodies, strict=True):
         if nonce in (*body.nonces, *(one.nonce for one in block.said)):
             return None
     start = message.blocks[-1].said[-1].start
