@@ -203,8 +203,22 @@ BODY = [
     ("auditor", AUDIT + "- logout: FAILED - 500\n", "Malformed"),
     ("auditor", AUDIT + "- [ ] logout\n", "Malformed"),
     ("auditor", AUDIT + "- failure is reported: VERIFIED - FAILED is shown\n", "AUDIT_PASSED"),
+    ("auditor", AUDIT + "- FAILED logins are counted: VERIFIED - test_count\n", "AUDIT_PASSED"),
+    ("auditor", AUDIT + "- logout - FAILED\n", "Malformed"),
+    ("auditor", AUDIT + "- \u274c logout\n", "Malformed"),
+    ("auditor", AUDIT + "- [x] logout\n", "AUDIT_PASSED"),
     ("auditor", AUDIT + "\nCommands Executed:\n- lint (ci): FAIL\n", "Malformed"),
     ("critic", REVIEW + "\nQuality Assessment:\n- Naming: INCONSISTENT\n", "Malformed"),
+    ("critic", REVIEW + "\nQuality Assessment:\n- Error handling: NO issues\n", "REVIEW_PASSED"),
+    # a verdict beyond any sensible length
+    ("auditor", AUDIT + "- x: VERIFIED\n" * 30000, "Malformed"),
+    ("developer", READY + "\nremark\n" * 40000, "READY_FOR_REVIEW"),
+    # a verdict said over and over
+    ("auditor", (AUDIT + "\n") * 200, "AUDIT_PASSED"),
+    ("auditor", "AUDIT_PASSED: t1\nprose\n" + (AUDIT + "\n") * 300, "Malformed"),
+    ("auditor", (FAILED + "\n") * 300, "AUDIT_FAILED"),
+    # progress noted beside a verdict
+    ("auditor", AUDIT + "\nCHECKPOINT: t1\n\nProgress: 100%\n", "AUDIT_PASSED"),
     # only labels of that signal's template open a section
     ("auditor", "AUDIT_FAILED: t1\n\nBlocker: x\n", "Malformed"),
     ("developer", "TASK_INCOMPLETE: t1\n\nIssues Found:\n- a.py:1: x\n", "Malformed"),

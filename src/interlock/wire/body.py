@@ -14,7 +14,7 @@ import msgspec
 from interlock.wire.columns import Row, Section
 from interlock.wire.live import Unit, units
 
-LONGEST_BODY: Final = 1 << 20
+LONGEST_BODY: Final = 1 << 18
 _BLANK: Final = re.compile(r"[ \t]*\Z")
 _RULE: Final = re.compile(r" {0,3}(?:(?:-[ \t]*+){3,}+|(?:\*[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\Z")
 _ITEM: Final = re.compile(r"[ \t]*+(?:[-+*•]|\d{1,9}[.)])(?:[ \t]++(.*+)|\Z)", re.DOTALL)

@@ -28,6 +28,7 @@ class Claim(msgspec.Struct, frozen=True):
     said: Spoken
     blocks: tuple[Block, ...]
     bodies: tuple[Body, ...]
+    too_often: bool
 
     @property
     def sound(self) -> list[Body]:
@@ -45,7 +46,8 @@ class Claim(msgspec.Struct, frozen=True):
 def claim_of(message: Message, said: Spoken) -> Claim:
     saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
     blocks = tuple(saying[-MOST_BLOCKS:])
-    return Claim(said, blocks, tuple(_bodies(message, blocks, said.row)))
+    bodies = tuple(_bodies(message, blocks, said.row))
+    return Claim(said, blocks, bodies, len(saying) > MOST_BLOCKS)
 
 
 def _bodies(message: Message, blocks: Sequence[Block], row: Row) -> Iterator[Body]:
@@ -125,6 +127,8 @@ def _check_path(message: Message, claim: Claim) -> Refused | None:
 
 def _check_prose(message: Message, claim: Claim) -> Refused | None:
     """Every block of a pass must be well formed, one block of any other signal."""
+    if claim.too_often and claim.said.row.passing:
+        return _malformed(message, sentences.too_often(claim.said.row), claim)
     broken = len(claim.bodies) - len(claim.sound)
     if not broken or (claim.sound and not claim.said.row.passing):
         return None
