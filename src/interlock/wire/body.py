@@ -163,11 +163,11 @@ class _Reader:
         if self._part and (first or waiting) and not foreign:
             self._part.text.append(line.strip())
             return "paragraph"
-        if self._before in ("signal", "prose") and self.body.prose_after_line is None:
+        if self._before == "signal":
             self.body.prose_after_line = self._line
         self._part = None
         self._remark()
-        return "prose" if self._before == "signal" else "remark"
+        return "remark"
 
     def _remark(self) -> None:
         self.body.remarks.append(self._line)
