@@ -189,10 +189,10 @@ class Loop:
     def _dispatch(self, batch: Batch) -> None:
         """Open a dispatch for every case that may have one now; one that crashed at once, because
         its prompt cannot be filled, makes room for another."""
-        crashed = True
-        while crashed:
+        crashes = 1
+        while crashes:
             asked = ready(self._suite, self._left(batch.at))
-            crashed = any([self._open(self._cases[case_id], batch) for case_id in asked])
+            crashes = sum(self._open(self._cases[case_id], batch) for case_id in asked)
 
     def _left(self, at: float) -> int | None:
         """What the budget still allows, with the time that has passed since it was last noted."""
