@@ -1,10 +1,8 @@
-"""Verbs that work: run, resume, stop."""
+"""Verbs that work: run and resume."""
 
 import asyncio
 import hashlib
-import os
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +12,13 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import Db, Json, RunId, document, say, tell
+from interlock.cli.show import Circuit, Db, Json, RunId, Sets, document, say, tell
 from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core.circuit import Circuit, Role
+    from interlock.core import circuit as tables
     from interlock.core.plan import Budget
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.runner.loop import Tally
@@ -28,14 +26,28 @@ if TYPE_CHECKING:
 
 Agents = Annotated[
     list[str] | None,
-    typer.Option("--agent", help="ROLE=SPEC, or SPEC for all roles: exec:COMMAND or script:FILE."),
+    typer.Option(
+        "--agent",
+        metavar="[ROLE=]AGENT",
+        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
+    ),
 ]
-Slots = Annotated[list[str] | None, typer.Option("--slots", help="ROLE=N dispatches at once.")]
+Slots = Annotated[
+    list[str] | None,
+    typer.Option("--slots", metavar="ROLE=N", help="Dispatches of a role at once."),
+]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--budget", help="dispatches=N, tokens=N, money=X or time=2h; may be repeated."),
+    typer.Option(
+        "--budget",
+        metavar="NAME=LIMIT",
+        help="dispatches=N, tokens=N, money=X or time=2h; may be repeated.",
+    ),
 ]
-Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Dispatches at once, all.")]
+Parallel = Annotated[
+    int | None,
+    typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
 
 _EXITS = {
@@ -58,15 +70,15 @@ class Options(msgspec.Struct, frozen=True):
 
 @app.command()
 def run(
-    circuit: Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")],
-    cases: Annotated[Path, typer.Option("--cases", help="A JSON object per line, with an id.")],
+    circuit: Circuit,
+    cases: Annotated[
+        Path, typer.Option("--cases", metavar="FILE", help="A JSON object per line, with an id.")
+    ],
     agent: Agents = None,
     slots: Slots = None,
     budget: Limits = None,
     parallel: Parallel = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")
-    ] = None,
+    sets: Sets = None,
     new: Annotated[
         bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")
     ] = False,
@@ -134,7 +146,7 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped, killed, waits for a human or ran out of budget."""
+    """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
     from interlock import wiring
     from interlock.store.database import reading, writing
     from interlock.store.runs import FINISHED, find_run, set_options
@@ -153,38 +165,7 @@ def resume(
         _sit(connection, found, crew, wait=wait, json=json)
 
 
-@app.command()
-def stop(
-    db: Db = None,
-    now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
-    json: Json = False,
-) -> None:
-    """Ask the process that works on the database to stop; what it has is kept."""
-    from interlock import wiring
-    from interlock.store.lock import writer_of
-
-    path = wiring.database(Path(), db)
-    writer = writer_of(path)
-    if writer is None:
-        raise StateError(f"nobody works on {path}, so there is nothing to stop")
-    if writer.host != socket.gethostname():
-        raise StateError(f"{path} is worked on by {writer}; stop it there")
-    try:
-        os.kill(writer.pid, signal.SIGTERM)
-        if now:
-            # The kernel may merge two pending signals of one kind, but not two kinds.
-            os.kill(writer.pid, signal.SIGINT)
-    except ProcessLookupError:
-        tell(f"{writer} has just ended by itself")
-    except PermissionError:
-        raise StateError(f"{writer} belongs to another user, who alone can stop it") from None
-    if json:
-        document({"pid": writer.pid, "host": writer.host, "now": now})
-    else:
-        say(f"asked {writer} to stop{' at once' if now else ''}")
-
-
-def open_run(found: "Run") -> "Circuit":
+def open_run(found: "Run") -> "tables.Circuit":
     """The circuit a run was begun with, thresholds and prompts included."""
     from interlock.runner.library import Bundle
 
@@ -223,13 +204,13 @@ class Crew(msgspec.Struct, frozen=True):
     """Who answers, in how many places, at what cost: settled before a run is touched."""
 
     carriers: "Mapping[str, Carrier]"
-    roles: "Mapping[str, Role]"
+    roles: "Mapping[str, tables.Role]"
     parallel: int
     budget: "Budget"
     clock: "Clock"
 
 
-def _crew(circuit: "Circuit", options: Options, path: Path) -> Crew:
+def _crew(circuit: "tables.Circuit", options: Options, path: Path) -> Crew:
     from interlock import wiring
     from interlock.cli.words import budget
     from interlock.runner.clock import RealClock
