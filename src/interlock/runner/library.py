@@ -86,10 +86,11 @@ def bundle(path: Path) -> Bundle:
 def read_text(path: Path, most: int) -> str:
     """A text file of the user's, if it is one and not too large."""
     try:
-        size = path.stat().st_size
-        if size > most:
-            raise SourceError(f"{path} has {size:,} bytes; at most {most:,} are read")
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise SourceError(f"{path} has more than the {most:,} bytes that are read")
+        return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
     except OSError as error:

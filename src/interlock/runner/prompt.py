@@ -13,6 +13,8 @@ from interlock.core.case import Case
 from interlock.core.circuit import Circuit
 from interlock.core.errors import CircuitError
 
+_FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
+
 
 def fill(circuit: Circuit, case: Case) -> str:
     """The prompt for the step where the case stands; CircuitError if it cannot be filled."""
@@ -41,19 +43,18 @@ def _filled(template: str, facts: dict[str, Any], step: str) -> str:
     try:
         compiled = _compiled(template)
         # What render() does, without copying Jinja's own globals, which no prompt needs.
-        return "".join(compiled.root_render_func(compiled.new_context(facts, shared=True)))
-    except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        text = "".join(compiled.root_render_func(compiled.new_context(facts, shared=True)))
+        text.encode()
+    except (*_FAULTS, TemplateError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
+    return text
 
 
 @cache
 def _compiled(template: str) -> Any:
-    from jinja2 import StrictUndefined  # noqa: PLC0415
-    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+    from interlock.runner.sandbox import Sandbox  # noqa: PLC0415
 
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Sandbox()
     environment.filters["json"] = _as_json
     return environment.from_string(template)
 
