@@ -9,7 +9,8 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World, ended, until
 
-SLEEPER = f"exec:{sys.executable} -c 'import time; time.sleep(600)'"
+SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('sleeper.py')}"
+"""An agent that never answers."""
 APPROVED = """\
 "*":
   draft: {answer: {text: fine}}

@@ -122,11 +122,10 @@ def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
     from interlock.store.history import life_of
 
     if line.status == "open":
-        gate = circuit.steps[line.step].gate
-        asked = (
-            f"question {line.dispatch_id} to a human" if gate else f"dispatch {line.dispatch_id}"
-        )
-        return "waits for its turn" if line.dispatch_id is None else f"waits for {asked}"
+        if line.dispatch_id is None:
+            return "waits for its turn"
+        role = circuit.steps[line.step].role
+        return f"waits for the {role} (dispatch {line.dispatch_id})"
     if line.state.reason:
         return " ".join(line.state.reason.split())
     last = life_of(connection, line.case_no)[-1]
