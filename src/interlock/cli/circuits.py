@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import Circuit, Json, Sets, document, say, table
+from interlock.cli.show import CircuitName, Json, Sets, document, say, table
 from interlock.core.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def list_circuits(json: Json = False) -> None:
 
 
 @circuit.command()
-def show(name: Circuit, json: Json = False) -> None:
+def show(name: CircuitName, json: Json = False) -> None:
     """The table of a circuit: steps and rules, in order."""
     from interlock.core.draw import draw_text
 
@@ -59,7 +59,7 @@ def show(name: Circuit, json: Json = False) -> None:
 
 
 @circuit.command()
-def draw(name: Circuit, json: Json = False) -> None:
+def draw(name: CircuitName, json: Json = False) -> None:
     """The circuit as a Mermaid flowchart."""
     from interlock.core.draw import draw as drawn
 
@@ -71,7 +71,7 @@ def draw(name: Circuit, json: Json = False) -> None:
 
 
 @circuit.command()
-def verify(name: Circuit, sets: Sets = None, json: Json = False) -> None:
+def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
     """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
     from interlock.cli.verdict import judged, say_report
     from interlock.core.verify import Finding, Report, WorstCase
@@ -102,7 +102,7 @@ def schema() -> None:
 
 @app.command()
 def simulate(
-    name: Circuit,
+    name: CircuitName,
     cases: Annotated[int, typer.Option("--cases", metavar="N", min=1, max=1_000_000)] = 1000,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="The same seed gives the same walks.")

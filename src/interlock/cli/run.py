@@ -12,13 +12,14 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import Circuit, Db, Json, RunId, Sets, document, say, tell
+from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, document, say, tell
 from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core import circuit as tables
+    from interlock.core.circuit import Circuit, Role
+    from interlock.core.notation import Written
     from interlock.core.plan import Budget
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.runner.loop import Tally
@@ -70,7 +71,7 @@ class Options(msgspec.Struct, frozen=True):
 
 @app.command()
 def run(
-    circuit: Circuit,
+    circuit: CircuitName,
     cases: Annotated[
         Path, typer.Option("--cases", metavar="FILE", help="A JSON object per line, with an id.")
     ],
@@ -89,20 +90,16 @@ def run(
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
     from interlock import wiring
     from interlock.cli.verdict import refuse_unsound
-    from interlock.cli.words import checked_thresholds, thresholds
     from interlock.runner.casefile import read_cases
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
-    from interlock.store.runs import begin_run, find_run, set_options, unfinished_run
+    from interlock.store.runs import begin_run, find_run, unfinished_run
 
     project = Path()
     usual = wiring.settings(project)
     path = wiring.database(project, db)
     bundle = find_circuit(circuit, project)
-    written = bundle.open()
-    known = {k: v for k, v in usual.thresholds.items() if k in written.circuit.thresholds}
-    changes = checked_thresholds(written.circuit, known) | thresholds(written.circuit, sets or ())
-    written = msgspec.structs.replace(written, circuit=written.circuit.with_thresholds(changes))
+    written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
     options = _merged(
@@ -111,9 +108,8 @@ def run(
     )
     crew = _crew(written.circuit, options, path)
     text = msgspec.json.encode(bundle).decode()
-    mark = hashlib.sha256(
-        msgspec.json.encode([written.circuit.name, changes], order="sorted") + content
-    ).hexdigest()
+    kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")
+    mark = hashlib.sha256(kind + content).hexdigest()
     with writing(path) as connection:
         run_id = None if new else unfinished_run(connection, mark)
         if run_id is None:
@@ -128,10 +124,7 @@ def run(
                 at=time.time(),
             )
         else:
-            found = find_run(connection, run_id)
-            crew = _crew(open_run(found), options, path)
-            set_options(connection, run_id, msgspec.to_builtins(options))
-            tell(_going_on(found, text))
+            crew = _taken_up(connection, run_id, options, path, text)
         _sit(connection, find_run(connection, run_id), crew, wait=wait, json=json)
 
 
@@ -149,7 +142,7 @@ def resume(
     """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
     from interlock import wiring
     from interlock.store.database import reading, writing
-    from interlock.store.runs import FINISHED, find_run, set_options
+    from interlock.store.runs import FINISHED, find_run
 
     path = wiring.database(Path(), db)
     with reading(path) as connection:
@@ -160,12 +153,11 @@ def resume(
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
         before = msgspec.convert(found.options, Options)
         options = _merged(before, agent, slots, budget, parallel)
-        crew = _crew(open_run(found), options, path)
-        set_options(connection, found.run_id, msgspec.to_builtins(options))
+        crew = _taken_up(connection, found.run_id, options, path)
         _sit(connection, found, crew, wait=wait, json=json)
 
 
-def open_run(found: "Run") -> "tables.Circuit":
+def open_run(found: "Run") -> "Circuit":
     """The circuit a run was begun with, thresholds and prompts included."""
     from interlock.runner.library import Bundle
 
@@ -173,11 +165,33 @@ def open_run(found: "Run") -> "tables.Circuit":
     return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
 
 
-def _going_on(found: "Run", text: str) -> str:
-    notice = f"going on with run {found.run_id}, which is unfinished (--new begins another)"
-    if found.text != text:
-        notice += "; the circuit has changed since, the run keeps the one it began with"
-    return notice
+def _taken_up(
+    connection: "Connection", run_id: int, options: Options, path: Path, text: str = ""
+) -> "Crew":
+    """A crew for a run that has begun, by its own circuit; a later `text` of it changes nothing."""
+    from interlock.store.runs import find_run, set_options
+
+    found = find_run(connection, run_id)
+    crew = _crew(open_run(found), options, path)
+    set_options(connection, run_id, msgspec.to_builtins(options))
+    if text:
+        notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
+        if text != found.text:
+            notice += "; the circuit has changed since, the run keeps the one it began with"
+        tell(notice)
+    return crew
+
+
+def _changed(
+    written: "Written", usual: "Mapping[str, Any]", words: list[str]
+) -> "tuple[Written, dict[str, Any]]":
+    """The circuit with the thresholds the project and the command line ask for, and those."""
+    from interlock.cli.words import checked_thresholds, thresholds
+
+    circuit = written.circuit
+    known = {name: value for name, value in usual.items() if name in circuit.thresholds}
+    changes = checked_thresholds(circuit, known) | thresholds(circuit, words)
+    return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
 
 
 def _merged(
@@ -204,13 +218,13 @@ class Crew(msgspec.Struct, frozen=True):
     """Who answers, in how many places, at what cost: settled before a run is touched."""
 
     carriers: "Mapping[str, Carrier]"
-    roles: "Mapping[str, tables.Role]"
+    roles: "Mapping[str, Role]"
     parallel: int
     budget: "Budget"
     clock: "Clock"
 
 
-def _crew(circuit: "tables.Circuit", options: Options, path: Path) -> Crew:
+def _crew(circuit: "Circuit", options: Options, path: Path) -> Crew:
     from interlock import wiring
     from interlock.cli.words import budget
     from interlock.runner.clock import RealClock

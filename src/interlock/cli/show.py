@@ -19,7 +19,7 @@ Db = Annotated[
 RunId = Annotated[
     int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
 ]
-Circuit = Annotated[
+CircuitName = Annotated[
     str, typer.Argument(metavar="CIRCUIT", help="A circuit's name, or a path ending in .yaml.")
 ]
 Sets = Annotated[

@@ -42,8 +42,9 @@ def _filled(template: str, facts: dict[str, Any], step: str) -> str:
 
     try:
         compiled = _compiled(template)
-        # What render() does, without copying Jinja's own globals, which no prompt needs.
-        text = "".join(compiled.root_render_func(compiled.new_context(facts, shared=True)))
+        # What render() does, without copying all of Jinja's own globals.
+        context = compiled.new_context({"range": range, **facts}, shared=True)
+        text = "".join(compiled.root_render_func(context))
         text.encode()
     except (*_FAULTS, TemplateError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
