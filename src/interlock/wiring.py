@@ -143,8 +143,15 @@ def _command(rest: str, _clock: Clock) -> Carrier:
     except ValueError as error:
         raise SourceError(f"exec:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
-        raise SourceError(f"exec:{rest}: there is no command {argv[0] if argv else ''!r} to run")
+        raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
     return CommandAgent(argv, os.environ)
+
+
+def _not_runnable(name: str) -> str:
+    if "/" in name and Path(name).is_file():
+        return f"{name!r} may not be executed; chmod +x it, or name its interpreter first"
+    near = f"; did you mean './{name}'?" if name and Path(name).is_file() else ""
+    return f"there is no command {name!r} to run{near}"
 
 
 AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}

@@ -17,19 +17,19 @@ Options:
   --help     Show this message and exit.
 
 Commands:
-  demo      See it all once: verify, run, kill, resume, answer, explain,...
+  demo      See it all once, in seconds.
   run       Run cases through a circuit.
-  resume    Go on with a run that was stopped, killed, waits for a human...
-  stop      Ask the process that works on the database to stop; what it...
+  resume    Go on with an unfinished run.
+  stop      Ask the process at work to stop.
   runs      All runs in the database.
   status    How a run stands, and which of its cases need a look.
   logs      The journal: every decision, in order.
   inbox     The questions that wait for a human, in all runs.
   answer    Answer a question.
-  explain   The life of a case: what was asked, what came back, what was...
-  replay    Decide a recorded run again under other thresholds: which...
+  explain   The life of a case.
+  replay    Decide a recorded run again with other thresholds.
   circuit   Circuits: list, show, draw and verify them.
-  simulate  Walk a circuit with random legal answers: where do cases end,...
+  simulate  Walk a circuit with random legal answers.
   doctor    Check the machine and the database.
 """
 

@@ -37,10 +37,10 @@ run 1: triage v3, interrupted
 4 open
 4 dispatches, 0 tokens, 0.00 money, SECONDS s
 CASE  STATUS  STEP  WHY
-A     open    look
-B     open    look
-C     open    look
-D     open    look
+A     open    look  waits for the scout (dispatch 1)
+B     open    look  waits for the scout (dispatch 2)
+C     open    look  waits for the scout (dispatch 3)
+D     open    look  waits for the scout (dispatch 4)
 'interlock resume 1' goes on
 """
 

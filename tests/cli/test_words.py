@@ -55,6 +55,19 @@ def test_roles_without_an_agent_are_named(world: World) -> None:
     assert not world.db.parent.exists()
 
 
+def test_a_command_that_is_there_but_may_not_run(world: World) -> None:
+    triage.lay_out(world).write("agent.sh", "#!/bin/sh\necho {}\n")
+    words = triage.RUN[:-1]
+    assert world.say(*words, "exec:./agent.sh --fast") == Said(
+        2,
+        "",
+        "interlock: exec:./agent.sh --fast: './agent.sh' may not be executed; chmod +x it, "
+        "or name its interpreter first\n",
+    )
+    near = "interlock: exec:agent.sh: there is no command 'agent.sh' to run; did you mean "
+    assert world.say(*words, "exec:agent.sh") == Said(2, "", f"{near}'./agent.sh'?\n")
+
+
 def test_words_that_are_right() -> None:
     assert pairs(["a=1", "b = x=y "], "--set") == {"a": "1", "b": "x=y"}
     assert counts(["a=3"], "--slots") == {"a": 3}

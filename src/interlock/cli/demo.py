@@ -47,9 +47,11 @@ C6:  # never good enough
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to make the small world.")] = Path("demo"),
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="For the small world.")] = Path(
+        "demo"
+    ),
 ) -> None:
-    """See it all once: verify, run, kill, resume, answer, explain, replay. Takes seconds."""
+    """See it all once, in seconds. Verify, run, kill, resume, answer, explain, replay."""
     world = folder.resolve()
     if world.exists() and not world.is_dir():
         raise StateError(f"{world} is a file; name a folder")

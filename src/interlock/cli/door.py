@@ -80,6 +80,7 @@ def main() -> None:
         inbox,
         look,
         run,
+        stop,
         understand,
     )
 

@@ -118,10 +118,15 @@ def _say_notable(lines: "list[CaseLine]", whys: list[str]) -> None:
 
 
 def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
-    """Why a case stands where it stands: its own reason, or that of the rule that ended it."""
+    """Why a case stands where it stands: whom it asks, its own reason, or that of its end."""
     from interlock.store.history import life_of
 
-    if line.state.reason or line.status == "open":
+    if line.status == "open":
+        if line.dispatch_id is None:
+            return "waits for its turn"
+        role = circuit.steps[line.step].role
+        return f"waits for the {role} (dispatch {line.dispatch_id})"
+    if line.state.reason:
         return " ".join(line.state.reason.split())
     last = life_of(connection, line.case_no)[-1]
     if last.decision is None:
@@ -137,7 +142,7 @@ def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
 def logs(
     run_id: RunId = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
-    case: Annotated[str, typer.Option("--case", help="Only this case.")] = "",
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:

@@ -4,6 +4,7 @@ Beside what verify proves, the prompts are looked at: a template that can never 
 before the first case meets it.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -42,6 +43,10 @@ def say_report(report: Report) -> None:
         say(f"  {worst.reason}")
     if report.sound:
         say("sound" if not report.findings else "sound, with the remarks above")
+    else:
+        levels = Counter(finding.level for finding in report.findings)
+        words = (f"{count} {level}{'s' * (count > 1)}" for level, count in levels.items())
+        say(f"not sound: {', '.join(words)}")
 
 
 def describe(finding: Finding) -> str:
