@@ -48,18 +48,26 @@ def settings(project: Path) -> Settings:
             found = msgspec.convert(table, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
-    named = os.environ.get("INTERLOCK_PARALLEL")
-    parallel = found.parallel if named is None else int(named) if named.isdecimal() else 0
-    if parallel is not None and parallel < 1:
-        where = f"{path}: parallel" if named is None else "INTERLOCK_PARALLEL"
-        raise SourceError(f"{where} must be a number from 1 on, not {named or parallel}")
     db = os.environ.get("INTERLOCK_DB") or found.db
-    return msgspec.structs.replace(found, db=db, parallel=parallel)
+    parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
+    return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
+
+
+def _places(given: str | int | None) -> int | None:
+    """How many dispatches at once, if it is said."""
+    if given is None:
+        return None
+    if not str(given).isdecimal() or int(given) < 1:
+        raise SourceError(f"parallel (INTERLOCK_PARALLEL) must be a number from 1, not {given!r}")
+    return int(given)
 
 
 def database(project: Path, flag: Path | None) -> Path:
     named = settings(project).db
-    return flag or (project / named if named else project / DATABASE)
+    path = flag or (project / named if named else project / DATABASE)
+    if path.is_dir():
+        raise SourceError(f"the database {path} is a folder; name a file, for example {DATABASE}")
+    return path
 
 
 def answers_folder(db: Path) -> Path:
@@ -135,8 +143,15 @@ def _command(rest: str, _clock: Clock) -> Carrier:
     except ValueError as error:
         raise SourceError(f"exec:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
-        raise SourceError(f"exec:{rest}: there is no command {argv[0] if argv else ''!r} to run")
+        raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
     return CommandAgent(argv, os.environ)
+
+
+def _not_runnable(name: str) -> str:
+    if "/" in name and Path(name).is_file():
+        return f"{name!r} may not be executed; chmod +x it, or name its interpreter first"
+    near = f"; did you mean './{name}'?" if name and Path(name).is_file() else ""
+    return f"there is no command {name!r} to run{near}"
 
 
 AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}

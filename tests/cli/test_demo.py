@@ -49,3 +49,11 @@ def test_the_demo_touches_no_folder_that_is_not_its_own(world: World) -> None:
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
     file = f"interlock: {mine} is a file; name a folder\n"
     assert world.say("demo", "mine/thesis.txt") == Said(1, "", file)
+
+
+def test_the_demo_empties_no_database_but_its_own(world: World) -> None:
+    world.write("crew.yaml", '"*": {draft: {crash: mine}}')
+    world.cases("precious")
+    world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    assert world.say("demo", ".").code == 1
+    assert world.say("explain", "precious").code == 0

@@ -56,7 +56,7 @@ def test_doctor_and_doctor_deep(world: World) -> None:
         ),
         (
             "update journal set decision = 'gone' where dispatch_id = 6",
-            "BAD   store.unreadable: JSON is malformed: invalid character (byte 0)",
+            "BAD   store.unreadable: run 1: JSON is malformed: invalid character (byte 0)",
         ),
         (
             "delete from journal where dispatch_id = 6",

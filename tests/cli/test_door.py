@@ -17,19 +17,19 @@ Options:
   --help     Show this message and exit.
 
 Commands:
-  demo      See it all once: verify, run, kill, resume, answer, explain,...
+  demo      See it all once, in seconds.
   run       Run cases through a circuit.
-  resume    Go on with a run that was stopped, killed, waits for a human...
-  stop      Ask the process that works on the database to stop; what it...
+  resume    Go on with an unfinished run.
+  stop      Ask the process at work to stop.
   runs      All runs in the database.
   status    How a run stands, and which of its cases need a look.
   logs      The journal: every decision, in order.
   inbox     The questions that wait for a human, in all runs.
   answer    Answer a question.
-  explain   The life of a case: what was asked, what came back, what was...
-  replay    Decide a recorded run again under other thresholds: which...
+  explain   The life of a case.
+  replay    Decide a recorded run again with other thresholds.
   circuit   Circuits: list, show, draw and verify them.
-  simulate  Walk a circuit with random legal answers: where do cases end,...
+  simulate  Walk a circuit with random legal answers.
   doctor    Check the machine and the database.
 """
 
@@ -138,8 +138,8 @@ def test_flags_go_before_the_environment_and_that_before_the_project(world: Worl
         ),
         ("colour = 1\n", "interlock.toml: Object contains unknown field `colour`"),
         ("parallel =\n", "interlock.toml: Invalid value (at line 1, column 11)"),
-        ("parallel = 0\n", "interlock.toml: parallel must be a number from 1 on, not 0"),
-        ("parallel = -2\n", "interlock.toml: parallel must be a number from 1 on, not -2"),
+        ("parallel = 0\n", "parallel (INTERLOCK_PARALLEL) must be a number from 1, not 0"),
+        ("parallel = -2\n", "parallel (INTERLOCK_PARALLEL) must be a number from 1, not -2"),
         ("[slots]\nscout = 0\n", "slots scout=0: give at least 1 to one of human, scout"),
         ("[agents]\npilot = 'script:x'\n", "no step has the role 'pilot'; roles are scout"),
         ("[budget]\nbeer = 6\n", "budget 'beer' is unknown; use dispatches, tokens, money, time"),
@@ -159,5 +159,5 @@ def test_an_environment_that_is_wrong(
 ) -> None:
     triage.lay_out(world)
     monkeypatch.setenv("INTERLOCK_PARALLEL", value)
-    problem = f"interlock: INTERLOCK_PARALLEL must be a number from 1 on, not {value}\n"
+    problem = f"interlock: parallel (INTERLOCK_PARALLEL) must be a number from 1, not {value!r}\n"
     assert world.say(*triage.RUN) == Said(2, "", problem)

@@ -12,6 +12,7 @@ ID  RUN  CASE  STEP     SINCE                QUESTION
 5   1    one   approve  TIME  Publish this change on "the one"? fine The critic gave it 0.
 6   1    two   approve  TIME  Publish this change on "the two"? fine The critic gave it 0.
 """
+TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
 KNOWN = "'approve', 'revise', 'reject'"
 SAVED = "saved the answer to question 5; 'interlock resume 1' goes on with it\n"
 
@@ -34,6 +35,7 @@ def test_inbox_shows_what_waits(asked: World) -> None:
         "run_id": 1,
         "case_id": "one",
         "step": "approve",
+        "answer_saved": False,
         "prompt": 'Publish this change on "the one"?\n\nfine\n\nThe critic gave it 0.9.\n',
     }
 
@@ -42,6 +44,9 @@ def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
     assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
     said = asked.say("answer", "6", "reject", "--json")
     assert (said.code, said.json) == (0, {"question_id": 6, "run_id": 1, "taken_now": False})
+
+    assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")
+    assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])
 
     resumed = asked.say("resume")
 

@@ -18,7 +18,7 @@ run 1: triage v3, unhealthy
 answers refused: 1 Stale
 CASE  STATUS   STEP  WHY
 C     dropped  look  Two looks were not enough.
-D     dropped  look  No answer.
+D     dropped  look  No answer. (crash: exit code 1)
 'interlock explain C' tells the whole story
 """
 LOGS = """\
@@ -37,10 +37,10 @@ run 1: triage v3, interrupted
 4 open
 4 dispatches, 0 tokens, 0.00 money, SECONDS s
 CASE  STATUS  STEP  WHY
-A     open    look
-B     open    look
-C     open    look
-D     open    look
+A     open    look  waits for the scout (dispatch 1)
+B     open    look  waits for the scout (dispatch 2)
+C     open    look  waits for the scout (dispatch 3)
+D     open    look  waits for the scout (dispatch 4)
 'interlock resume 1' goes on
 """
 

@@ -9,7 +9,8 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World, ended, until
 
-SLEEPER = f"exec:{sys.executable} -c 'import time; time.sleep(600)'"
+SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('sleeper.py')}"
+"""An agent that never answers."""
 APPROVED = """\
 "*":
   draft: {answer: {text: fine}}
@@ -134,37 +135,11 @@ def test_resume_of_what_is_over_or_never_was(world: World) -> None:
     assert world.say("resume", "9") == (1, "", missing)
 
 
-def test_stop_lets_what_is_out_come_in(world: World) -> None:
-    triage.lay_out(world)
-    slow = triage.SCRIPT.replace("crash: exit code 1", "delay: 1s, answer: {confidence: 1}")
-    world.write("scout.yaml", slow)
-    process = world.start(*triage.RUN)
-    until(lambda: _decisions(world) >= 5, "the quick cases are decided")
-    asked = world.say("stop")
-    assert asked == (0, "asked process PID on HOST (__main__.py run triage) to stop\n", "")
-    assert ended(process) == (3, "run 1: unhealthy; 3 kept, 1 dropped; 6 dispatches\n" + LOOK, "")
-
-
-def test_stop_now_does_not_wait(world: World) -> None:
-    triage.lay_out(world)
-    process = world.start(*triage.RUN[:-1], SLEEPER)
-    until(lambda: _dispatches(world) == 4, "all are out")
-    asked = world.say("stop", "--now", "--json")
-    assert asked.json.items() >= {"pid": process.pid, "now": True}.items()
-    said = ended(process)
-    assert said.code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
-    assert said[1:] == (
-        "run 1: stopped; 4 open; 4 dispatches\n'interlock resume 1' goes on\n",
-        "",
-    )
-    assert world.say("status").out.splitlines()[0] == "run 1: triage v3, stopped"
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_twice_ends_at_once_with_its_exit_code(world: World, sent: signal.Signals) -> None:
     triage.lay_out(world)
     process = world.start(*triage.RUN[:-1], SLEEPER, "--json")
-    until(lambda: _dispatches(world) == 4, "all are out")
+    until(lambda: dispatches(world) == 4, "all are out")
     process.send_signal(sent)
     until(lambda: not _pending(process.pid), "the first signal has arrived")
     assert process.poll() is None
@@ -176,15 +151,10 @@ def test_a_signal_twice_ends_at_once_with_its_exit_code(world: World, sent: sign
     assert again.out.startswith("run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n")
 
 
-def test_stop_when_nobody_works(world: World) -> None:
-    nobody = "interlock: nobody works on .interlock/interlock.db, so there is nothing to stop\n"
-    assert world.say("stop") == (1, "", nobody)
-
-
 def test_a_second_process_is_told_who_holds_the_database(world: World) -> None:
     triage.lay_out(world)
     process = world.start(*triage.RUN[:-1], SLEEPER)
-    until(lambda: _dispatches(world) == 4, "all are out")
+    until(lambda: dispatches(world) == 4, "all are out")
     try:
         for words in (triage.RUN, ("resume",)):
             assert world.type(*words) == Said(
@@ -206,9 +176,6 @@ def test_wait_stays_until_the_human_has_answered(world: World) -> None:
     said = world.say("answer", str(_questions(world)[0]), "approve")
     assert said.out.endswith("; the running process takes it\n")
     assert ended(process) == (0, "run 1: done; 1 published; 3 dispatches\n", "")
-
-
-LOOK = "'interlock status 1' shows which cases need a look\n"
 
 
 def _change() -> tuple[str, ...]:
@@ -233,11 +200,11 @@ def _pending(pid: int) -> int:
     return int(found["SigPnd"], 16) | int(found["ShdPnd"], 16)
 
 
-def _decisions(world: World) -> int:
+def decisions(world: World) -> int:
     return _count(world.db, "journal")
 
 
-def _dispatches(world: World) -> int:
+def dispatches(world: World) -> int:
     return _count(world.db, "dispatches")
 
 

@@ -70,10 +70,16 @@ class World:
             sys.argv = before
         return Said(code, plain(out.getvalue()), plain(err.getvalue()))
 
-    def type(self, *words: str, env: Mapping[str, str] | None = None, limit: float = LIMIT) -> Said:
-        """The command in a process of its own."""
+    def type(
+        self,
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        limit: float = LIMIT,
+        before: tuple[str, ...] = (),
+    ) -> Said:
+        """The command in a process of its own, with other words `before` it."""
         done = subprocess.run(
-            [*COMMAND, *words],
+            [*before, *COMMAND, *words],
             cwd=self.folder,
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import Json, document, say, table
+from interlock.cli.show import CircuitName, Json, Sets, document, say, table
 from interlock.core.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
 app.add_typer(circuit, name="circuit")
 
-Name = Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")]
 _SHOWN_PATHS = 10
-Sets = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")]
 
 
 @circuit.command("list")
@@ -49,7 +47,7 @@ def list_circuits(json: Json = False) -> None:
 
 
 @circuit.command()
-def show(name: Name, json: Json = False) -> None:
+def show(name: CircuitName, json: Json = False) -> None:
     """The table of a circuit: steps and rules, in order."""
     from interlock.core.draw import draw_text
 
@@ -61,7 +59,7 @@ def show(name: Name, json: Json = False) -> None:
 
 
 @circuit.command()
-def draw(name: Name, json: Json = False) -> None:
+def draw(name: CircuitName, json: Json = False) -> None:
     """The circuit as a Mermaid flowchart."""
     from interlock.core.draw import draw as drawn
 
@@ -73,15 +71,14 @@ def draw(name: Name, json: Json = False) -> None:
 
 
 @circuit.command()
-def verify(name: Name, sets: Sets = None, json: Json = False) -> None:
-    """Prove a circuit sound, or show what is wrong with it and an example. Exit 6 on findings."""
-    from interlock.cli.verdict import say_report
+def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
+    """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
+    from interlock.cli.verdict import judged, say_report
     from interlock.core.verify import Finding, Report, WorstCase
-    from interlock.core.verify import verify as proven
 
     try:
         written = _open(name)
-        report = proven(_changed(written, sets))
+        report = judged(_changed(written, sets))
     except CircuitError as error:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
@@ -105,13 +102,15 @@ def schema() -> None:
 
 @app.command()
 def simulate(
-    name: Name,
-    cases: Annotated[int, typer.Option("--cases", min=1, max=1_000_000)] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same walk.")] = 0,
+    name: CircuitName,
+    cases: Annotated[int, typer.Option("--cases", metavar="N", min=1, max=1_000_000)] = 1000,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="The same seed gives the same walks.")
+    ] = 0,
     sets: Sets = None,
     json: Json = False,
 ) -> None:
-    """Walk a circuit with random legal answers: where do cases end, and at what cost?"""
+    """Walk a circuit with random legal answers. Where do cases end, and at what cost?"""
     import random
 
     from interlock.cli.verdict import refuse_unsound

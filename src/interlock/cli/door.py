@@ -82,6 +82,7 @@ def main() -> None:
         lint,
         look,
         run,
+        stop,
         understand,
     )
 

@@ -21,10 +21,17 @@ def inbox(db: Db = None, json: Json = False) -> None:
     from interlock.store.database import reading
     from interlock.store.history import open_questions
 
-    with reading(wiring.database(Path(), db)) as connection:
+    path = wiring.database(Path(), db)
+    with reading(path) as connection:
         questions = open_questions(connection)
+    folder = wiring.answers_folder(path)
+    saved = {each.question_id: (folder / f"{each.question_id}.json").exists() for each in questions}
     if json:
-        document({"questions": msgspec.to_builtins(questions)})
+        fields = [
+            {**msgspec.to_builtins(each), "answer_saved": saved[each.question_id]}
+            for each in questions
+        ]
+        document({"questions": fields})
         return
     if not questions:
         say("nothing waits for a human")
@@ -38,17 +45,28 @@ def inbox(db: Db = None, json: Json = False) -> None:
             for each in questions
         ),
     )
+    answered = [each for each in questions if saved[each.question_id]]
+    if answered:
+        ids = ", ".join(str(each.question_id) for each in answered)
+        say(f"answered, and taken when 'interlock resume {answered[0].run_id}' runs: {ids}")
 
 
 @app.command()
 def answer(
     question_id: Annotated[int, typer.Argument(metavar="ID", help="The question, see inbox.")],
-    decision: Annotated[str, typer.Argument(help="For example approve, revise or reject.")],
-    message: Annotated[str, typer.Option("-m", "--message", help="A comment.")] = "",
+    decision: Annotated[
+        str, typer.Argument(metavar="DECISION", help="For example approve, revise or reject.")
+    ],
+    message: Annotated[
+        str, typer.Option("-m", "--message", metavar="TEXT", help="A comment.")
+    ] = "",
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="FIELD=VALUE of the answer.")
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="More fields of the answer."),
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="Who answers; default the user name.")] = "",
+    by: Annotated[
+        str, typer.Option("--by", metavar="NAME", help="Who answers; default the user name.")
+    ] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:

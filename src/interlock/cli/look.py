@@ -12,6 +12,7 @@ import typer
 from interlock.cli.door import app
 from interlock.cli.run import advice, open_run
 from interlock.cli.show import Db, Json, RunId, clock_time, document, harmless, say, table
+from interlock.core.circuit import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,21 +118,31 @@ def _say_notable(lines: "list[CaseLine]", whys: list[str]) -> None:
 
 
 def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
-    """Why a case stands where it stands: its own reason, or that of the rule that ended it."""
-    from interlock.store.history import lines_since
+    """Why a case stands where it stands: whom it asks, its own reason, or that of its end."""
+    from interlock.store.history import life_of
 
-    if line.state.reason or line.status == "open":
+    if line.status == "open":
+        if line.dispatch_id is None:
+            return "waits for its turn"
+        role = circuit.steps[line.step].role
+        return f"waits for the {role} (dispatch {line.dispatch_id})"
+    if line.state.reason:
         return " ".join(line.state.reason.split())
-    last = lines_since(connection, line.run_id, 0, line.case_id)[-1].decision.rule
-    rule = circuit.rule(last) or circuit.otherwise
-    return rule.why if rule else ""
+    last = life_of(connection, line.case_no)[-1]
+    if last.decision is None:
+        return ""
+    rule = circuit.rule(last.decision.rule) or circuit.otherwise
+    why = rule.why if rule else ""
+    if last.decision.signal in FAILURES:
+        why += f" ({last.decision.signal}: {' '.join(str(last.answer.get('reason')).split())})"
+    return why.strip()
 
 
 @app.command()
 def logs(
     run_id: RunId = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
-    case: Annotated[str, typer.Option("--case", help="Only this case.")] = "",
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:

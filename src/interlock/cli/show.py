@@ -13,9 +13,19 @@ SCHEMA_VERSION = 1
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Db = Annotated[
-    Path | None, typer.Option("--db", help="The database; default .interlock/interlock.db.")
+    Path | None,
+    typer.Option("--db", metavar="FILE", help="The database; default .interlock/interlock.db."),
 ]
-RunId = Annotated[int | None, typer.Argument(help="The run's number; default the newest.")]
+RunId = Annotated[
+    int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
+]
+CircuitName = Annotated[
+    str, typer.Argument(metavar="CIRCUIT", help="A circuit's name, or a path ending in .yaml.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Another threshold; may be repeated."),
+]
 
 
 def document(fields: Any) -> None:

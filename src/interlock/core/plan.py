@@ -5,7 +5,7 @@ up to date by small facts (wants, sent, answered, ended); ready() only reads it.
 depends on what may go, not on how many cases wait. Refuses to know what a dispatch is made of.
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from heapq import merge
 from itertools import islice
@@ -15,6 +15,7 @@ import msgspec
 from interlock.core.circuit import HUMAN, Role
 from interlock.core.errors import StateError
 
+_SHOWN = 10
 _Place = tuple[int, int, int, int, str]
 """Order of waiting: role's rank, case's priority, how many depend on it, arrival, case id."""
 
@@ -26,6 +27,9 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int | None = None
     money: float | None = None
     seconds: float | None = None
+
+
+NO_LIMITS = Budget()
 
 
 class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -71,13 +75,17 @@ def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
                 if trail:
                     done.add(trail.popitem()[0])
             elif found in trail:
-                circle = [*trail][[*trail].index(found) :]
-                raise StateError(
-                    f"these cases wait for each other: {' after '.join([*circle, found])}"
-                )
+                raise StateError(_circle([*trail], found))
             elif found not in done:
                 trail[found] = None
                 branches.append(iter(after[found]))
+
+
+def _circle(trail: list[str], found: str) -> str:
+    circle = [*trail[trail.index(found) :], found]
+    if len(circle) > _SHOWN:
+        circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
+    return f"these cases wait for each other: {' after '.join(circle)}"
 
 
 class Suite:
@@ -91,11 +99,13 @@ class Suite:
         self.holds: dict[str, str] = {}
         self.parked: dict[str, str] = {}
         self._role_out: dict[str, str] = {}
-        self._place: dict[str, _Place] = {}
+        self._place: dict[str, tuple[str, _Place]] = {}
         self._needs: dict[str, set[str]] = {}
         self._dependents: dict[str, list[str]] = {}
         self._priority: dict[str, int] = {}
         self._arrivals = 0
+        self.busy = 0
+        """Dispatches out with agents; questions to humans take no place."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
@@ -113,22 +123,24 @@ class Suite:
         weight = len(self._dependents.get(case_id, ()))
         rank = self.roles[role].priority
         place = (-rank, -self._priority[case_id], -weight, self._arrivals, case_id)
-        self._place[case_id] = place
+        self._place[case_id] = (role, place)
         insort(self.waiting[role], place)
 
     def sent(self, case_id: str, role: str) -> None:
         """Its dispatch is out."""
-        place = self._place.pop(case_id, None)
-        if place is not None:
-            self.waiting[role].remove(place)
+        if case_id in self._place:
+            queue, place = self._place.pop(case_id)
+            del self.waiting[queue][bisect_left(self.waiting[queue], place)]
         self._role_out[case_id] = role
         self.out[role] += 1
+        self.busy += role != HUMAN
 
     def answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
             self.out[role] -= 1
+            self.busy -= role != HUMAN
 
     def ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
@@ -149,9 +161,10 @@ class Suite:
     def release(self, name: str) -> None:
         self.holds.pop(name, None)
 
-    def busy(self) -> int:
-        """Dispatches out with agents; questions to humans take no place."""
-        return sum(count for role, count in self.out.items() if role != HUMAN)
+    def of_holders(self, role: str) -> list[_Place]:
+        """Who waits for that role among the cases that hold the others back."""
+        found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
+        return sorted(place for queue, place in found if queue == role)
 
     def idle(self) -> bool:
         """Nothing waits for a place and nothing is out, not even with a human."""
@@ -160,12 +173,12 @@ class Suite:
 
 def ready(suite: Suite, left: int | None = None) -> list[str]:
     """The cases that may be dispatched now, first things first; `left` is the budget's limit."""
-    free = None if suite.places is None else max(0, suite.places - suite.busy())
+    free = None if suite.places is None else max(0, suite.places - suite.busy)
     most = _least(free, left)
     queues = [
         _allowed(suite, name, _least(most, _free(suite, role)))
         for name, role in suite.roles.items()
-        if name != HUMAN
+        if name != HUMAN and suite.waiting[name]
     ]
     chosen = [*_allowed(suite, HUMAN, None), *islice(merge(*queues), most)]
     return [place[-1] for place in chosen]
@@ -180,8 +193,5 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 
 def _allowed(suite: Suite, role: str, most: int | None) -> list[_Place]:
-    queue = suite.waiting.get(role, [])
-    if suite.holds:
-        holders = set(suite.holds.values())
-        queue = [place for place in queue if place[-1] in holders]
+    queue = suite.of_holders(role) if suite.holds else suite.waiting.get(role, [])
     return queue[:most]

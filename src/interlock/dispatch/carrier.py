@@ -34,6 +34,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
     With `refused` the carrier itself saw that it cannot be an answer to this dispatch: that is
     journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open.
+    `answered_by` names the human who gave it, and is empty for an agent.
     """
 
     dispatch_id: int

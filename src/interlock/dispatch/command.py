@@ -7,15 +7,15 @@ code and the output mean is told as a reply; the command learns its ids from INT
 import asyncio
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any, cast
 
 from interlock.core.circuit import CRASH, UNREADABLE
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Deliver, Reply
 
 _TAIL = 2_000
-_CHUNK = 64 * 1024
 _GRACE = 2.0
 
 
@@ -25,7 +25,8 @@ class CommandAgent:
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self._argv = tuple(argv)
         self._environment = dict(environment)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._talks: dict[int, _Talk] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -33,29 +34,32 @@ class CommandAgent:
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
-            if ask.dispatch_id not in self._tasks:
-                self._tasks[ask.dispatch_id] = asyncio.create_task(self._carry(ask))
+            if ask.dispatch_id not in self._talks:
+                talk = self._talks[ask.dispatch_id] = _Talk()
+                task = asyncio.create_task(self._carry(ask, talk))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        task = self._tasks.get(dispatch_id)
-        if task is not None:
-            task.cancel()
+        talk = self._talks.pop(dispatch_id, None)
+        if talk is not None:
+            talk.hang_up()
 
     async def close(self) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for dispatch_id in list(self._talks):
+            self.settled(dispatch_id)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _carry(self, ask: Ask) -> None:
-        try:
-            self._deliver(await self._answer(ask))
-        finally:
-            del self._tasks[ask.dispatch_id]
+    async def _carry(self, ask: Ask, talk: "_Talk") -> None:
+        reply = await self._answer(ask, talk)
+        if self._talks.get(ask.dispatch_id) is talk:
+            del self._talks[ask.dispatch_id]
+            self._deliver(reply)
 
-    async def _answer(self, ask: Ask) -> Reply:
+    async def _answer(self, ask: Ask, talk: "_Talk") -> Reply:
         try:
-            process = await asyncio.create_subprocess_exec(
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: talk,
                 *self._argv,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -67,27 +71,94 @@ class CommandAgent:
             reason = f"{self._argv[0]!r} cannot be started: {error.strerror}"
             return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
         try:
-            return await self._converse(process, ask)
+            talk.tell(ask.prompt.encode())
+            await talk.over
+            return await talk.reply(ask.dispatch_id)
         finally:
-            await _end(process)
+            await talk.end()
 
-    async def _converse(self, process: Process, ask: Ask) -> Reply:
-        writing = asyncio.create_task(_write(process, ask.prompt.encode()))
-        errors = asyncio.create_task(_tail(process))
-        try:
-            answer = await _read(process)
-            if len(answer) > MAX_ANSWER:
-                reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
-                return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
-            tail = await errors
-            code = await process.wait()
-        finally:
-            writing.cancel()
-            errors.cancel()
-        if code != 0:
+
+class _Talk(asyncio.SubprocessProtocol):
+    """One process and what it says. Over when it exits, says too much, or is not needed any more;
+    what it leaves running in its group ends with it."""
+
+    def __init__(self) -> None:
+        future = asyncio.get_running_loop().create_future
+        self.over: asyncio.Future[None] = future()
+        self._exited: asyncio.Future[None] = future()
+        self._silent: asyncio.Future[None] = future()
+        self._answer = bytearray()
+        self._errors = b""
+        self._listening = {1, 2}
+        self._transport: asyncio.SubprocessTransport
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1 and len(self._answer) <= MAX_ANSWER:
+            self._answer += data
+            if len(self._answer) > MAX_ANSWER:
+                self._pipe(fd).close()
+                _done(self.over)
+        elif fd != 1:
+            self._errors = (self._errors + data)[-_TAIL:]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._listening.discard(fd)
+        if not self._listening:
+            _done(self._silent)
+
+    def process_exited(self) -> None:
+        _done(self._exited)
+        _done(self.over)
+
+    def hang_up(self) -> None:
+        _done(self.over)
+
+    def tell(self, prompt: bytes) -> None:
+        """A command may answer without reading its prompt: a closed pipe is no fault."""
+        stdin = cast(asyncio.WriteTransport, self._pipe(0))
+        stdin.write(prompt)
+        stdin.close()
+
+    async def reply(self, dispatch_id: int) -> Reply:
+        if len(self._answer) > MAX_ANSWER:
+            reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+            return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
+        if self._exited.done():
+            self._signal(signal.SIGKILL)
+            await asyncio.wait([self._silent], timeout=_GRACE)
+        code = self._transport.get_returncode()
+        if code:
             reason = f"exit code {code}" if code > 0 else f"killed by signal {-code}"
-            return Reply(ask.dispatch_id, failure=CRASH, reason=f"{reason}{tail}")
-        return Reply(ask.dispatch_id, answer)
+            words = self._errors.decode(errors="replace").strip()
+            reason += f": {words}" if words else ""
+            return Reply(dispatch_id, failure=CRASH, reason=reason)
+        return Reply(dispatch_id, bytes(self._answer))
+
+    async def end(self) -> None:
+        """The whole group goes, also what the command left running behind it."""
+        if not self._exited.done():
+            self._signal(signal.SIGTERM)
+            await asyncio.wait([self._exited], timeout=_GRACE)
+        self._signal(signal.SIGKILL)
+        await self._exited
+        self._transport.close()
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._transport.get_pid(), number)
+
+    def _pipe(self, fd: int) -> asyncio.BaseTransport:
+        pipe = self._transport.get_pipe_transport(fd)
+        assert pipe is not None  # noqa: S101
+        return pipe
+
+
+def _done(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _variables(ask: Ask) -> dict[str, str]:
@@ -99,48 +170,3 @@ def _variables(ask: Ask) -> dict[str, str]:
         "INTERLOCK_ATTEMPT": str(ask.attempt),
         "INTERLOCK_ROLE": ask.role,
     }
-
-
-async def _write(process: Process, prompt: bytes) -> None:
-    """A command may answer without reading its prompt: a closed pipe is no fault."""
-    assert process.stdin is not None  # noqa: S101
-    with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(prompt)
-        await process.stdin.drain()
-        process.stdin.close()
-        await process.stdin.wait_closed()
-
-
-async def _read(process: Process) -> bytes:
-    assert process.stdout is not None  # noqa: S101
-    parts = bytearray()
-    while len(parts) <= MAX_ANSWER:
-        part = await process.stdout.read(_CHUNK)
-        if not part:
-            break
-        parts += part
-    return bytes(parts)
-
-
-async def _tail(process: Process) -> str:
-    assert process.stderr is not None  # noqa: S101
-    kept = b""
-    while part := await process.stderr.read(_CHUNK):
-        kept = (kept + part)[-_TAIL:]
-    words = kept.decode(errors="replace").strip()
-    return f": {words}" if words else ""
-
-
-async def _end(process: Process) -> None:
-    """The whole group goes, also what the command left running behind it."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        async with asyncio.timeout(_GRACE):
-            await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

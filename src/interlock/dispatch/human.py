@@ -5,15 +5,19 @@ answer`. So they can be given while the run works, while it waits, and while not
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
+from interlock.core.circuit import UNREADABLE
+from interlock.dispatch.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 
 _POLL = 0.25
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_SOMEBODY = "somebody"
 
 
 class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,19 +72,26 @@ class HumanDesk:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
-        for path in sorted(self._folder.glob("[0-9]*.json")) if self._folder.is_dir() else ():
-            if path.stem.isdigit() and int(path.stem) in self._open:
-                self._open.discard(int(path.stem))
-                self._deliver(_read(path))
+        for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
+            question_id = int(path.stem) if _NUMBER.fullmatch(path.stem) else 0
+            if question_id in self._open and path.is_file():
+                self._open.discard(question_id)
+                self._deliver(_read(path, question_id))
         if self._open:
             self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._look)
 
 
-def _read(path: Path) -> Reply:
-    question_id = int(path.stem)
+def _read(path: Path, question_id: int) -> Reply:
     try:
-        answer = msgspec.json.decode(path.read_bytes(), type=HumanAnswer)
-    except (OSError, msgspec.DecodeError) as error:
-        return Reply(question_id, failure="unreadable", reason=f"{path.name}: {error}")
-    content = msgspec.json.encode(answer.data)
-    return Reply(answer.question_id, content, answered_by=answer.by or "somebody")
+        with path.open("rb") as file:
+            answer = msgspec.json.decode(file.read(MAX_ANSWER), type=HumanAnswer)
+        content = msgspec.json.encode(answer.data)
+    except (OSError, ValueError, RecursionError) as error:
+        return _unreadable(question_id, f"{path.name}: {error}")
+    if answer.question_id != question_id:
+        return _unreadable(question_id, f"{path.name} answers question {answer.question_id}")
+    return Reply(question_id, content, answered_by=answer.by or _SOMEBODY)
+
+
+def _unreadable(question_id: int, reason: str) -> Reply:
+    return Reply(question_id, failure=UNREADABLE, reason=reason, answered_by=_SOMEBODY)

@@ -4,7 +4,7 @@ It can do what real agents do: answer well, answer nonsense, crash, keep silent,
 answer too late, or forge the answer to another dispatch. One behaviour is for one attempt.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from interlock.core.yaml_text import read_yaml
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 
 EVERY = "*"
+_MOST_USED = 1_000_000_000
 
 
 class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ def read_script(text: str, file: str) -> Script:
                 many = given if isinstance(given, list) else [given]
                 found = tuple(msgspec.convert(each, Behaviour) for each in many)
                 for each in found:
-                    seconds_of(each.delay or "1s")
+                    _check(each)
             except (msgspec.ValidationError, CircuitError) as error:
                 place = f"{file}:{page.line(case_id, step)}"
                 raise SourceError(f"{place}: {step!r}: {error}") from None
@@ -72,6 +73,13 @@ def read_script(text: str, file: str) -> Script:
     return Script(cases)
 
 
+def _check(behaviour: Behaviour) -> None:
+    seconds_of(behaviour.delay or "1s")
+    usage = behaviour.usage
+    if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
+        raise CircuitError(f"usage is from 0 to {_MOST_USED:,}")
+
+
 class ScriptAgent:
     """A carrier that acts a script out, in this process."""
 
@@ -79,6 +87,7 @@ class ScriptAgent:
         self._script = script
         self._clock = clock
         self._late: dict[int, Reply] = {}
+        self._delayed: dict[int, Callable[[], None]] = {}
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -104,10 +113,18 @@ class ScriptAgent:
 
     async def close(self) -> None:
         self._late.clear()
+        for cancel in self._delayed.values():
+            cancel()
+        self._delayed.clear()
 
     def _after(self, behaviour: Behaviour, reply: Reply) -> None:
-        when = self._clock.now() + seconds_of(behaviour.delay)
-        self._clock.call_at(when, lambda: self._give(behaviour, reply))
+        def give() -> None:
+            del self._delayed[reply.dispatch_id]
+            self._give(behaviour, reply)
+
+        if reply.dispatch_id not in self._delayed:
+            when = self._clock.now() + seconds_of(behaviour.delay)
+            self._delayed[reply.dispatch_id] = self._clock.call_at(when, give)
 
     def _give(self, behaviour: Behaviour, reply: Reply) -> None:
         if behaviour.forges is not None:

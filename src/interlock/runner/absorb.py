@@ -6,13 +6,11 @@ refusal with a sentence for the agent; nothing is guessed or filled in.
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from interlock.core.case import Signal
 from interlock.core.circuit import ARTIFACT, FAILURES, Step
 from interlock.dispatch.carrier import MAX_ANSWER, Reply
+from interlock.runner.strict_json import decode
 
-MAX_DEPTH = 60
 _ENVELOPE = {"signal", "data", "subject"}
 
 
@@ -25,6 +23,8 @@ class Refused(NamedTuple):
 
 def absorb(reply: Reply, step: Step) -> Signal | Refused:
     """The signal an agent's reply carries at that step."""
+    if reply.failure and reply.answered_by:
+        return Refused("Malformed", f"The answer cannot be read ({reply.reason}).")
     if reply.failure:
         return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
     found = _decoded(reply.content)
@@ -48,16 +48,11 @@ def _decoded(content: bytes) -> dict[str, Any] | Refused:
     if not content.strip():
         return Refused("Missing", "The answer is empty. Answer with one JSON object.")
     try:
-        value = msgspec.json.decode(content)
-        msgspec.json.encode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, ValueError) as error:
+        value = decode(content)
+    except ValueError as error:
         return Refused("Malformed", f"Answer with one JSON object and nothing else ({error}).")
-    except RecursionError:
-        return Refused("Malformed", f"Answer with JSON of at most {MAX_DEPTH} levels.")
     if not isinstance(value, dict):
         return Refused("Malformed", "Answer with a JSON object, in braces.")
-    if _depth(value) > MAX_DEPTH:
-        return Refused("Malformed", f"Answer with JSON of at most {MAX_DEPTH} levels.")
     return value
 
 
@@ -68,13 +63,3 @@ def _opened(value: dict[str, Any]) -> tuple[str, Any, str | None]:
         subject = value.get("subject")
         return name, value["data"], subject if isinstance(subject, str) else None
     return ARTIFACT, value, None
-
-
-def _depth(value: Any) -> int:
-    deepest = 0
-    level = [value]
-    while level and deepest <= MAX_DEPTH:
-        deepest += 1
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-    return deepest

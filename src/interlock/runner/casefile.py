@@ -13,9 +13,11 @@ import msgspec
 
 from interlock.core.errors import SourceError, StateError
 from interlock.core.plan import refuse_cycles
+from interlock.runner.strict_json import decode
 from interlock.store.runs import NewCase
 
 MAX_LINE = 1024 * 1024
+MAX_PRIORITY = 1_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,127}")
 
 
@@ -59,10 +61,9 @@ def _case(line: bytes, place: str) -> NewCase:
     if len(line) > MAX_LINE:
         raise SourceError(f"{place}: a case has at most {MAX_LINE:,} bytes, this one {len(line):,}")
     try:
-        head = msgspec.json.decode(line, type=_Line)
-        fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
-        msgspec.json.encode(fields)
-    except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
+        fields: dict[str, Any] = decode(line)
+        head = msgspec.convert(fields, _Line)
+    except ValueError as error:
         hint = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
         raise SourceError(f"{place}: {error}; {hint}") from None
     names = [str(name) for name in (head.id, *head.after)]
@@ -72,5 +73,7 @@ def _case(line: bytes, place: str) -> NewCase:
                 f"{place}: {name[:60]!r} is no case id: letters, digits, '.', '_', '#' and '-', "
                 "at most 128, starting with a letter or digit"
             )
+    if not -MAX_PRIORITY <= head.priority <= MAX_PRIORITY:
+        raise SourceError(f"{place}: a priority is from -{MAX_PRIORITY:,} to {MAX_PRIORITY:,}")
     inputs = {key: value for key, value in fields.items() if key not in ("after", "priority")}
     return NewCase(names[0], inputs, head.priority, tuple(dict.fromkeys(names[1:])))

@@ -15,6 +15,7 @@ class Deadlines:
         self._due: dict[int, float] = {}
         self._heap: list[tuple[float, int]] = []
         self._set_for = float("inf")
+        self._rung = False
         self._cancel: Callable[[], None] = lambda: None
 
     def add(self, when: float, dispatch_id: int) -> None:
@@ -31,6 +32,8 @@ class Deadlines:
     def passed(self, now: float) -> list[int]:
         """The dispatches whose time is over, earliest first; the timer is set for the next."""
         if now < self._set_for:
+            if self._rung:
+                self._set(self._set_for)
             return []
         over: list[int] = []
         while self._heap and (self._heap[0][0] <= now or self._heap[0][1] not in self._due):
@@ -47,7 +50,13 @@ class Deadlines:
     def _set(self, when: float) -> None:
         self._cancel()
         self._set_for = when
+        self._rung = False
         if when != float("inf"):
-            self._cancel = self._clock.call_at(when, self._ring)
+            self._cancel = self._clock.call_at(when, self._rings)
         else:
             self._cancel = lambda: None
+
+    def _rings(self) -> None:
+        """A wall clock that was set back can make the timer ring too early."""
+        self._rung = True
+        self._ring()

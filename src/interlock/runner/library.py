@@ -86,10 +86,11 @@ def bundle(path: Path) -> Bundle:
 def read_text(path: Path, most: int) -> str:
     """A text file of the user's, if it is one and not too large."""
     try:
-        size = path.stat().st_size
-        if size > most:
-            raise SourceError(f"{path} has {size:,} bytes; at most {most:,} are read")
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise SourceError(f"{path} has more than the {most:,} bytes that are read")
+        return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
@@ -101,4 +102,7 @@ def _prompt(circuit_file: Path, name: str) -> str:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
         raise CircuitError(f"prompt {name!r} must lie beside the circuit", file=str(circuit_file))
-    return read_text(path, MAX_CHARACTERS)
+    try:
+        return read_text(path, MAX_CHARACTERS)
+    except SourceError as error:
+        raise CircuitError(f"prompt {name!r}: {error}", file=str(circuit_file)) from None

@@ -14,7 +14,7 @@ from interlock.core.case import ENDED, OPEN, Case, Signal
 from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
-from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
+from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
@@ -60,7 +60,7 @@ class Loop:
         self._suite = suite
         self._carriers = carriers
         self._clock = clock
-        self._budget = budget or Budget()
+        self._budget = budget or NO_LIMITS
         self._spent = spent or Spent()
         self._since = clock.now()
         self._wait_for_humans = wait_for_humans
@@ -68,7 +68,7 @@ class Loop:
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._asks: dict[int, Ask] = {}
-        self._to_send: list[Ask] = []
+        self._to_send: dict[int, Ask] = {}
         self._settled: list[tuple[Ask, str]] = []
         self._deadlines = Deadlines(clock, self._wake_up)
         self._inbox: list[Reply] = []
@@ -77,7 +77,12 @@ class Loop:
         self._stops = 0
         self.tally = Tally()
 
-    def take_up(self, cases: Iterable[Loaded], open_dispatches: Iterable[OpenDispatch]) -> None:
+    def take_up(
+        self,
+        cases: Iterable[Loaded],
+        open_dispatches: Iterable[OpenDispatch],
+        holds: Mapping[str, str],
+    ) -> None:
         """Stand where the journal left off: what was out goes out again, the rest waits."""
         for loaded in cases:
             self._suite.add(loaded.case.case_id, loaded.priority, loaded.needs)
@@ -90,6 +95,8 @@ class Loop:
                 self._reopen(out[case.case_id])
             else:
                 self._place(case)
+        for name, holder in holds.items():
+            self._suite.hold(name, holder)
 
     def stop(self) -> None:
         """Once: let what is out come in, then end. Twice: end at once."""
@@ -153,7 +160,7 @@ class Loop:
         found = absorb(reply, step)
         if isinstance(found, Refused):
             self._refuse(ask, reply, found, batch)
-            if step.gate:
+            if reply.answered_by:
                 self._ask_again(ask)
                 return
             found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
@@ -180,31 +187,46 @@ class Loop:
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
-        """Open a dispatch for every case that may have one now."""
-        for case_id in ready(self._suite, dispatches_left(self._budget, self._spent)):
-            case = self._cases[case_id]
-            step = self._circuit.steps[case.step]
-            dispatch_id = self._journal.new_dispatch_id()
-            prompt = self._prompt(case, dispatch_id)
-            ask = Ask(
-                *(dispatch_id, self._journal.run_id, case_id, step.name, case.attempt),
-                *(step.role, prompt, self._numbers[case_id]),
-            )
-            number = ask.case_no
-            batch.dispatches.append(
-                NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
-            )
-            batch.standings[number] = Standing(number, case, dispatch_id)
-            self._send_out(ask, batch.at)
-            self._spend(dispatches=0 if step.gate else 1)
+        """Open a dispatch for every case that may have one now; one that crashed at once, because
+        its prompt cannot be filled, makes room for another."""
+        crashes = 1
+        while crashes:
+            asked = ready(self._suite, self._left(batch.at))
+            crashes = sum(self._open(self._cases[case_id], batch) for case_id in asked)
 
-    def _prompt(self, case: Case, dispatch_id: int) -> str:
-        """The filled prompt; one that cannot be filled comes back as a crash of its dispatch."""
+    def _left(self, at: float) -> int | None:
+        """What the budget still allows, with the time that has passed since it was last noted."""
+        if self._budget == NO_LIMITS:
+            return None
+        seconds = self._spent.seconds + max(0.0, at - self._since)
+        return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
+
+    def _open(self, case: Case, batch: Batch) -> bool:
+        """Open a dispatch for the case's step; True if it crashed before it could be sent."""
+        step = self._circuit.steps[case.step]
+        dispatch_id = self._journal.new_dispatch_id()
+        prompt, problem = self._prompt(case)
+        ask = Ask(
+            *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
+            *(step.role, prompt, self._numbers[case.case_id]),
+        )
+        number = ask.case_no
+        batch.dispatches.append(
+            NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
+        )
+        batch.standings[number] = Standing(number, case, dispatch_id)
+        self._send_out(ask, batch.at)
+        self._spend(dispatches=0 if step.gate else 1)
+        if problem:
+            self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+        return bool(problem)
+
+    def _prompt(self, case: Case) -> tuple[str, str]:
+        """The filled prompt, or why it cannot be filled."""
         try:
-            return fill(self._circuit, case)
+            return fill(self._circuit, case), ""
         except CircuitError as error:
-            self._deliver(Reply(dispatch_id, failure=CRASH, reason=str(error)))
-            return ""
+            return "", str(error)
 
     def _commit(self, batch: Batch) -> None:
         """Write the batch; then, and only then, act on it."""
@@ -214,20 +236,20 @@ class Loop:
         for ask, error in self._settled:
             self._carriers[ask.role].settled(ask.dispatch_id, error)
         asks: dict[str, list[Ask]] = {}
-        for ask in self._to_send:
+        for ask in self._to_send.values():
             asks.setdefault(ask.role, []).append(ask)
         self._settled = []
-        self._to_send = []
+        self._to_send = {}
         for role, many in asks.items():
             self._carriers[role].send(many)
-        self.tally.in_flight = self._suite.busy()
+        self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.out[HUMAN]
         self._watch(self.tally, self._spent)
 
     def _note_time(self, batch: Batch) -> None:
         """Working time is noted once a second; a row more in every commit would cost more."""
         seconds = batch.at - self._since
-        if seconds >= 1.0 or batch.status is not None:
+        if batch and (seconds >= 1.0 or batch.status is not None):
             self._since = batch.at
             batch.seconds = max(0.0, seconds)
             self._spend(seconds=batch.seconds)
@@ -240,9 +262,9 @@ class Loop:
         self.tally.refused += 1
 
     def _ask_again(self, ask: Ask) -> None:
-        """A question stays open when an answer to it cannot be used."""
+        """A question to a human stays open when an answer to it cannot be used."""
         self._settled.append((ask, ""))
-        self._to_send.append(ask)
+        self._to_send[ask.dispatch_id] = ask
 
     def _reopen(self, dispatch: OpenDispatch) -> None:
         ask = Ask(
@@ -258,10 +280,11 @@ class Loop:
         timeout = self._circuit.steps[ask.step].timeout
         if timeout is not None:
             self._deadlines.add(since + timeout, ask.dispatch_id)
-        self._to_send.append(ask)
+        self._to_send[ask.dispatch_id] = ask
 
     def _settle(self, ask: Ask, error: str) -> None:
         del self._asks[ask.dispatch_id]
+        self._to_send.pop(ask.dispatch_id, None)
         self._deadlines.drop(ask.dispatch_id)
         self._suite.answered(ask.case_id)
         self._settled.append((ask, error))
@@ -299,14 +322,14 @@ class Loop:
     def _finished(self) -> bool:
         if self._stops > 1:
             return True
-        if self._suite.busy() or self._inbox:
+        if self._suite.busy or self._inbox:
             return False
         return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
 
     def _status(self) -> RunStatus:
         if self._stops and not self._suite.idle():
             return "stopped"
-        if any(self._suite.waiting.values()):
+        if ready(self._suite):
             return "budget"
         if self._suite.out[HUMAN]:
             return "waiting"

@@ -13,6 +13,8 @@ from interlock.core.case import Case
 from interlock.core.circuit import Circuit
 from interlock.core.errors import CircuitError
 
+_FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
+
 
 def fill(circuit: Circuit, case: Case) -> str:
     """The prompt for the step where the case stands; CircuitError if it cannot be filled."""
@@ -39,22 +41,45 @@ def _filled(template: str, facts: dict[str, Any], step: str) -> str:
     from jinja2 import TemplateError  # noqa: PLC0415
 
     try:
-        return str(_compiled(template).render(facts))
-    except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        compiled = _compiled(template)
+        # What render() does, without copying all of Jinja's own globals.
+        context = compiled.new_context({"range": range, **facts}, shared=True)
+        text = "".join(compiled.root_render_func(context))
+        text.encode()
+    except (*_FAULTS, TemplateError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
+    return text
 
 
 @cache
 def _compiled(template: str) -> Any:
-    from jinja2 import StrictUndefined  # noqa: PLC0415
-    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+    from interlock.runner.sandbox import Sandbox  # noqa: PLC0415
 
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Sandbox()
     environment.filters["json"] = _as_json
     return environment.from_string(template)
 
 
 def _as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FACTS = (
+    *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
+    "thresholds",
+)
+"""The names a template can read."""
+
+
+def unfillable(template: str) -> str:
+    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    from jinja2 import TemplateError, meta  # noqa: PLC0415
+
+    if "{" not in template:
+        return ""
+    try:
+        tree = _compiled(template).environment.parse(template)
+    except TemplateError as error:
+        return f"it is no template: {error}"
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

@@ -16,7 +16,7 @@ from interlock.core.plan import Budget, Spent, Suite
 from interlock.dispatch.carrier import Carrier, Clock
 from interlock.runner.loop import Loop, Tally
 from interlock.store.journal import Journal
-from interlock.store.runs import Run, RunStatus, load_cases, open_dispatches
+from interlock.store.runs import Run, RunStatus, holds_of, load_cases, open_dispatches
 
 
 class Sitting:
@@ -61,6 +61,7 @@ class Sitting:
         self._loop.take_up(
             load_cases(self._connection, self._circuit, self._run_id),
             open_dispatches(self._connection, self._run_id),
+            holds_of(self._connection, self._circuit, self._run_id),
         )
         running = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

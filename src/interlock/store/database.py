@@ -29,9 +29,9 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
+                _bring_up_to_date(connection, path)
                 for setting in ("journal_mode=wal", "synchronous=full"):
                     connection.exec_driver_sql(f"pragma {setting}")
-                _bring_up_to_date(connection, path)
                 yield connection
 
 
@@ -62,10 +62,10 @@ def transaction(connection: Connection) -> Iterator[sqlite3.Connection]:
     raw.execute("begin immediate")
     try:
         yield raw
+        raw.commit()
     except BaseException:
         raw.rollback()
         raise
-    raw.commit()
 
 
 def revision(connection: Connection) -> str | None:
@@ -87,9 +87,9 @@ def told_plainly(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # somebody's output, never the database
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}; check the path and its rights") from (
-            error
-        )
+        place = error.filename or path
+        problem = f"{place}: {error.strerror or error}; check the path and its rights"
+        raise StoreError(problem) from error
 
 
 def _plain(path: Path, problem: str) -> str:
@@ -138,9 +138,17 @@ def _create(path: Path) -> None:
         metadata.create_all(connection)
         connection.execute(text("create table alembic_version (version_num varchar(32) not null)"))
         connection.execute(text("insert into alembic_version values (:head)"), {"head": HEAD})
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
+    _sync(fresh)
     fresh.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def _bring_up_to_date(connection: Connection, path: Path) -> None:

@@ -121,6 +121,13 @@ class Journal:
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch, or nothing."""
+        try:
+            self._commit(batch)
+        except BaseException:
+            self._blobs = BlobWriter(driver(self._connection))
+            raise
+
+    def _commit(self, batch: Batch) -> None:
         put = self._blobs.put
         at = batch.at
         journal = [

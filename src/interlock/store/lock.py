@@ -9,13 +9,18 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
 from interlock.core.errors import StoreError
+
+_TRIES = 20
+_PAUSE = 0.005
 
 
 class Writer(msgspec.Struct, frozen=True):
@@ -33,13 +38,9 @@ class Writer(msgspec.Struct, frozen=True):
 def only_writer(path: Path) -> Iterator[None]:
     """Be the one writer, or StoreError with the name of the one who is."""
     with _lock_file(path).open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(file):
             who = _signed(path) or "another process"
-            raise StoreError(
-                f"{path} is in use by {who}; wait for it, or 'interlock stop' it"
-            ) from None
+            raise StoreError(f"{path} is in use by {who}; wait for it, or 'interlock stop' it")
         file.truncate(0)
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
         me = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
@@ -59,6 +60,18 @@ def writer_of(path: Path) -> Writer | None:
     except OSError:
         return _signed(path)
     return None
+
+
+def _locked(file: TextIO) -> bool:
+    """Take the lock; somebody who only looks whether there is a writer holds it for a moment."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
 
 
 def _lock_file(path: Path) -> Path:

@@ -177,6 +177,27 @@ def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatc
         yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
 
 
+def holds_of(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
+    """The holds in force in a run, each with the case that holds the others back."""
+    held: dict[str, str] = {}
+    if not any(rule.hold for rule in circuit.rules):
+        return held
+    rows = driver(connection).execute(
+        "select c.case_id, j.decision from journal j join cases c on c.case_no = j.case_no"
+        " where c.run_id = ? order by j.seq",
+        (run_id,),
+    )
+    for case_id, text in rows:
+        decision = _decision(text)
+        if decision.hold:
+            held.setdefault(decision.hold, case_id)
+        if decision.release:
+            held.pop(decision.release, None)
+        if decision.status != OPEN:
+            held = {name: holder for name, holder in held.items() if holder != case_id}
+    return held
+
+
 def fold(circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]) -> Case:
     """The state a case has after all its decisions."""
     for decision, answer in journal:

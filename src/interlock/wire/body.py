@@ -14,7 +14,7 @@ import msgspec
 from interlock.wire.columns import Row, Section
 from interlock.wire.live import Unit, units
 
-LONGEST_BODY: Final = 1 << 20
+LONGEST_BODY: Final = 1 << 18
 _BLANK: Final = re.compile(r"[ \t]*\Z")
 _RULE: Final = re.compile(r" {0,3}(?:(?:-[ \t]*+){3,}+|(?:\*[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\Z")
 _ITEM: Final = re.compile(r"[ \t]*+(?:[-+*•]|\d{1,9}[.)])(?:[ \t]++(.*+)|\Z)", re.DOTALL)
@@ -72,10 +72,10 @@ def _label_pattern(row: Row) -> re.Pattern[str] | None:
     )
 
 
-def read_body(source: str, start: int, end: int, row: Row) -> Body:
-    """Read source[start:end], which begins at the newline after the signal line."""
-    reader = _Reader(row, source.count("\n", 0, start) + 1)
-    for unit in units(source, start, min(end, start + LONGEST_BODY)):
+def read_body(text: str, line: int, row: Row) -> Body:
+    """Read what follows a signal line, from its newline on; `line` is the number of the first."""
+    reader = _Reader(row, line)
+    for unit in units(text[:LONGEST_BODY]):
         reader.take(unit)
     return reader.body
 
@@ -174,11 +174,11 @@ class _Reader:
         if self._part and (first or waiting) and not foreign:
             self._part.text.append(line.strip())
             return "paragraph"
-        if self._before in ("signal", "prose") and self.body.prose_after_line is None:
+        if self._before == "signal":
             self.body.prose_after_line = self._line
         self._part = None
         self._remark()
-        return "prose" if self._before == "signal" else "remark"
+        return "remark"
 
     def _remark(self) -> None:
         self.body.remarks.append(self._line)

@@ -5,16 +5,22 @@ Each check returns a refusal or None; they stand in the order in which reasons w
 """
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from interlock.wire import sentences
 from interlock.wire.body import LONGEST_BODY, Body, Part, read_body
+from interlock.wire.columns import Row
 from interlock.wire.filled import is_filled, is_present
 from interlock.wire.grammar import MALFORMED, Spoken, outside_workspace
 from interlock.wire.items import Check, is_negative, value_of
 from interlock.wire.message import Block, Message
 from interlock.wire.reading import Reason, Refused
+
+# A signal said more often than this is read from its last blocks; nobody says it so often.
+MOST_BLOCKS: Final = 256
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -23,6 +29,7 @@ class Claim(msgspec.Struct, frozen=True):
     said: Spoken
     blocks: tuple[Block, ...]
     bodies: tuple[Body, ...]
+    too_often: bool
 
     @property
     def sound(self) -> list[Body]:
@@ -38,9 +45,17 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def claim_of(message: Message, said: Spoken) -> Claim:
-    blocks = tuple(b for b in message.blocks if any(one.row is said.row for one in b.said))
-    bodies = tuple(read_body(message.source, b.start, b.end, said.row) for b in blocks)
-    return Claim(said, blocks, bodies)
+    saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
+    blocks = tuple(saying[-MOST_BLOCKS:])
+    bodies = tuple(_bodies(message, blocks, said.row))
+    return Claim(said, blocks, bodies, len(saying) > MOST_BLOCKS)
+
+
+def _bodies(message: Message, blocks: Sequence[Block], row: Row) -> Iterator[Body]:
+    line, last = 1, 0
+    for block in blocks:
+        line, last = line + message.source.count("\n", last, block.start), block.start
+        yield read_body(message.source[block.start : block.end], line, row)
 
 
 def check(message: Message, claim: Claim) -> Refused | None:
@@ -60,8 +75,9 @@ def check_any_nonce(message: Message) -> Refused | None:
     nonce = message.asked.nonce
     if not (message.asked.strict and nonce):
         return None
-    for block in message.blocks:
-        body = read_body(message.source, block.start, block.end, block.said[-1].row)
+    blocks = message.blocks[-MOST_BLOCKS:]
+    bodies = _bodies(message, blocks, blocks[-1].said[-1].row)
+    for block, body in zip(blocks, bodies, strict=True):
         if nonce in (*body.nonces, *(one.nonce for one in block.said)):
             return None
     start = message.blocks[-1].said[-1].start
@@ -119,6 +135,8 @@ def _check_path(message: Message, claim: Claim) -> Refused | None:
 
 def _check_prose(message: Message, claim: Claim) -> Refused | None:
     """Every block of a pass must be well formed, one block of any other signal."""
+    if claim.too_often and claim.said.row.passing:
+        return _malformed(message, sentences.too_often(claim.said.row), claim)
     broken = len(claim.bodies) - len(claim.sound)
     if not broken or (claim.sound and not claim.said.row.passing):
         return None

@@ -5,6 +5,7 @@ Refuses to know where in a message a line stands or who said it.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -44,7 +45,7 @@ SIGNALS: Final = LiveLines(_LEGAL)
 MALFORMED: Final = LiveLines(rf"(?!(?:{_LEGAL})[ \t]*+(?=\n|\Z))(?:{_NAMES})(?!\w)[^\n]*+")
 UNKNOWN: Final = LiveLines(r"[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++(?::[^\n]*+)?+")
 SAGE_LINES: Final = LiveLines(r"SAGE_SIGNAL:[^\n]*+")
-NAMED_ANYWHERE: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
+_NAMED: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
 
 
 def tag_nonce(source: str, nonce: str) -> str:
@@ -66,7 +67,11 @@ class Spoken(msgspec.Struct, frozen=True):
 
 def spoken(line: re.Match[str]) -> Spoken:
     """Read a line that SIGNALS has found."""
-    words = line[0].removeprefix("\n").rstrip(" \t")
+    return Spoken(*_read(line[0].strip(" \t\n")), line.start(), line.end())
+
+
+@lru_cache(maxsize=1024)
+def _read(words: str) -> tuple[Row, str | None, str | None]:
     tag = _NONCE.search(words)
     words = words[: tag.start()] if tag else words
     word, _, value = words.partition(":")
@@ -75,7 +80,12 @@ def spoken(line: re.Match[str]) -> Spoken:
     if row is None:
         raise LookupError(words)
     subject = (value.strip("`") if row.subject == "path" else value) if row.subject else None
-    return Spoken(row, subject, tag[1] if tag else None, line.start(), line.end())
+    return row, subject, tag[1] if tag else None
+
+
+def names_a_signal(source: str) -> bool:
+    """Whether any known name stands anywhere, also in the middle of a line."""
+    return any(word in source for word in WORDS) and bool(_NAMED.search(source))
 
 
 def outside_workspace(path: str) -> bool:

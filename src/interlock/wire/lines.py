@@ -5,7 +5,7 @@ it text and says how the stream ended. How the text is cut into chunks never cha
 """
 
 import re
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 import msgspec
 
@@ -60,7 +60,7 @@ class LineReader:
         self._last_words = []
         found = self._lines.take_message(text.removeprefix("\ufeff"))
         now = [one for one in found if not self._is_last_word(one)]
-        self._last_words = [one for one in found if isinstance(one, LineSignal) and one not in now]
+        self._last_words = [one for one in found if self._is_last_word(one)]
         return [*passed, *self._heard(now)]
 
     def close(self, ended_by_itself: bool) -> list[Found]:
@@ -85,7 +85,7 @@ class LineReader:
             return [*found, *self._heard(list[Found](held))]
         return [*found, *(self._too_early(signal) for signal in held)]
 
-    def _is_last_word(self, one: Found) -> bool:
+    def _is_last_word(self, one: Found) -> TypeGuard[LineSignal]:
         return isinstance(one, LineSignal) and one.type == _LAST_WORD
 
     def _too_early(self, signal: LineSignal) -> LineRefusal:
@@ -133,7 +133,7 @@ class _Lines:
         self.count, self._after_rule = 0, False
         if "signal" in text.lower():
             source = "\n" + text.replace("\r\n", "\n")
-            for unit in units(source, 0, len(source)):
+            for unit in units(source):
                 self.count += 1
                 found += self._take(unit.text.rstrip(" \t")) if unit.kind == "line" else self.end()
                 self.count += unit.text.count("\n")

@@ -93,7 +93,7 @@ class LiveLines:
         line = rf"(?:{line})[ \t]*+{_EOL}"
         self.anywhere = re.compile(rf"\n{line}")
         self._skip = re.compile(
-            rf"(?:\n(?![\s>`~+*0-9-]|{line})[^\n<`]*+|{_FENCE}|{_QUOTE}"
+            rf"(?:\n+(?=\n)|\n(?![\s>`~+*0-9-]|{line})[^\n<`]*+|{_FENCE}|{_QUOTE}"
             rf"|\n(?!{line}|{_FENCE_OPEN}|{_PROMPT_OPEN})[^\n<`]*+"
             rf"|{_CODE_SPAN}|{_CODE_TAG}|<+(?=<)|<(?!{_TAG})[^\n<`]*+|[^\n<`]++)*+"
         )
@@ -118,15 +118,14 @@ class Unit(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
-    start: int
 
 
-def units(source: str, start: int, end: int) -> Iterator[Unit]:
-    """The message piece by piece, for reading the body of a block that has been found."""
-    source, spans = source[:end], _Spans(source[:end])
-    while start < end:
-        kind, stop = _unit_at(source, start, spans)
-        yield Unit(kind, source[start:stop].removeprefix("\n"), start)
+def units(text: str) -> Iterator[Unit]:
+    """A piece of a message, from a newline on, unit by unit: for reading what was found."""
+    spans, start = _Spans(text), 0
+    while start < len(text):
+        kind, stop = _unit_at(text, start, spans)
+        yield Unit(kind, text[start:stop].removeprefix("\n"))
         start = stop
 
 

@@ -1,0 +1,154 @@
+"""A folder with a database in it, and runs worked on under a fake clock."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection
+from tests.world.clock import FakeClock, drive
+from tests.world.paper import GOOD_CREW, PAPER
+
+from interlock.core.circuit import HUMAN, Circuit
+from interlock.core.notation import read_circuit
+from interlock.core.plan import Budget, Suite
+from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.loop import Loop, Tally
+from interlock.store.audit import Fault, audit
+from interlock.store.database import driver, reading, writing
+from interlock.store.history import cases_of, digest_of, lines_since, refusals_of
+from interlock.store.journal import Journal
+from interlock.store.runs import (
+    NewCase,
+    Run,
+    RunStatus,
+    begin_run,
+    find_run,
+    holds_of,
+    load_cases,
+    open_dispatches,
+)
+
+
+class World:
+    """One database, one circuit, one clock."""
+
+    def __init__(self, folder: Path, text: str = PAPER) -> None:
+        self.db = folder / "interlock.db"
+        self.answers = folder / "answers"
+        self.text = text
+        self.circuit = read_circuit(text, "test.yaml").circuit
+        self.clock = FakeClock()
+        self.tally = Tally()
+
+    def begin(self, *cases: NewCase | str) -> int:
+        many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
+        with writing(self.db) as connection:
+            return begin_run(
+                connection,
+                self.circuit,
+                self.text,
+                many,
+                source="test",
+                fingerprint="mark",
+                options={},
+                at=self.clock.time,
+            )
+
+    def work(
+        self,
+        crew: str = GOOD_CREW,
+        *,
+        run_id: int = 1,
+        budget: Budget | None = None,
+        places: int | None = None,
+        slots: Mapping[str, int] | None = None,
+        desk: bool = False,
+        wait: bool = False,
+        at_rest: Iterable[Callable[[Loop], None]] = (),
+        carriers: Mapping[str, Carrier] | None = None,
+        statement: Callable[[str], None] | None = None,
+    ) -> RunStatus:
+        """One sitting. With `desk`, questions go to the human desk, else to the script too;
+        `statement` is told everything that SQLite is about to run."""
+        agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
+        crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
+        if desk:
+            crews[HUMAN] = HumanDesk(self.answers, self.clock)
+        crews |= carriers or {}
+        roles = {
+            name: msgspec.structs.replace(role, slots=(slots or {}).get(name, role.slots))
+            for name, role in self.circuit.roles.items()
+        }
+
+        async def sitting(connection: Connection) -> RunStatus:
+            found = find_run(connection, run_id)
+            loop = Loop(
+                Journal(connection, run_id), self.circuit, Suite(roles, places), crews, self.clock,
+                budget=budget, spent=found.spent, wait_for_humans=wait,
+            )  # fmt: skip
+            loop.take_up(
+                load_cases(connection, self.circuit, run_id),
+                open_dispatches(connection, run_id),
+                holds_of(connection, self.circuit, run_id),
+            )
+            self.tally = loop.tally
+            return await drive(loop.run(), self.clock, [partial(thing, loop) for thing in at_rest])
+
+        try:
+            with writing(self.db) as connection:
+                driver(connection).set_trace_callback(statement)
+                return asyncio.run(sitting(connection))
+        finally:
+            self.clock.forget_timers()
+
+    def answer(self, question_id: int, decision: str) -> None:
+        leave_answer(self.answers, HumanAnswer(question_id, "ann", {"decision": decision}))
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with reading(self.db) as connection:
+            yield connection
+
+    def story(self, run_id: int = 1) -> list[str]:
+        """Every decision in order: `case step#attempt signal rule`."""
+        with self.reading() as connection:
+            return [
+                f"{line.case_id} {line.decision.step}#{line.decision.attempt}"
+                f" {line.decision.signal} {line.decision.rule}"
+                for line in lines_since(connection, run_id, 0)
+            ]
+
+    def ends(self, run_id: int = 1) -> dict[str, str]:
+        with self.reading() as connection:
+            return {
+                line.case_id: line.state.end or line.status for line in cases_of(connection, run_id)
+            }
+
+    def refused(self, run_id: int = 1) -> list[str]:
+        with self.reading() as connection:
+            return [line.reason for line in refusals_of(connection, run_id)]
+
+    def run(self, run_id: int = 1) -> Run:
+        with self.reading() as connection:
+            return find_run(connection, run_id)
+
+    def digest(self, run_id: int = 1) -> str:
+        with self.reading() as connection:
+            return digest_of(connection, run_id)
+
+    def faults(self) -> list[Fault]:
+        with self.reading() as connection:
+            return audit(connection, self.circuit_of)
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        with self.reading() as connection:
+            return driver(connection).execute(query).fetchall()
+
+    @staticmethod
+    def circuit_of(run: Run) -> Circuit:
+        return read_circuit(run.text, "test.yaml").circuit
