@@ -18,6 +18,7 @@ Options:
 
 Commands:
   demo      See it all once, in seconds.
+  init      Set a project up.
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.
   stop      Ask the process at work to stop.
@@ -30,6 +31,8 @@ Commands:
   replay    Decide a recorded run again with other thresholds.
   circuit   Circuits: list, show, draw and verify them.
   simulate  Walk a circuit with random legal answers.
+  lint      Check prompts and transcripts.
+  emit      Say a line signal.
   doctor    Check the machine and the database.
 """
 

@@ -17,9 +17,9 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "run", "resume", "stop"),
+    *("demo", "init", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "explain", "replay"),
-    *("circuit", "simulate", "doctor"),
+    *("circuit", "simulate", "lint", "emit", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -79,6 +79,7 @@ def main() -> None:
         doctor,
         emit,
         inbox,
+        init,
         lint,
         look,
         run,

@@ -16,7 +16,7 @@ Payload = Annotated[str | None, typer.Argument(help="Fields joined by colons, fo
 
 @app.command()
 def emit(type_: Type, payload: Payload = None) -> None:
-    """Print the canonical SAGE_SIGNAL line; in a supervised session, also deliver it."""
+    """Say a line signal. Prints the canonical line; in a supervised session, delivers it too."""
     line = _line(type_, payload)
     say(line)
     problem = _delivered(line)

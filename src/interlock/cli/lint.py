@@ -83,7 +83,7 @@ def lint(
     jsonl: Jsonl = None,
     json: Json = False,
 ) -> None:
-    """Check what prompts teach, and what would be accepted of transcripts. Exit 6 on findings."""
+    """Check prompts and transcripts. Exit 6 on findings or, for one transcript, a refusal."""
     from interlock.wire.transcript import Record
 
     if not files and not jsonl:

@@ -149,7 +149,7 @@ def allowed_size(wanted: int, budget: Budget | None) -> int:
 
 
 def subagent_prompt(
-    *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int
+    *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int | str
 ) -> str:
     """What a parent agent hands to the worker of one signal."""
     return f"""\

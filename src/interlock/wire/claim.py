@@ -151,8 +151,6 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
         return None
     if stray := next(MALFORMED.find(message.source), None):
         return message.refuse(Reason.MALFORMED, sentences.verdict_alone(row), stray.start())
-    if later := _said_after(message, claim):
-        return message.refuse(Reason.MALFORMED, sentences.verdict_alone(row), later.start)
     for block, body in zip(claim.blocks, claim.bodies, strict=True):
         if body.remarks:
             return Refused(Reason.MALFORMED, sentences.verdict_alone(row), body.remarks[0])
@@ -162,14 +160,6 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
             if bad := _negative(part):
                 return Refused(Reason.MALFORMED, sentences.contradiction(row, bad), part.line)
     return None
-
-
-def _said_after(message: Message, claim: Claim) -> Spoken | None:
-    """Another signal after the verdict, one that did not win over it: a checkpoint."""
-    row = claim.said.row
-    first = next(one.start for one in claim.blocks[0].said if one.row is row)
-    said = (one for block in message.blocks for one in block.said)
-    return next((one for one in said if one.row is not row and one.start > first), None)
 
 
 def _negative(part: Part) -> Check | None:

@@ -51,7 +51,7 @@ class Example(msgspec.Struct, frozen=True):
 def lines_of(source: str) -> Iterator[Line]:
     """Every line of a source that begins with a newline."""
     number = 1
-    for unit in units(source, 0, len(source)):
+    for unit in units(source):
         live = unit.kind == "line"
         for text in unit.text.split("\n"):
             indented = text.startswith(("    ", "\t"))

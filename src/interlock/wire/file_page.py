@@ -12,42 +12,15 @@ from interlock.wire.batch import (
     budget_of,
     encode_budget,
     encode_manifest,
-    new_manifest,
     subagent_prompt,
 )
 from interlock.wire.briefing import Briefing, Symptom, render_briefing
 from interlock.wire.catalogue import rows
 from interlock.wire.columns import Field
+from interlock.wire.file_examples import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 from interlock.wire.file_rows import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS
-from interlock.wire.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
+from interlock.wire.signal_file import encode_artifact, encode_signal
 
-_SIGNAL: Final = SignalFile(
-    status="waiting",
-    dispatch_id=1,
-    case_id="C1",
-    step="F0_RECALL",
-    prompt_path="/absolute/path/to/prompt-recall.md",
-    artifact_path="/absolute/path/to/recall-result.json",
-    timestamp="2026-02-16T12:00:00Z",
-)
-_ARTIFACT: Final = Artifact(
-    1,
-    {
-        "match": True,
-        "confidence": 0.95,
-        "reasoning": "Error pattern matches known symptom S1.",
-    },
-)
-_MANIFEST: Final = new_manifest(
-    1,
-    "triage",
-    "2026-02-17T10:00:00Z",
-    ".asterisk/calibrate/1001/briefing.md",
-    {
-        "C1": ".asterisk/calibrate/1001/101/signal.json",
-        "C2": ".asterisk/calibrate/1001/102/signal.json",
-    },
-)
 _BRIEFING: Final = Briefing(
     batch_id=2,
     scenario="ptp-mock",
@@ -80,17 +53,17 @@ _KINDS: Final = {"text": "string", "path": "string", "timestamp": "ISO 8601", "n
 def file_page() -> str:
     parts = [
         _INTRO,
-        _fenced("json", encode_signal(_SIGNAL)),
+        _fenced("json", encode_signal(EXAMPLE_SIGNAL)),
         _fields(SIGNAL_FIELDS),
         "### Statuses",
         _statuses("signal"),
         _NEW_DISPATCH,
         _WRAPPER,
-        _fenced("json", encode_artifact(_ARTIFACT)),
+        _fenced("json", encode_artifact(EXAMPLE_ARTIFACT)),
         _PROBLEMS,
         _WATCHER,
         _BATCHES,
-        _fenced("json", encode_manifest(_MANIFEST)),
+        _fenced("json", encode_manifest(EXAMPLE_MANIFEST)),
         _fields(BATCH_FIELDS),
         _fields(ENTRY_FIELDS),
         "### Statuses of a batch",
@@ -135,8 +108,8 @@ def _prompt() -> str:
     return subagent_prompt(
         case_id="C1",
         step="F0_RECALL",
-        briefing_path=_MANIFEST.briefing_path,
-        signal_path=_MANIFEST.signals[0].signal_path,
+        briefing_path=EXAMPLE_MANIFEST.briefing_path,
+        signal_path=EXAMPLE_MANIFEST.signals[0].signal_path,
         dispatch_id=7,
     )
 

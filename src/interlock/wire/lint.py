@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.wire.catalogue import may_say, role_named, rows
 from interlock.wire.examples import Example, Line, examples_in, lines_of, strangers_in
-from interlock.wire.grammar import NAMED_ANYWHERE, SIGNALS, WORDS, spoken
+from interlock.wire.grammar import SIGNALS, WORDS, spoken
 from interlock.wire.line_rows import PREFIX
 from interlock.wire.lines import LineReader, LineSignal
 
@@ -28,6 +28,7 @@ _FRONTMATTER: Final = re.compile(r"---[ \t]*\n(?:[^\n]*\n){0,40}?---[ \t]*\n")
 _TEMPLATE: Final = re.compile(
     r"\[(?:task_id|request_id|expert_name|file_path)\]|\{(?:epic_id|story_id|issue_number)\}"
 )
+_NAMED: Final = re.compile(rf"(?<!\w)(?:{'|'.join(WORDS)})(?!\w)")
 _SHOWN: Final = re.compile(rf"(?:{'|'.join(WORDS)})`?:[ \t]*[\[<{{]|`(?:{'|'.join(WORDS)})[:`]")
 
 
@@ -65,7 +66,7 @@ def is_prompt(text: str) -> bool:
     plain = ends.removeprefix("\ufeff").replace("\r\n", "\n")
     if _FRONTMATTER.match(plain) or _TEMPLATE.search(plain):
         return True
-    named = {found[0] for found in islice(NAMED_ANYWHERE.finditer(plain), 1000)}
+    named = {found[0] for found in islice(_NAMED.finditer(plain), 1000)}
     if len(named) > 3 or _SHOWN.search(plain):
         return True
     said = next(SIGNALS.find("\n" + plain), None) is not None
