@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from interlock import __version__
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, document, say
 from interlock.core.errors import InterlockError
@@ -40,7 +41,7 @@ def doctor(
     from interlock import wiring
 
     path = wiring.database(Path(), db)
-    checks = [*_machine(), *_database(path, deep=deep)]
+    checks = [*_machine(), *_skills(Path()), *_database(path, deep=deep)]
     if json:
         document({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:
@@ -60,6 +61,23 @@ def _machine() -> "Iterator[Check]":
             " which avoids it; do not write to the database with other tools while it runs"
         )
     yield Check("machine.sqlite", True, message, note=old)
+
+
+def _skills(project: Path) -> "Iterator[Check]":
+    """Skills are copies: one that an older program wrote teaches what may no longer hold."""
+    from interlock.wire.skills import FOLDERS, NAME, stamp_of, version_numbers
+
+    for agent, folder in FOLDERS.items():
+        skill = project / folder / NAME / "SKILL.md"
+        if not skill.is_file():
+            continue
+        stamp = stamp_of(skill.read_bytes()[:10_000].decode(errors="replace"))
+        old = stamp is None or stamp < version_numbers(__version__)
+        told = ".".join(map(str, stamp)) if stamp else "an unknown version"
+        message = f"{skill} is of {told}"
+        if old:
+            message += f", the program of {__version__}: run interlock init --agent {agent} --force"
+        yield Check(f"skills.{agent}", True, message, note=old)
 
 
 def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
