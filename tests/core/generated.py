@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from interlock.core.case import Signal
 from interlock.core.circuit import FAILURES, Circuit
 from interlock.core.notation import Written, read_circuit
-from interlock.core.routes import signals_at
+from interlock.core.verify.routes import signals_at
 
 FIELDS: dict[str, Any] = {
     "type": "object",

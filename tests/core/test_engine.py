@@ -12,10 +12,10 @@ from interlock.core.case import ENDED, OPEN, STUCK, Case, Passed, Signal
 from interlock.core.circuit import Circuit
 from interlock.core.engine import MAX_DETOURS, advance, apply, open_case
 from interlock.core.errors import StateError
-from interlock.core.guards import placed
 from interlock.core.notation import Written, read_circuit
-from interlock.core.outcome import Table
 from interlock.core.verify import verify
+from interlock.core.verify.guards import placed
+from interlock.core.verify.outcome import Table
 
 Answer = tuple[str, dict[str, Any]]
 GOOD = {"score": 0.9, "verdict": "pass", "doubts": [], "rank": None}

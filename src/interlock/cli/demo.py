@@ -47,12 +47,16 @@ C6:  # never good enough
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to make the small world.")] = Path("demo"),
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="For the small world.")] = Path(
+        "demo"
+    ),
 ) -> None:
-    """See it all once: verify, run, kill, resume, answer, explain, replay. Takes seconds."""
+    """See it all once, in seconds. Verify, run, kill, resume, answer, explain, replay."""
     world = folder.resolve()
+    if world.exists() and not world.is_dir():
+        raise StateError(f"{world} is a file; name a folder")
     if world.exists() and any(world.iterdir()):
-        if not (world / "cases.jsonl").exists() or not (world / "crew.yaml").exists():
+        if not all(_says(world / name, text) for name, text in _files().items()):
             raise StateError(f"{world} is not empty and not an earlier demo; name another folder")
         for old in (world / ".interlock").glob("interlock.db*"):
             old.unlink() if old.is_file() else _empty(old)
@@ -95,10 +99,14 @@ class Show:
     def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> str:
         say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
-            _command(*words), cwd=self._world, capture_output=True, text=True, check=False
+            _command(*words),
+            cwd=self._world,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
-        output = done.stdout + done.stderr
-        say(output.strip() if quiet else output)
+        say(done.stdout.strip() if quiet else done.stdout)
         if done.returncode != expect:
             raise StateError(f"that was meant to end with {expect}, not {done.returncode}")
         return done.stdout
@@ -139,12 +147,20 @@ def _command(*words: str) -> list[str]:
 
 
 def _make(world: Path) -> None:
+    for name, text in _files().items():
+        (world / name).write_text(text, encoding="utf-8")
+
+
+def _files() -> dict[str, str]:
     lines = [
         msgspec.json.encode({"id": f"C{number}", "topic": topic}).decode()
         for number, topic in enumerate(TOPICS, 1)
     ]
-    (world / "cases.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (world / "crew.yaml").write_text(SCRIPT, encoding="utf-8")
+    return {"cases.jsonl": "\n".join(lines) + "\n", "crew.yaml": SCRIPT}
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _empty(folder: Path) -> None:

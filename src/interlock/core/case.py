@@ -16,14 +16,14 @@ STUCK: Final = "stuck"
 OTHERWISE = "otherwise"
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What an answer cost, as far as the agent says."""
 
     tokens: int = 0
     money: float = 0.0
 
 
-class Signal(msgspec.Struct, frozen=True):
+class Signal(msgspec.Struct, frozen=True, gc=False):
     """What came back, decoded. `subject` is whom it speaks about, where the language names one."""
 
     name: str
@@ -32,14 +32,14 @@ class Signal(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
 
-class Passed(msgspec.Struct, frozen=True, array_like=True):
+class Passed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A rule that was looked at and not taken: its guard was false, or its loop was spent."""
 
     rule: str
     why: Literal["false", "spent"]
 
 
-class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The record of one advance. With the answer (kept apart, by hash) it rebuilds the case."""
 
     step: str
@@ -60,7 +60,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, gc=False):
     """Where a piece of work stands. `visits` counts the dispatches of each step, `moves` all."""
 
     case_id: str

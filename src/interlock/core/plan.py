@@ -29,7 +29,10 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
 
 
-class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+NO_LIMITS = Budget()
+
+
+class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run has cost so far."""
 
     dispatches: int = 0
@@ -101,6 +104,8 @@ class Suite:
         self._dependents: dict[str, list[str]] = {}
         self._priority: dict[str, int] = {}
         self._arrivals = 0
+        self.busy = 0
+        """Dispatches out with agents; questions to humans take no place."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
@@ -128,12 +133,14 @@ class Suite:
             del self.waiting[queue][bisect_left(self.waiting[queue], place)]
         self._role_out[case_id] = role
         self.out[role] += 1
+        self.busy += role != HUMAN
 
     def answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
             self.out[role] -= 1
+            self.busy -= role != HUMAN
 
     def ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
@@ -159,10 +166,6 @@ class Suite:
         found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
         return sorted(place for queue, place in found if queue == role)
 
-    def busy(self) -> int:
-        """Dispatches out with agents; questions to humans take no place."""
-        return sum(count for role, count in self.out.items() if role != HUMAN)
-
     def idle(self) -> bool:
         """Nothing waits for a place and nothing is out, not even with a human."""
         return not self._place and not self._role_out
@@ -170,12 +173,12 @@ class Suite:
 
 def ready(suite: Suite, left: int | None = None) -> list[str]:
     """The cases that may be dispatched now, first things first; `left` is the budget's limit."""
-    free = None if suite.places is None else max(0, suite.places - suite.busy())
+    free = None if suite.places is None else max(0, suite.places - suite.busy)
     most = _least(free, left)
     queues = [
         _allowed(suite, name, _least(most, _free(suite, role)))
         for name, role in suite.roles.items()
-        if name != HUMAN
+        if name != HUMAN and suite.waiting[name]
     ]
     chosen = [*_allowed(suite, HUMAN, None), *islice(merge(*queues), most)]
     return [place[-1] for place in chosen]

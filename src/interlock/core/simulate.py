@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, Case, Signal
-from interlock.core.cells import Cell
 from interlock.core.circuit import FAILURES, Circuit
-from interlock.core.domain import sample
 from interlock.core.engine import advance, apply, open_case
-from interlock.core.guards import Key, placed
-from interlock.core.outcome import Table
-from interlock.core.routes import signals_at
+from interlock.core.verify.cells import Cell
+from interlock.core.verify.domain import sample
+from interlock.core.verify.guards import Key, placed
+from interlock.core.verify.outcome import Table
+from interlock.core.verify.routes import signals_at
 
 FAILURE_RATE = 0.08
 Item = TypeVar("Item")

@@ -15,7 +15,7 @@ MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
 
 
-class Ask(msgspec.Struct, frozen=True):
+class Ask(msgspec.Struct, frozen=True, gc=False):
     """One dispatch on its way out."""
 
     dispatch_id: int
@@ -25,16 +25,23 @@ class Ask(msgspec.Struct, frozen=True):
     attempt: int
     role: str
     prompt: str
+    case_no: int = 0
+    """The case's number in the database, unlike its id safe as a folder's name."""
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What came back: the answer's bytes, or why there are none (a signal name and a reason).
-    `answered_by` names the human who gave it, and is empty for an agent."""
+
+    With `refused` the carrier itself saw that it cannot be an answer to this dispatch: that is
+    journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open.
+    `answered_by` names the human who gave it, and is empty for an agent.
+    """
 
     dispatch_id: int
     content: bytes = b""
     failure: str = ""
     reason: str = ""
+    refused: str = ""
     usage: Usage = Usage()
     answered_by: str = ""
 
@@ -51,8 +58,9 @@ class Carrier(Protocol):
     def send(self, asks: Sequence[Ask]) -> None:
         """Carry these out; returns at once, replies come through `deliver`."""
 
-    def settled(self, dispatch_id: int) -> None:
-        """The dispatch is decided, by its reply or by a timeout: stop what still runs for it."""
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        """The dispatch is decided, by its answer or, as `error` says, without one: stop what still
+        runs for it."""
 
     async def close(self) -> None:
         """Stop everything that still runs and let go of what is held."""

@@ -40,7 +40,7 @@ class CommandAgent:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         talk = self._talks.pop(dispatch_id, None)
         if talk is not None:
             talk.hang_up()

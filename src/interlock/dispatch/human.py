@@ -59,7 +59,7 @@ class HumanDesk:
         self._open.update(ask.dispatch_id for ask in asks)
         self._look()
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         self._open.discard(dispatch_id)
         (self._folder / f"{dispatch_id}.json").unlink(missing_ok=True)
 

@@ -106,7 +106,7 @@ class ScriptAgent:
             else:
                 self._give(behaviour, reply)
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         reply = self._late.pop(dispatch_id, None)
         if reply is not None:
             self._deliver(reply)

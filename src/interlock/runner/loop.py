@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, Case, Signal
-from interlock.core.circuit import CRASH, HUMAN, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
-from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
+from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
@@ -23,6 +23,8 @@ from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal,
 from interlock.store.runs import Loaded, OpenDispatch, RunStatus
 
 _encode = msgspec.json.Encoder().encode
+_PATIENCE = 0.002
+"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
 
 
 class Tally(msgspec.Struct):
@@ -58,7 +60,7 @@ class Loop:
         self._suite = suite
         self._carriers = carriers
         self._clock = clock
-        self._budget = budget or Budget()
+        self._budget = budget or NO_LIMITS
         self._spent = spent or Spent()
         self._since = clock.now()
         self._wait_for_humans = wait_for_humans
@@ -67,10 +69,11 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._asks: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
-        self._settled: list[Ask] = []
+        self._settled: list[tuple[Ask, str]] = []
         self._deadlines = Deadlines(clock, self._wake_up)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
+        self._yielded = 0.0
         self._stops = 0
         self.tally = Tally()
 
@@ -120,12 +123,16 @@ class Loop:
                 await carrier.close()
 
     async def _arrivals(self) -> None:
-        """Return when there is something to do; let carriers work in between either way."""
+        """Return when there is something to do; let carriers work in between, soon enough."""
+        now = self._clock.now()
+        if self._inbox and 0 <= now - self._yielded < _PATIENCE:
+            return
+        self._yielded = now
         if self._inbox:
             await asyncio.sleep(0)
-            return
-        self._awake.clear()
-        await self._awake.wait()
+        else:
+            self._awake.clear()
+            await self._awake.wait()
 
     def _turn(self) -> None:
         batch = Batch(self._clock.now())
@@ -145,6 +152,9 @@ class Loop:
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, Refused("Stale", sentence), batch)
+            return
+        if reply.refused:
+            self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
             return
         step = self._circuit.steps[ask.step]
         found = absorb(reply, step)
@@ -168,7 +178,7 @@ class Loop:
             )
         )
         batch.standings[number] = Standing(number, case, None)
-        self._settle(ask)
+        self._settle(ask, str(signal.data["reason"]) if signal.name in FAILURES else "")
         self._spend(tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
             self._suite.hold(decision.hold, case.case_id)
@@ -177,26 +187,30 @@ class Loop:
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
-        """Open a dispatch for every case that may have one now."""
-        while asked := ready(self._suite, self._left(batch.at)):
-            for case_id in asked:
-                self._open(self._cases[case_id], batch)
+        """Open a dispatch for every case that may have one now; one that crashed at once, because
+        its prompt cannot be filled, makes room for another."""
+        crashes = 1
+        while crashes:
+            asked = ready(self._suite, self._left(batch.at))
+            crashes = sum(self._open(self._cases[case_id], batch) for case_id in asked)
 
     def _left(self, at: float) -> int | None:
         """What the budget still allows, with the time that has passed since it was last noted."""
+        if self._budget == NO_LIMITS:
+            return None
         seconds = self._spent.seconds + max(0.0, at - self._since)
         return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
-    def _open(self, case: Case, batch: Batch) -> None:
-        """A dispatch whose prompt cannot be filled has crashed before it is sent."""
+    def _open(self, case: Case, batch: Batch) -> bool:
+        """Open a dispatch for the case's step; True if it crashed before it could be sent."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.new_dispatch_id()
         prompt, problem = self._prompt(case)
         ask = Ask(
             *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt),
+            *(step.role, prompt, self._numbers[case.case_id]),
         )
-        number = self._numbers[case.case_id]
+        number = ask.case_no
         batch.dispatches.append(
             NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
         )
@@ -205,6 +219,7 @@ class Loop:
         self._spend(dispatches=0 if step.gate else 1)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+        return bool(problem)
 
     def _prompt(self, case: Case) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
@@ -218,8 +233,8 @@ class Loop:
         self._note_time(batch)
         if batch:
             self._journal.commit(batch)
-        for ask in self._settled:
-            self._carriers[ask.role].settled(ask.dispatch_id)
+        for ask, error in self._settled:
+            self._carriers[ask.role].settled(ask.dispatch_id, error)
         asks: dict[str, list[Ask]] = {}
         for ask in self._to_send.values():
             asks.setdefault(ask.role, []).append(ask)
@@ -227,7 +242,7 @@ class Loop:
         self._to_send = {}
         for role, many in asks.items():
             self._carriers[role].send(many)
-        self.tally.in_flight = self._suite.busy()
+        self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.out[HUMAN]
         self._watch(self.tally, self._spent)
 
@@ -248,13 +263,13 @@ class Loop:
 
     def _ask_again(self, ask: Ask) -> None:
         """A question to a human stays open when an answer to it cannot be used."""
-        self._settled.append(ask)
+        self._settled.append((ask, ""))
         self._to_send[ask.dispatch_id] = ask
 
     def _reopen(self, dispatch: OpenDispatch) -> None:
         ask = Ask(
             *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
         )
         gate = self._circuit.steps[ask.step].gate
         self._send_out(ask, dispatch.at if gate else self._clock.now())
@@ -267,12 +282,12 @@ class Loop:
             self._deadlines.add(since + timeout, ask.dispatch_id)
         self._to_send[ask.dispatch_id] = ask
 
-    def _settle(self, ask: Ask) -> None:
+    def _settle(self, ask: Ask, error: str) -> None:
         del self._asks[ask.dispatch_id]
         self._to_send.pop(ask.dispatch_id, None)
         self._deadlines.drop(ask.dispatch_id)
         self._suite.answered(ask.case_id)
-        self._settled.append(ask)
+        self._settled.append((ask, error))
 
     def _place(self, case: Case) -> None:
         """An open case waits for its next dispatch; one that is over makes room for others."""
@@ -307,7 +322,7 @@ class Loop:
     def _finished(self) -> bool:
         if self._stops > 1:
             return True
-        if self._suite.busy() or self._inbox:
+        if self._suite.busy or self._inbox:
             return False
         return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
 

@@ -41,7 +41,10 @@ def _filled(template: str, facts: dict[str, Any], step: str) -> str:
     from jinja2 import TemplateError  # noqa: PLC0415
 
     try:
-        text = str(_compiled(template).render(facts))
+        compiled = _compiled(template)
+        # What render() does, without copying all of Jinja's own globals.
+        context = compiled.new_context({"range": range, **facts}, shared=True)
+        text = "".join(compiled.root_render_func(context))
         text.encode()
     except (*_FAULTS, TemplateError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
@@ -59,3 +62,24 @@ def _compiled(template: str) -> Any:
 
 def _as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FACTS = (
+    *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
+    "thresholds",
+)
+"""The names a template can read."""
+
+
+def unfillable(template: str) -> str:
+    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    from jinja2 import TemplateError, meta  # noqa: PLC0415
+
+    if "{" not in template:
+        return ""
+    try:
+        tree = _compiled(template).environment.parse(template)
+    except TemplateError as error:
+        return f"it is no template: {error}"
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

@@ -29,6 +29,11 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
+<<<<<<< HEAD
+                _bring_up_to_date(connection, path)
+                for setting in ("journal_mode=wal", "synchronous=full"):
+                    connection.exec_driver_sql(f"pragma {setting}")
+=======
                 found = revision(connection)
                 if found not in _revisions():
                     raise StoreError(_foreign(path, found))
@@ -36,6 +41,7 @@ def writing(path: Path) -> Iterator[Connection]:
                     connection.exec_driver_sql(f"pragma {setting}")
                 if found != HEAD:
                     _migrate(connection)
+>>>>>>> refs/heads/tests
                 yield connection
 
 
@@ -88,6 +94,8 @@ def told_plainly(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, exc.DBAPIError) as error:
         raise StoreError(_plain(path, str(getattr(error, "orig", error)))) from error
+    except BrokenPipeError:
+        raise  # somebody's output, never the database
     except OSError as error:
         place = error.filename or path
         problem = f"{place}: {error.strerror or error}; check the path and its rights"

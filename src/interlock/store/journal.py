@@ -35,7 +35,7 @@ _RUN = (
 )
 
 
-class NewDispatch(msgspec.Struct, frozen=True):
+class NewDispatch(msgspec.Struct, frozen=True, gc=False):
     """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
 
     dispatch_id: int
@@ -47,7 +47,7 @@ class NewDispatch(msgspec.Struct, frozen=True):
     human: bool = False
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """An accepted answer and what was decided on it."""
 
     case_no: int
@@ -68,7 +68,7 @@ class Refusal(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Standing(msgspec.Struct, frozen=True, gc=False):
     """A case as it stands after the batch, and the dispatch that is open for it, if any."""
 
     case_no: int
@@ -76,7 +76,7 @@ class Standing(msgspec.Struct, frozen=True):
     dispatch_id: int | None
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
+class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The part of a case that is kept in its row: all but its input and its answers."""
 
     moves: int = 0

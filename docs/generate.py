@@ -1,0 +1,48 @@
+"""Rewrites the generated pages: the circuit schema and a page per built-in circuit.
+
+`make docs` runs it; a test keeps what is committed equal to what it would write.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from interlock.core.draw import draw, draw_text
+from interlock.core.format import circuit_schema
+from interlock.core.verify import verify
+from interlock.runner.library import bundle, shelves
+
+DOCS = Path(__file__).parent
+
+
+def pages() -> dict[str, str]:
+    """Every generated file under docs/, by its path."""
+    schema = msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode()
+    found = {"circuit.schema.json": schema + "\n"}
+    _, built_in = shelves(DOCS.parent)
+    for name, file in built_in.files().items():
+        found[f"circuits/{name}.md"] = circuit_page(name, file)
+    return found
+
+
+def circuit_page(name: str, file: Path) -> str:
+    written = bundle(file).open()
+    worst = verify(written).worst_case
+    return (
+        f"# Circuit `{name}`\n\n"
+        "Made by `make docs` from the circuit itself.\n\n"
+        f"```mermaid\n{draw(written.circuit).strip()}\n```\n\n"
+        f"A case costs at most {worst.dispatches} dispatches.\n\n"
+        f"```\n{draw_text(written.circuit).strip()}\n```\n"
+    )
+
+
+def main() -> None:
+    for name, text in pages().items():
+        path = DOCS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""JSON Schemas of every signal, made from the catalogue.
+
+Knows how a section kind or a field kind looks as JSON. Refuses to know any single signal.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from interlock.wire.batch import Budget, Manifest
+from interlock.wire.catalogue import rows
+from interlock.wire.columns import Field, Row, Section
+from interlock.wire.grammar import LONGEST_ID
+from interlock.wire.items import Check, Criterion, FileNote, Issue, Pair
+from interlock.wire.signal_file import Artifact, SignalFile
+
+Schema = dict[str, Any]
+_TEXT: Final[Schema] = {"type": "string"}
+_TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
+_ID: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9._/#-]*$",
+    "maxLength": LONGEST_ID,
+}
+FILES: Final = {
+    "signal.json": SignalFile,
+    "artifact": Artifact,
+    "batch-manifest.json": Manifest,
+    "budget-status.json": Budget,
+}
+
+
+def schemas() -> dict[str, Schema]:
+    """One schema per text and line signal, by name, and one per protocol file."""
+    signals = {row.name: _text_schema(row) for row in rows("text") if row.key != "unknown"}
+    lines = {f"SAGE_SIGNAL:{row.name}": _line_schema(row) for row in rows("line")}
+    files = {name: msgspec.json.schema(record) for name, record in FILES.items()}
+    return {**signals, **lines, **files}
+
+
+def _items(record: type[msgspec.Struct]) -> Schema:
+    (plain,) = msgspec.json.schema(record)["$defs"].values()
+    return {"type": "array", "items": plain}
+
+
+def _section_schema(section: Section) -> Schema:
+    listed: dict[str, type[msgspec.Struct]] = {
+        "files": FileNote,
+        "issues": Issue,
+        "checks": Check,
+        "criteria": Criterion,
+        "pairs": Pair,
+    }
+    if section.kind in listed:
+        return _items(listed[section.kind])
+    if section.kind in ("list", "names"):
+        return _TEXTS
+    if section.choices:
+        return {"type": "string", "examples": list(section.choices)}
+    return _TEXT
+
+
+def _text_schema(row: Row) -> Schema:
+    subject = {"path": _TEXT, None: {"type": "null"}}.get(row.subject, _ID)
+    fields: Schema = {
+        "type": "object",
+        "properties": {section.key: _section_schema(section) for section in row.sections},
+        "additionalProperties": False,
+    }
+    keys = {section.label: section.key for section in row.sections}
+    if row.requires:
+        fields["allOf"] = [
+            {"anyOf": [{"required": [keys[label]]} for label in labels]} for labels in row.requires
+        ]
+    return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
+
+
+def _line_schema(row: Row) -> Schema:
+    fields: Schema = {
+        "type": "object",
+        "properties": {field.name: _field_schema(field) for field in row.payload},
+        "required": [field.name for field in row.payload if field.required],
+    }
+    return _record(row.name, {"type": {"const": row.name}, "fields": fields})
+
+
+def _field_schema(field: Field) -> Schema:
+    if field.kind == "number":
+        return {"type": "integer", "minimum": 0}
+    return {"type": "string", "examples": list(field.choices)} if field.choices else _TEXT
+
+
+def _record(title: str, properties: Schema) -> Schema:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+    }

@@ -1,0 +1,211 @@
+"""Manifest and budget: the seeds' examples, lifecycles, merging, sizes."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.wire.batch import (
+    Budget,
+    Manifest,
+    allowed_size,
+    budget_of,
+    close_batch,
+    encode_budget,
+    encode_manifest,
+    merge_claims,
+    move_entry,
+    move_manifest,
+    new_manifest,
+    read_budget,
+    read_manifest,
+    subagent_prompt,
+)
+from interlock.wire.strict_json import Problem
+
+GOLDEN = Path(__file__).parent / "golden"
+AT = "2026-02-17T10:00:00Z"
+LATER = "2026-02-17T10:05:00Z"
+PENDING = new_manifest(
+    1,
+    "triage",
+    AT,
+    ".asterisk/calibrate/1001/briefing.md",
+    {
+        "C1": ".asterisk/calibrate/1001/101/signal.json",
+        "C2": ".asterisk/calibrate/1001/102/signal.json",
+    },
+)
+
+
+def entries(manifest: Manifest) -> list[str]:
+    return [entry.status for entry in manifest.signals]
+
+
+def test_a_manifest_is_written_as_the_seed_shows_it() -> None:
+    golden = (GOLDEN / "batch-manifest.json").read_bytes()
+    assert encode_manifest(PENDING) == golden
+    assert read_manifest(golden) == PENDING
+
+
+def test_a_total_that_does_not_fit_is_no_harm() -> None:
+    raw = (GOLDEN / "batch-manifest.json").read_bytes().replace(b'"total": 2', b'"total": 4')
+    read = read_manifest(raw)
+    assert isinstance(read, Manifest)
+    assert len(read.signals) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"status": "pending"', b'"status": "started"'),
+        (b'"batch_id": 1', b'"batch_id": "1"'),
+        (b'"phase": "triage"', b'"phase": "later"'),
+        (b'"signal_path"', b'"path"'),
+        (b'"batch_id": 1,', b'"batch_id": 1, "batch_id": 2,'),
+        (b"{", b""),
+    ],
+)
+def test_a_bad_manifest_is_a_problem(old: bytes, new: bytes) -> None:
+    raw = (GOLDEN / "batch-manifest.json").read_bytes().replace(old, new, 1)
+    assert isinstance(read_manifest(raw), Problem)
+
+
+LEGAL_BATCH = {
+    ("pending", "in_progress"),
+    ("pending", "done"),
+    ("pending", "error"),
+    ("in_progress", "done"),
+    ("in_progress", "error"),
+}
+LEGAL_ENTRY = {
+    ("pending", "claimed"),
+    ("pending", "done"),
+    ("pending", "error"),
+    ("claimed", "done"),
+    ("claimed", "error"),
+}
+
+
+@pytest.mark.parametrize("before", ["pending", "in_progress", "done", "error"])
+@pytest.mark.parametrize("after", ["pending", "in_progress", "done", "error"])
+def test_a_batch_only_goes_forward(before: Any, after: Any) -> None:
+    manifest = msgspec.structs.replace(PENDING, status=before)
+    if (before, after) in LEGAL_BATCH:
+        moved = move_manifest(manifest, after, LATER)
+        assert (moved.status, moved.created_at, moved.updated_at) == (after, AT, LATER)
+    else:
+        with pytest.raises(ValueError, match=after):
+            move_manifest(manifest, after, LATER)
+
+
+@pytest.mark.parametrize("before", ["pending", "claimed", "done", "error"])
+@pytest.mark.parametrize("after", ["pending", "claimed", "done", "error"])
+def test_an_entry_only_goes_forward(before: Any, after: Any) -> None:
+    first = msgspec.structs.replace(PENDING.signals[0], status=before)
+    manifest = msgspec.structs.replace(PENDING, signals=(first, PENDING.signals[1]))
+    if (before, after) in LEGAL_ENTRY:
+        moved = move_entry(manifest, "C1", after, LATER)
+        assert entries(moved) == [after, "pending"]
+        assert moved.updated_at == LATER
+    else:
+        with pytest.raises(ValueError, match="C1"):
+            move_entry(manifest, "C1", after, LATER)
+
+
+def test_a_stranger_is_not_in_the_batch() -> None:
+    with pytest.raises(ValueError, match="C9"):
+        move_entry(PENDING, "C9", "done", LATER)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "deadline_passed", "status"),
+    [
+        (("pending", "pending"), False, "pending"),
+        (("done", "claimed"), False, "pending"),
+        (("done", "done"), False, "done"),
+        (("done", "error"), False, "done"),
+        (("error", "error"), False, "error"),
+        (("done", "claimed"), True, "error"),
+        (("done", "error"), True, "done"),
+    ],
+)
+def test_how_a_batch_ends(statuses: Any, deadline_passed: bool, status: str) -> None:
+    signals = tuple(
+        msgspec.structs.replace(entry, status=one)
+        for entry, one in zip(PENDING.signals, statuses, strict=True)
+    )
+    manifest = msgspec.structs.replace(PENDING, signals=signals)
+    closed = close_batch(manifest, LATER, deadline_passed=deadline_passed)
+    assert closed.status == status
+    assert entries(closed) == list(statuses)
+
+
+def test_claims_of_the_skill_are_merged_forward_only() -> None:
+    theirs = move_manifest(move_entry(PENDING, "C1", "claimed", LATER), "in_progress", LATER)
+    merged = merge_claims(PENDING, theirs)
+    assert merged.status == "in_progress"
+    assert entries(merged) == ["claimed", "pending"]
+    ours = move_entry(PENDING, "C1", "done", LATER)
+    assert entries(merge_claims(ours, theirs)) == ["done", "pending"]
+
+
+def test_a_manifest_of_another_batch_is_not_merged() -> None:
+    other = move_entry(msgspec.structs.replace(PENDING, batch_id=2), "C1", "error", LATER)
+    assert merge_claims(PENDING, other) == PENDING
+
+
+def test_a_skill_cannot_end_the_batch_or_swap_a_signal() -> None:
+    finished = msgspec.structs.replace(PENDING, status="done")
+    assert merge_claims(PENDING, finished).status == "pending"
+    swapped = msgspec.structs.replace(
+        PENDING,
+        signals=tuple(
+            msgspec.structs.replace(entry, signal_path="/etc/passwd", status="done")
+            for entry in PENDING.signals
+        ),
+    )
+    assert merge_claims(PENDING, swapped) == PENDING
+
+
+def test_a_budget_is_written_as_the_seed_shows_it() -> None:
+    golden = (GOLDEN / "budget-status.json").read_bytes()
+    assert encode_budget(budget_of(100000, 45000)) == golden
+    assert read_budget(golden) == budget_of(100000, 45000)
+
+
+@pytest.mark.parametrize(
+    ("total", "used", "size"),
+    [
+        (100, 0, 4),
+        (100, 80, 4),
+        (100, 81, 1),
+        (100, 99, 1),
+        (100, 100, 0),
+        (100, 120, 0),
+        (0, 9, 4),
+    ],
+)
+def test_the_budget_limits_the_batch(total: int, used: int, size: int) -> None:
+    assert allowed_size(4, budget_of(total, used)) == size
+    assert allowed_size(0, budget_of(total, used)) == 0
+    assert allowed_size(4, None) == 4
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_budget_figures_agree(total: int, used: int) -> None:
+    budget = budget_of(total, used)
+    assert budget.remaining == total - used
+    assert (budget.percent_used >= 100) == (total > 0 and used >= total)
+    assert read_budget(encode_budget(budget)) == budget
+    assert isinstance(budget, Budget)
+
+
+def test_the_worker_gets_the_seeds_prompt() -> None:
+    prompt = subagent_prompt(
+        case_id="C1", step="F0_RECALL", briefing_path="b.md", signal_path="s.json", dispatch_id=7
+    )
+    assert prompt == (GOLDEN / "subagent-prompt.txt").read_text()

@@ -1,0 +1,35 @@
+"""The committed reference pages are the ones the catalogue makes."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.wire.catalogue import rows
+from interlock.wire.columns import WORKING
+from interlock.wire.pages import render_pages
+from interlock.wire.reading import Refused
+from interlock.wire.text import read_message
+
+DOCS = Path(__file__).parents[2] / "docs" / "protocols"
+
+
+def test_the_committed_pages_are_current() -> None:
+    committed = {path.name: path.read_text() for path in DOCS.glob("*.md")}
+    assert committed == render_pages()
+
+
+def test_every_signal_is_explained() -> None:
+    pages = render_pages()
+    for row in rows("text"):
+        assert f"### `{row.name}`" in pages["text-signals.md"]
+        assert row.asks in pages["text-signals.md"]
+    for row in rows("line"):
+        assert f"`{row.template}`" in pages["line-signals.md"]
+    for row in rows("file"):
+        assert row.asks in pages["files.md"]
+
+
+@pytest.mark.parametrize("role", WORKING)
+def test_a_page_that_is_echoed_says_nothing(role: str) -> None:
+    for text in render_pages().values():
+        assert isinstance(read_message(text, role=role, task_id=None), Refused)
