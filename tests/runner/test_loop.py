@@ -1,5 +1,6 @@
 """The loop: answers in, decisions committed, asks out; and what happens when agents misbehave."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from tests.world.paper import GOOD_CREW, ONE_STEP
 from tests.world.world import World
 
 from interlock.core.plan import Budget, Spent
+from interlock.dispatch.carrier import Ask, Deliver
+from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.loop import Loop, Tally
 from interlock.store.runs import NewCase
 
@@ -36,6 +39,38 @@ def test_a_good_crew_brings_every_case_home(world: World) -> None:
     ]
     assert world.tally == Tally(cases=2, ended=2)
     assert (world.ends(), world.refused(), world.faults()) == ({"A": "done", "B": "done"}, [], [])
+
+
+class Witness:
+    """A carrier around a script that looks into the database before it does anything."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._agent = ScriptAgent(read_script(GOOD_CREW, "crew.yaml"), world.clock)
+        self.seen: list[str] = []
+
+    def start(self, deliver: Deliver) -> None:
+        self._agent.start(deliver)
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        open_now = {row[0] for row in self._world.rows("select dispatch_id from cases")}
+        self.seen += [f"asked {each.dispatch_id in open_now}" for each in asks]
+        self._agent.send(asks)
+
+    def settled(self, dispatch_id: int) -> None:
+        settled = {row[0] for row in self._world.rows("select dispatch_id from journal")}
+        self.seen.append(f"settled {dispatch_id in settled}")
+        self._agent.settled(dispatch_id)
+
+    async def close(self) -> None:
+        await self._agent.close()
+
+
+def test_nothing_is_carried_out_before_it_is_committed(world: World) -> None:
+    world.begin("A", "B")
+    witness = Witness(world)
+    assert world.work(carriers=dict.fromkeys(world.circuit.roles, witness)) == "done"
+    assert sorted(witness.seen) == ["asked True"] * 6 + ["settled True"] * 6
 
 
 BAD_ONCE = {

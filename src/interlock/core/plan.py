@@ -29,6 +29,9 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
 
 
+NO_LIMITS = Budget()
+
+
 class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run has cost so far."""
 

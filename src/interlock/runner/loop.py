@@ -14,7 +14,7 @@ from interlock.core.case import ENDED, OPEN, Case, Signal
 from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
-from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
+from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
@@ -60,7 +60,7 @@ class Loop:
         self._suite = suite
         self._carriers = carriers
         self._clock = clock
-        self._budget = budget or Budget()
+        self._budget = budget or NO_LIMITS
         self._spent = spent or Spent()
         self._since = clock.now()
         self._wait_for_humans = wait_for_humans
@@ -187,18 +187,22 @@ class Loop:
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
-        """Open a dispatch for every case that may have one now."""
-        while asked := ready(self._suite, self._left(batch.at)):
-            for case_id in asked:
-                self._open(self._cases[case_id], batch)
+        """Open a dispatch for every case that may have one now; one that crashed at once, because
+        its prompt cannot be filled, makes room for another."""
+        crashes = 1
+        while crashes:
+            asked = ready(self._suite, self._left(batch.at))
+            crashes = sum(self._open(self._cases[case_id], batch) for case_id in asked)
 
     def _left(self, at: float) -> int | None:
         """What the budget still allows, with the time that has passed since it was last noted."""
+        if self._budget == NO_LIMITS:
+            return None
         seconds = self._spent.seconds + max(0.0, at - self._since)
         return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
-    def _open(self, case: Case, batch: Batch) -> None:
-        """A dispatch whose prompt cannot be filled has crashed before it is sent."""
+    def _open(self, case: Case, batch: Batch) -> bool:
+        """Open a dispatch for the case's step; True if it crashed before it could be sent."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.new_dispatch_id()
         prompt, problem = self._prompt(case)
@@ -215,6 +219,7 @@ class Loop:
         self._spend(dispatches=0 if step.gate else 1)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+        return bool(problem)
 
     def _prompt(self, case: Case) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""

@@ -29,9 +29,19 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
+<<<<<<< HEAD
                 _bring_up_to_date(connection, path)
                 for setting in ("journal_mode=wal", "synchronous=full"):
                     connection.exec_driver_sql(f"pragma {setting}")
+=======
+                found = revision(connection)
+                if found not in _revisions():
+                    raise StoreError(_foreign(path, found))
+                for setting in ("journal_mode=wal", "synchronous=full"):
+                    connection.exec_driver_sql(f"pragma {setting}")
+                if found != HEAD:
+                    _migrate(connection)
+>>>>>>> refs/heads/tests
                 yield connection
 
 
@@ -110,6 +120,8 @@ def _plain(path: Path, problem: str) -> str:
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[Connection]:
+    if not path.is_file():
+        raise StoreError(f"{path} is no file: move it away or name another with --db")
     address = f"file:{_quoted(path)}?mode={mode}"
     engine = create_engine(
         "sqlite://",
@@ -149,15 +161,6 @@ def _sync(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def _bring_up_to_date(connection: Connection, path: Path) -> None:
-    found = revision(connection)
-    if found == HEAD:
-        return
-    if found not in _revisions():
-        raise StoreError(_foreign(path, found))
-    _migrate(connection)
 
 
 def _foreign(path: Path, found: str | None) -> str:
