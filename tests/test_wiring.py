@@ -239,5 +239,5 @@ def test_slots_that_are_none(slots: dict[str, int]) -> None:
         roles_with(CIRCUIT, slots)
     ((name, places),) = slots.items()
     assert str(caught.value) == (
-        f"slots {name}={places}: name a role of the circuit and at least 1"
+        f"slots {name}={places}: give at least 1 to one of {', '.join(sorted(CIRCUIT.roles))}"
     )

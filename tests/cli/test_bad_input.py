@@ -290,7 +290,7 @@ def test_an_agent_that_prints_a_hundred_megabytes(world: World) -> None:
     flood = "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)"
     agent = world.write("flood.py", flood)
     said = world.say(*triage.RUN[:-1], f"exec:{sys.executable} {agent}")
-    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatches\n")
+    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
     assert "unreadable: the answer is longer than 1,048,576 bytes" in world.say("status").out
     assert world.db.stat().st_size < 1_000_000
 
@@ -314,7 +314,7 @@ def test_an_answer_that_cannot_be_used_is_refused_and_kept(
     triage.lay_out(world).cases("A")
     world.write("answer.txt", answer)
     said = world.say(*triage.RUN[:-1], "exec:cat answer.txt")
-    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatches\n")
+    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
     refused = world.say("explain", "A", "--json").json["dispatches"][0]["refused"]
     assert [each["reason"] for each in refused] == [word]
     assert answer.startswith(refused[0]["content"])

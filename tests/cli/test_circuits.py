@@ -152,6 +152,7 @@ def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
     said = world.say("circuit", "schema")
     assert (said.code, said.err) == (0, "")
     schema = json.loads(said.out)
+    assert world.say("circuit", "schema", "--json").json == {"schema": schema}
     jsonschema.Draft202012Validator.check_schema(schema)
     for name in (*SHIPPED, "circuits/triage.yaml"):
         triage.lay_out(world)

@@ -1,6 +1,7 @@
 """demo: the real commands on a small world, from a proof to an explained decision."""
 
 import re
+import signal
 
 from tests.cli.world import Said, World
 
@@ -35,10 +36,15 @@ def test_the_demo_shows_it_all_and_can_be_shown_again(world: World) -> None:
     assert killed is not None
     assert 6 <= int(killed[1]) < 38
 
-    again = world.type("demo")
+    again = world.type("demo", "--json", env={"INTERLOCK_DB": str(world.folder / "mine.db")})
 
-    assert again.code == 0
-    assert "run 1: unhealthy; 7 published, 1 abandoned; 31 dispatches\n" in again.out
+    assert (again.code, again.err) == (0, "")
+    played = again.json["commands"]
+    exits = [0, -signal.SIGKILL, 4, 0, *[0] * 7, 3, 0, 0, 0, 0]
+    assert [each["exit"] for each in played] == exits
+    resumed = "run 1: unhealthy; 7 published, 1 abandoned; 31 dispatches\n"
+    assert played[11]["output"].startswith(resumed)
+    assert not (world.folder / "mine.db").exists()
 
 
 def test_the_demo_touches_no_folder_that_is_not_its_own(world: World) -> None:

@@ -6,6 +6,8 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import COMMAND, LIMIT, Said, World
 
+from interlock.cli.door import VERBS
+
 HELP = """\
 Usage: interlock [OPTIONS] COMMAND [ARGS]...
 
@@ -41,6 +43,20 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
     said = world.type("--help", env={"COLUMNS": "80"})
     assert (said.code, said.err) == (0, "")
     assert said.out == HELP
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([verb] for verb in VERBS if verb != "circuit"),
+        *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
+    ],
+    ids=" ".join,
+)
+def test_every_verb_speaks_json(world: World, words: list[str]) -> None:
+    said = world.say(*words, "--help")
+    assert said.code == 0
+    assert "  --json " in said.out
 
 
 def test_version(world: World) -> None:

@@ -7,12 +7,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from tests.cli.world import COMMAND, LIMIT, World
+from tests.cli.test_run import decisions
+from tests.cli.world import COMMAND, LIMIT, World, until
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "20"))
 CASES = max(40, KILLS)
@@ -28,15 +28,12 @@ def test_a_run_killed_at_random_moments_decides_as_one_that_was_not(
 ) -> None:
     calm, killed = _world(tmp_path / "calm"), _world(tmp_path / "killed")
     monkeypatch.setenv("CREW_LOG", str(tmp_path / "calm.log"))
-    began = time.monotonic()
     wanted = calm.type(*RUN, limit=LIMIT + CASES)
-    took = time.monotonic() - began
     monkeypatch.setenv("CREW_LOG", str(tmp_path / "killed.log"))
 
-    kills = _kill_often(killed, took)
+    _kill_often(killed, decisions(calm))
     found = killed.type(*RUN, limit=LIMIT + CASES)
 
-    assert kills == KILLS, "the run was over before it was killed often enough"
     assert (found.code, wanted.code) == (3, 3)
     assert found.json["digest"] == wanted.json["digest"]
     assert found.json["ends"] == wanted.json["ends"] == _ends()
@@ -61,26 +58,23 @@ def _ends() -> dict[str, int]:
     return {"published": CASES - worn, "abandoned": worn}
 
 
-def _kill_often(world: World, took: float) -> int:
-    """As often as asked, spread over the run; some come before it has begun to work."""
+def _kill_often(world: World, total: int) -> None:
+    """As often as asked, spread over the run; some come before a sitting has begun to work."""
     chance = random.Random(20)
-    sitting = max(0.1, took / KILLS)
-    for kills in range(KILLS):
-        early = chance.random() < 0.15
-        delay = chance.uniform(0.0, 0.4) if early else 0.35 + chance.uniform(0.0, 1.5 * sitting)
+    for number in range(KILLS):
         process = subprocess.Popen(
             [*COMMAND, *RUN], cwd=world.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
+        early = chance.random() < 0.15 and number < 0.8 * KILLS
+        if not early:
+            goal = 0.95 * total * number / KILLS
+            until(lambda: process.poll() is not None or decisions(world) > goal, "it works")  # noqa: B023
         try:
-            said, _ = process.communicate(timeout=delay)
+            process.wait(chance.uniform(0.0, 0.4 if early else 0.06))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=LIMIT)
-            assert process.returncode == -signal.SIGKILL
-            continue
-        assert process.returncode == 3, said
-        return kills
-    return KILLS
+        said, _ = process.communicate(timeout=LIMIT)
+        assert process.returncode == -signal.SIGKILL, said
 
 
 def _lives(world: World) -> dict[str, list[tuple[str, ...]]]:

@@ -93,11 +93,14 @@ def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
 
 
 @circuit.command()
-def schema() -> None:
+def schema(json: Json = False) -> None:
     """The JSON Schema of a circuit file."""
     from interlock.core.format import circuit_schema
 
-    say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
+    if json:
+        document({"schema": circuit_schema()})
+    else:
+        say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
 
 
 @app.command()

@@ -11,15 +11,13 @@ import typer
 
 from interlock.cli.door import app
 from interlock.cli.run import advice, open_run
-from interlock.cli.show import Db, Json, RunId, clock_time, document, harmless, say, table
-from interlock.core.circuit import FAILURES
+from interlock.cli.show import Db, Json, RunId, clock_time, counted, document, harmless, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy import Connection
 
-    from interlock.core.circuit import Circuit
     from interlock.store.history import CaseLine, Line
     from interlock.store.runs import Run
 
@@ -64,6 +62,7 @@ def runs(db: Db = None, json: Json = False) -> None:
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
     from interlock import wiring
+    from interlock.cli.standing import whys
     from interlock.store.database import reading
     from interlock.store.history import cases_of, counts, digest_of, refusals_of
     from interlock.store.lock import writer_of
@@ -78,7 +77,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         digest = digest_of(connection, run.run_id)
         circuit = open_run(run)
         notable = [line for line in cases if not circuit.ends.get(line.state.end)]
-        whys = [_why(connection, circuit, line) for line in notable[:_SHOWN]]
+        reasons = list(whys(connection, circuit, run.run_id, notable[:_SHOWN]))
     shown, writer = _status(run, path), writer_of(path)
     if json:
         fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
@@ -91,12 +90,12 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     say(", ".join(f"{count} {end}" for end, count in ends.most_common()))
     spent = run.spent
     say(
-        f"{spent.dispatches} dispatches, {spent.tokens} tokens, {spent.money:.2f} money, "
-        f"{spent.seconds:.1f} s"
+        f"{counted(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
+        f"{spent.money:.2f} money, {spent.seconds:.1f} s"
     )
     if refused:
         say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
-    _say_notable(notable, whys)
+    _say_notable(notable, reasons)
     if shown == "unhealthy" and notable:
         say(f"'interlock explain {notable[0].case_id}' tells the whole story")
         return
@@ -104,38 +103,17 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         say(line)
 
 
-def _say_notable(lines: "list[CaseLine]", whys: list[str]) -> None:
+def _say_notable(lines: "list[CaseLine]", reasons: list[str]) -> None:
     """The first of the cases that are open, stuck or ended badly."""
     table(
         ("CASE", "STATUS", "STEP", "WHY"),
         (
-            (line.case_id, line.state.end or line.status, line.step, why)
-            for line, why in zip(lines, whys, strict=False)
+            (line.case_id, line.state.end or line.status, line.step, " ".join(reason.split()))
+            for line, reason in zip(lines, reasons, strict=False)
         ),
     )
-    if len(lines) > len(whys):
-        say(f"… and {len(lines) - len(whys)} more; --json lists all")
-
-
-def _why(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
-    """Why a case stands where it stands: whom it asks, its own reason, or that of its end."""
-    from interlock.store.history import life_of
-
-    if line.status == "open":
-        if line.dispatch_id is None:
-            return "waits for its turn"
-        role = circuit.steps[line.step].role
-        return f"waits for the {role} (dispatch {line.dispatch_id})"
-    if line.state.reason:
-        return " ".join(line.state.reason.split())
-    last = life_of(connection, line.case_no)[-1]
-    if last.decision is None:
-        return ""
-    rule = circuit.rule(last.decision.rule) or circuit.otherwise
-    why = rule.why if rule else ""
-    if last.decision.signal in FAILURES:
-        why += f" ({last.decision.signal}: {' '.join(str(last.answer.get('reason')).split())})"
-    return why.strip()
+    if len(lines) > len(reasons):
+        say(f"… and {len(lines) - len(reasons)} more; --json lists all")
 
 
 @app.command()

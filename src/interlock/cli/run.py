@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, document, say, tell
+from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
 from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
@@ -277,7 +277,8 @@ def _report(
         document(fields | {"digest": digest_of(connection, run_id)})
         return
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-    say(f"run {run_id}: {status}; {shown}; {spent.dispatches} dispatches")
+    cost = counted(spent.dispatches, "dispatch", "dispatches")
+    say(f"run {run_id}: {status}; {shown}; {cost}")
     for line in advice(status, run_id):
         say(line)
 
