@@ -89,6 +89,14 @@ def test_half_a_session_is_told(world: World) -> None:
     assert said == Said(1, "SAGE_SIGNAL:EPIC_STARTED:e\n", told)
 
 
+def test_as_one_object(world: World) -> None:
+    line = "SAGE_SIGNAL:EPIC_STARTED:e"
+    words = ("emit", "EPIC_STARTED", "e", "--json")
+    assert world.say(*words).json == {"line": line, "delivered": None}
+    said = world.type(*words, env={"INTERLOCK_CHANNEL": "/nowhere", "INTERLOCK_TOKEN": "x"})
+    assert (said.code, said.json) == (1, {"line": line, "delivered": False})
+
+
 words = st.text("abcXYZ019-_./# ", min_size=1, max_size=12).filter(lambda t: t.strip() == t)
 
 

@@ -55,6 +55,9 @@ FINDINGS = [
     (GOOD + "\n    READY_FOR_REVEW: t1\n", [("signal.unknown", 5)]),
     (GOOD + "\n    SAGE_SIGNAL:STORY_DONE:3-1\n", [("signal.unknown", 5)]),
     (GOOD + "\n    MAX_RETRIES: 3\n", []),
+    (GOOD + "\nIt is a signal.\nSet `MY_TOKEN` before.\n", []),
+    (GOOD + "\nThe signal is this:\n\n    ALL_FINE\n", [("signal.unknown", 7)]),
+    (GOOD + "\n`ALL_FINE: [id]` is no signal.\n", []),
     (GOOD + "\n    SAGE_SIGNAL:TYPE:PAYLOAD\n    SAGE_SIGNAL:<TYPE>\n", []),
     (GOOD + "\n    SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT\n    NO_CHECKPOINT\n", []),
     # what the signal needs

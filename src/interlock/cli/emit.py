@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import say, tell
+from interlock.cli.show import Json, document, say, tell
 from interlock.core.errors import SourceError
 
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="For example STORY_STARTED.")]
@@ -15,11 +15,14 @@ Payload = Annotated[str | None, typer.Argument(help="Fields joined by colons, fo
 
 
 @app.command()
-def emit(type_: Type, payload: Payload = None) -> None:
+def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
     """Say a line signal. Prints the canonical line; in a supervised session, delivers it too."""
     line = _line(type_, payload)
-    say(line)
+    if not json:
+        say(line)
     problem = _delivered(line)
+    if json:
+        document({"line": line, "delivered": None if problem is None else not problem})
     if problem:
         tell(f"interlock: printed, but not delivered: {problem}")
         raise typer.Exit(Exit.FAILED)
@@ -41,14 +44,14 @@ def _line(kind: str, payload: str | None) -> str:
         raise SourceError(str(error)) from None
 
 
-def _delivered(line: str) -> str:
-    """Empty when it was taken, or when there is no session to tell."""
+def _delivered(line: str) -> str | None:
+    """Why it was not delivered; empty when it was, None when there is no session to tell."""
     from interlock.dispatch.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
     from interlock.wire.line_rows import PREFIX
 
     path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     if not path and not token:
-        return ""
+        return None
     if not path or not token:
         lacking = TOKEN_VARIABLE if path else SOCKET_VARIABLE
         return f"{lacking} is not set"

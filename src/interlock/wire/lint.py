@@ -25,6 +25,7 @@ _NEAR: Final = 0.75
 _NAMES: Final = (*WORDS, *(row.name.partition(":")[0] for row in rows("line")))
 _FILES: Final = re.compile(r"\bdispatch_id\b")
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\n(?:[^\n]*\n){0,40}?---[ \t]*\n")
+_COUNTER_EXAMPLE: Final = re.compile(r"\b(?:is no|not a|is not a) signal\b")
 _TEMPLATE: Final = re.compile(
     r"\[(?:task_id|request_id|expert_name|file_path)\]|\{(?:epic_id|story_id|issue_number)\}"
 )
@@ -106,7 +107,10 @@ def _strangers(lines: Sequence[Line]) -> Iterator[Finding]:
     """A name is worth a finding if something says that it is meant as a signal."""
     before = ""
     for line in lines:
-        told = "signal" in (before + line.text).lower()
+        if _COUNTER_EXAMPLE.search(line.text):
+            continue
+        shown = line.code or "`" not in line.text
+        told = "signal" in (f"{before} {line.text}" if shown else line.text).lower()
         for name, has_placeholder in strangers_in(line):
             near = difflib.get_close_matches(name, _NAMES, 1, _NEAR)
             if near or told or has_placeholder:
