@@ -24,6 +24,7 @@ _FOREIGN_LABEL: Final = re.compile(
     r"[*_#]*+[ \t]*+[A-Z][\w/()-]*+(?:[ \t]++[\w/()-]++){0,5}+[*_]*+:(?:[*_]*+(?:[ \t]|\Z))"
 )
 _PROMPT: Final = "Prompt"
+_LITTLE: Final = 3
 
 
 class Part(msgspec.Struct):
@@ -91,6 +92,7 @@ class _Reader:
         self._line = line
         self._before = "signal"
         self._listed = False
+        self._indent = 0
 
     def take(self, unit: Unit) -> None:
         now = self._inert(unit) if unit.kind != "line" else self._live(unit.text)
@@ -119,8 +121,7 @@ class _Reader:
         if dispatch := _DISPATCH.match(line):
             self.body.nonces.append(dispatch[1])
             return "dispatch"
-        pattern = _label_pattern(self._row)
-        if label := pattern.match(line) if pattern else None:
+        if label := self._plain_label(line):
             return self._take_label(label)
         if _RULE.match(line) or line.strip() == self._row.closing:
             self._part = None
@@ -136,6 +137,17 @@ class _Reader:
         if rest:
             self._part.text.append(rest)
         return "paragraph" if rest else "label"
+
+    def _plain_label(self, line: str) -> re.Match[str] | None:
+        """A label may be indented a little, as long as that does not put it into a section."""
+        pattern, indent = _label_pattern(self._row), len(line) - len(line.lstrip(" "))
+        if pattern is None or indent > _LITTLE:
+            return None
+        if indent and self._part is not None and indent != self._indent:
+            return None
+        label = pattern.match(line, indent)
+        self._indent = indent if label else self._indent
+        return label
 
     def _listed_label(self, item: str) -> re.Match[str] | None:
         """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""

@@ -154,7 +154,8 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
     for block, body in zip(claim.blocks, claim.bodies, strict=True):
         if body.remarks:
             return Refused(Reason.MALFORMED, sentences.verdict_alone(row), body.remarks[0])
-        if block.end - block.start > LONGEST_BODY:
+        hidden = "\x1b" in message.source[block.start : block.end]
+        if hidden or block.end - block.start > LONGEST_BODY:
             return _malformed(message, sentences.verdict_alone(row), claim)
         for part in body.parts.values():
             if bad := _negative(part):

@@ -60,7 +60,11 @@ _POSITIVE: Final = (
     r"VERIFIED|PASS(?:ED|ES|ING)?|OK|DONE|MET|CONFIRMED|COMPLIANT|ADEQUATE|CONSISTENT|ALIGNED|YES"
 )
 _DASHES: Final = "\u2013\u2014"
-_WORD: Final = rf"[*_`]*+({_NEGATIVE}|{_POSITIVE})(?![\w-])[*_`]*+"
+# In small letters it is a result only if nothing but its evidence follows.
+_WORD: Final = (
+    rf"[*_`]*+((?:{_NEGATIVE}|{_POSITIVE})(?![\w-])"
+    rf"|(?i:{_NEGATIVE}|{_POSITIVE})(?=[*_`]*+(?:\.?\Z|[ \t]*+[(]|[ \t]++[-{_DASHES}])))[*_`]*+"
+)
 _STATUS: Final = re.compile(rf"(?:[:=\u2192|][ \t]*+|[ \t][-{_DASHES}][ \t]++){_WORD}")
 _CELL_STATUS: Final = re.compile(_WORD)
 _IS_NEGATIVE: Final = re.compile(rf"(?:{_NEGATIVE})\Z")
@@ -93,7 +97,7 @@ def value_of(part: Part) -> Any:
 
 
 def is_negative(check: Check) -> bool:
-    return bool(_IS_NEGATIVE.match(check.status))
+    return bool(_IS_NEGATIVE.match(check.status.upper()))
 
 
 def lines_of(part: Part) -> list[str]:
