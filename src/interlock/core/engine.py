@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, STUCK, Case, Decision, Passed, Signal
-from interlock.core.circuit import AGAIN, BACK, FAILURES, Circuit, Rule
+from interlock.core.circuit import AGAIN, BACK, FAILURES, UNREADABLE, Circuit, Rule
 from interlock.core.errors import ExpressionError, StateError
 from interlock.core.expression import Expression, Scope
 
@@ -85,6 +85,7 @@ def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, A
     changes: dict[str, Any] = {
         "status": decision.status,
         "reason": decision.reason,
+        "complaint": str(data.get("reason", "")) if decision.signal == UNREADABLE else "",
         "loops": loops,
         "stack": (*stack, case.step) if decision.detour else stack,
         "context": {**case.context, **decision.adds} if decision.adds else case.context,

@@ -1,7 +1,8 @@
 """Filling prompts: a step's template with what the case knows, in a sandbox.
 
 A name that is not there is an error, never an empty place. A step without a template gets its facts
-as JSON, which is what programs like best.
+as JSON, which is what programs like best. Who is asked again because an answer could not be used is
+told why.
 """
 
 from functools import cache
@@ -28,13 +29,15 @@ def fill(circuit: Circuit, case: Case) -> str:
         "context": case.context,
         "loops": case.loops,
         "thresholds": circuit.thresholds,
+        "complaint": case.complaint,
     }
     template = circuit.steps[case.step].prompt
     if not template:
         return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
-    if "{" not in template:
-        return template
-    return _filled(template, facts, case.step)
+    text = _filled(template, facts, case.step) if "{" in template else template
+    if case.complaint and "complaint" not in template:
+        text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
+    return text
 
 
 def _filled(template: str, facts: dict[str, Any], step: str) -> str:
@@ -66,7 +69,7 @@ def _as_json(value: Any) -> str:
 
 FACTS = (
     *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
-    "thresholds",
+    *("thresholds", "complaint"),
 )
 """The names a template can read."""
 
