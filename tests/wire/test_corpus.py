@@ -9,11 +9,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
 from interlock.wire.catalogue import rows
+from interlock.wire.pages import render_pages
 from interlock.wire.reading import Reason
+from interlock.wire.schemas import schemas
 from interlock.wire.transcript import Record, Verdict, judge, read_record
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
@@ -54,6 +57,28 @@ def test_every_signal_and_every_reason_is_there() -> None:
     ]
     assert {row.name for row in rows("text") if row.key != "unknown"} <= set(flat)
     assert {reason.value for reason in Reason} <= set(flat)
+
+
+def test_what_is_accepted_fits_its_published_schema() -> None:
+    known = schemas()
+    for line in LINES:
+        record = read_record(line.encode(), Record(id=""))
+        assert isinstance(record, Record)
+        judged = judge(record)
+        for verdict in [judged.message, *(judged.lines or ())]:
+            if verdict and verdict.accepted:
+                name = verdict.accepted["signal"]
+                jsonschema.validate(
+                    verdict.accepted, known.get(name) or known[f"SAGE_SIGNAL:{name}"]
+                )
+
+
+def test_the_pages_number_their_rules_as_the_corpus_cites_them() -> None:
+    pages = render_pages()
+    for rule in TEXT_RULES | LINE_RULES:
+        kind, number = rule.split()
+        page = pages["text-signals.md" if kind == "text" else "line-signals.md"]
+        assert f"\n### {number}. " in page
 
 
 def test_no_pass_is_heard_from_a_record_that_expects_none() -> None:

@@ -13,6 +13,7 @@ from interlock.wire.lines import LineReader, LineSignal
 from interlock.wire.reading import Accepted
 from interlock.wire.schemas import schema_file, schemas
 from interlock.wire.text import read_message
+from interlock.wire.transcript import line_verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 SAID = [
@@ -60,7 +61,8 @@ def test_line_signals_fit_their_schema() -> None:
     assert len(found) == 2
     for one in found:
         assert isinstance(one, LineSignal)
-        jsonschema.validate(msgspec.to_builtins(one), schemas()[f"SAGE_SIGNAL:{one.type}"])
+        accepted = line_verdict(one).accepted
+        jsonschema.validate(accepted, schemas()[f"SAGE_SIGNAL:{one.type}"])
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def _line_schema(row: Row) -> Schema:
         "properties": {field.name: _field_schema(field) for field in row.payload},
         "required": [field.name for field in row.payload if field.required],
     }
-    return _record(row.name, {"type": {"const": row.name}, "fields": fields})
+    subject = {"type": ["string", "null"]}
+    return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
 
 
 def _field_schema(field: Field) -> Schema:

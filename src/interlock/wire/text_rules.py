@@ -93,14 +93,16 @@ Under the signal line come labelled sections, lists, tables and fences. Prose on
 
 A section is its label's line or its first paragraph, with the lists, tables, fences and indented
 lines that follow. Only the labels of that signal's form open a section. A label may be bold or a
-heading, in any case, with a remark in parentheses; except in a verdict it may also stand in a list of
-its own (`- Blocker: …`). A later paragraph is a closing remark.
+heading, in any case, indented by up to three blanks, with a remark in parentheses; except in a verdict
+it may also stand in a list of its own (`- Blocker: …`). A later paragraph is a closing remark.
 
 Closing remarks are fine, except after a verdict. A verdict is `Malformed` when
 
 - anything stands under it that is not of its form, the fixed closing sentence included;
 - anywhere in the message a live line starts at column 0 with a signal's name and is no legal signal;
-- one of its listed results does not hold: `FAILED`, `NOT VERIFIED`, an open box and the like.
+- one of its listed results does not hold: `FAILED`, `NOT VERIFIED`, an open box and the like, in small
+  letters too;
+- its body holds terminal colour codes.
 
 ### 6. Required sections
 
