@@ -79,6 +79,7 @@ def main() -> None:
         doctor,
         inbox,
         look,
+        respond,
         run,
         stop,
         understand,
