@@ -13,7 +13,7 @@ from interlock.conform.verdict import Verdict
 from interlock.core.errors import SourceError
 
 WATCHERS = Path(__file__).parent / "watchers"
-PATIENCE = Patience(4.0)
+PATIENCE = Patience(3.0)
 EVERY = {each.name for each in SCENARIOS}
 ONE_DISPATCH = {"one-step", "stale-artifact", "coordinator-restart"}
 BATCHES = {"batch", "briefing-missing", "budget-spent"}
@@ -27,6 +27,14 @@ def play(*command: str, only: set[str] = EVERY) -> dict[str, Verdict]:
 
 def failed(verdicts: dict[str, Verdict]) -> dict[str, str]:
     return {each.scenario: each.seen for each in verdicts.values() if each.verdict == "fail"}
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and no zombie, which has no environment left."""
+    try:
+        return (Path("/proc") / str(pid) / "environ").read_bytes() != b""
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_good_single_watcher_passes_and_is_no_parent() -> None:
@@ -75,7 +83,7 @@ def test_respond_passes_everything() -> None:
             EVERY - ONE_DISPATCH - {"prompt-missing"},
             "it answers the prompt of word-4102",
         ),
-        ("scribbler", EVERY - {"budget-spent"}, "README.md was changed"),
+        ("scribbler", EVERY, "README.md was changed"),
     ],
 )
 def test_bad_watcher_fails_exactly(fault: str, expected: set[str], seen: str) -> None:
@@ -88,7 +96,7 @@ def test_bad_watcher_fails_exactly(fault: str, expected: set[str], seen: str) ->
     ("fault", "expected", "seen"),
     [
         ("liar", BATCHES, "is done without one"),
-        ("spendthrift", {"budget-spent"}, "a signal was answered"),
+        ("spendthrift", {"budget-spent"}, "C1 was "),
     ],
 )
 def test_bad_parent_fails_exactly(fault: str, expected: set[str], seen: str) -> None:
@@ -102,8 +110,7 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     [verdict] = Kit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
     assert verdict.verdict == "pass"
     case = tmp_path / "kept" / "one-step" / "workspace" / ".asterisk" / "calibrate" / "1" / "101"
-    child = Path("/proc") / (case / "brood").read_text() / "environ"
-    assert not child.exists() or child.read_bytes() == b"", "only what has ended has none"
+    assert not runs(int((case / "brood").read_text()))
 
 
 def test_scratch_folders_are_gone_afterwards(

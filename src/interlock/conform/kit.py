@@ -17,7 +17,7 @@ import msgspec
 
 from interlock.conform.scenarios import Scenario
 from interlock.conform.stage import Patience, Stage
-from interlock.conform.verdict import FailedError, SkippedError, Verdict
+from interlock.conform.verdict import FailedError, SkippedError, Verdict, Word
 from interlock.conform.watcher import Watcher
 from interlock.conform.workspace import Workspace
 from interlock.core.errors import SourceError
@@ -71,18 +71,22 @@ def _judge(scenario: Scenario, stage: Stage) -> Verdict:
         scenario=scenario.name, verdict="pass", expected=scenario.checks, seen="", why=scenario.why
     )
     try:
-        seen = scenario.play(stage)
+        word, seen = _seen(scenario, stage)
         stage.finish()
     except FailedError as failed:
-        return msgspec.structs.replace(
-            verdict, verdict="fail", expected=failed.expected, seen=failed.seen
-        )
+        word, seen = "fail", failed.seen
+        verdict = msgspec.structs.replace(verdict, expected=failed.expected)
     except OSError as error:
-        expected = "our folders and files stay in place"
-        return msgspec.structs.replace(verdict, verdict="fail", expected=expected, seen=str(error))
+        word, seen = "fail", str(error)
+        verdict = msgspec.structs.replace(verdict, expected="our folders and files stay in place")
+    return msgspec.structs.replace(verdict, verdict=word, seen=seen)
+
+
+def _seen(scenario: Scenario, stage: Stage) -> tuple[Word, str]:
+    try:
+        return "pass", scenario.play(stage)
     except SkippedError as skipped:
-        return msgspec.structs.replace(verdict, verdict="skip", seen=str(skipped))
-    return msgspec.structs.replace(verdict, seen=seen)
+        return "skip", str(skipped)
 
 
 @contextmanager

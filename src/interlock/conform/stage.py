@@ -84,11 +84,16 @@ class Stage:
             self._manifest = manifest
             self.guard.expect_manifest(manifest)
 
-    def batch(self, batch_id: int, cases: Sequence[int], briefing_path: str) -> list[Dispatch]:
+    def batch(self, cases: Sequence[int], briefing_path: str) -> list[Dispatch]:
         dispatches = [self.workspace.prepare(case) for case in cases]
-        signals = {one.signal.case_id: self.workspace.relative(one.path) for one in dispatches}
-        self.publish(dispatches, new_manifest(batch_id, "triage", AT, briefing_path, signals))
+        self.publish(dispatches, self.manifest(1, dispatches, briefing_path))
         return dispatches
+
+    def manifest(
+        self, batch_id: int, dispatches: Sequence[Dispatch], briefing_path: str
+    ) -> Manifest:
+        signals = {one.signal.case_id: self.workspace.relative(one.path) for one in dispatches}
+        return new_manifest(batch_id, "triage", AT, briefing_path, signals)
 
     def close_batch(self, dispatches: Sequence[Dispatch]) -> None:
         """The coordinator's end of a batch: signals done, then the manifest."""
@@ -100,6 +105,9 @@ class Stage:
             self.publish([], over)
 
     def write(self, dispatch: Dispatch, signal: SignalFile) -> None:
+        """Write the signal anew, but do not cover up what the watcher may have done to it."""
+        self.guard.look()
+        self.until(lambda: not self.guard.in_doubt, self._timeout)
         put(dispatch.path, encode_signal(signal))
         self.guard.expect(dispatch.path, signal)
 
@@ -157,7 +165,7 @@ class Stage:
             self._tick()
 
     def calm_down(self) -> None:
-        """Before we write again: see what the watcher did, and do not cover it up."""
+        """Give the watcher a moment, and see how it left our files."""
         self.hold()
         self.until(lambda: not self.guard.in_doubt, self._timeout)
 

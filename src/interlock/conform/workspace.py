@@ -87,7 +87,7 @@ class Workspace:
         )
         return Dispatch(signal, folder / "signal.json", word, peek(artifact_path))
 
-    def publish(self, dispatches: Sequence[Dispatch], manifest: Manifest | None = None) -> None:
+    def publish(self, dispatches: Sequence[Dispatch], manifest: Manifest | None) -> None:
         """Signals first, then the manifest, with nothing in between that takes time."""
         files = {each.path: encode_signal(each.signal) for each in dispatches}
         if manifest is not None:

@@ -6,7 +6,7 @@ Refuses to know who answers, and writes nothing.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,22 +76,26 @@ class Lookout:
         return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
 
     def _look(self, tree: Tree, only: Path | None) -> Iterator[Waiting]:
-        files = {only: None} if only else dict.fromkeys(_walk(tree.root))
-        signals = [path for path in files if path.name == SIGNAL]
-        manifests = [path for path in files if path.name == MANIFEST]
-        batches = self._batches(tree, manifests, set(signals))
-        for path in signals:
-            signal = self._current(tree, path)
-            if signal is not None and signal.status == "waiting":
-                waiting = Waiting(tree, path, signal, batches.get(path))
-                if not self.answered(waiting):
-                    yield waiting
+        """Signals are written before their manifest, so the manifests are read last."""
+        files = [only] if only else list(_walk(tree.root))
+        read = {path: self._current(tree, path) for path in files if path.name == SIGNAL}
+        waits = {path: one for path, one in read.items() if one and one.status == "waiting"}
+        manifests = {path for path in files if path.name == MANIFEST}
+        if not only:
+            manifests |= {path.parent.with_name(MANIFEST) for path in waits}
+        batches = self._batches(tree, manifests, waits)
+        for path, signal in waits.items():
+            waiting = Waiting(tree, path, signal, batches.get(path))
+            if not self.answered(waiting):
+                yield waiting
 
     def _batches(
-        self, tree: Tree, manifests: Sequence[Path], signals: set[Path]
+        self, tree: Tree, manifests: Iterable[Path], signals: Container[Path]
     ) -> Mapping[Path, Batch]:
         found: dict[Path, Batch] = {}
         for path in manifests:
+            if not path.is_relative_to(tree.root):
+                continue
             manifest = self.manifest(tree, path)
             if manifest is None or manifest.status not in ("pending", "in_progress"):
                 continue
@@ -167,7 +171,7 @@ def _walk(root: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _listed(manifest: Path, named: str, signals: set[Path]) -> Path | None:
+def _listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
     """The signal an entry names: paths are relative to the workspace, some folder above."""
     for folder in manifest.parents:
         path = folder / named

@@ -18,12 +18,13 @@ FAULT = sys.argv[1] if len(sys.argv) > 1 else ""
 
 def main() -> None:
     while True:
+        signals = sorted(SUITE.glob("*/signal.json"))
         manifest = read(SUITE / "batch-manifest.json")
         if manifest.get("status") in ("pending", "in_progress"):
             if remaining() > 0 or FAULT == "spendthrift":
                 work_through(manifest)
         else:
-            for path in sorted(SUITE.glob("*/signal.json")):
+            for path in signals:
                 work(path)
         time.sleep(0.02)
 
@@ -36,6 +37,7 @@ def remaining() -> float:
 def work_through(manifest: dict[str, Any]) -> None:
     pending = [one for one in manifest["signals"] if one["status"] == "pending"][:3]
     mark(manifest["batch_id"], pending, "done" if FAULT == "liar" else "claimed")
+    time.sleep(0.3 if FAULT == "liar" else 0)
     with ThreadPoolExecutor(3) as pool:
         good = list(pool.map(lambda one: work(Path(one["signal_path"])), pending))
     for one, answered in zip(pending, good, strict=True):
