@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from interlock.conform.scenarios import SCENARIOS
+from interlock.conform.scenarios import SCENARIOS, markdown
 
 WATCHERS = Path(__file__).parents[1] / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))
@@ -164,8 +164,6 @@ def _runs(pid: int) -> bool:
 
 
 def test_how_to_shows_the_table() -> None:
-    from interlock.conform.scenarios import markdown
-
     page = Path(__file__).parents[2] / "docs" / "howto" / "check-a-watcher.md"
     text = page.read_text(encoding="utf-8")
     assert markdown() in text

@@ -391,6 +391,7 @@ def test_signals_that_come_later_are_answered(desk: Desk) -> None:
         (("--agent", "nobody"), "'nobody' names no agent"),
         (("--agent", "exec:nosuchcommand"), "there is no command 'nosuchcommand' to run"),
         (("--agent", "exec:true", "--timeout", "soon"), "'soon' is no duration"),
+        (("--agent", "exec:true", "/etc/hostname"), "/etc/hostname is no signal.json, no batch"),
     ],
 )
 def test_wrong_words_are_a_users_mistake(

@@ -10,6 +10,7 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, say, table
+from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.conform.scenarios import Scenario
@@ -51,6 +52,8 @@ def conform(
     scenarios = _chosen(only or [])
     if show:
         return _list(scenarios, json=json)
+    if junit and not junit.parent.is_dir():
+        raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
     words = tuple(command or ())
     kit = Kit(words, Patience(seconds_of(timeout)), jobs, keep)
     before = signal.signal(signal.SIGTERM, _terminated)
@@ -69,7 +72,6 @@ def conform(
 
 def _chosen(only: Sequence[str]) -> "list[Scenario]":
     from interlock.conform.scenarios import SCENARIOS
-    from interlock.core.errors import SourceError
 
     names = [name.strip() for word in only for name in word.split(",")]
     known = [each.name for each in SCENARIOS]
@@ -108,8 +110,6 @@ def _show(verdicts: "Sequence[Verdict]") -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    from interlock.core.errors import SourceError
-
     try:
         path.write_bytes(content)
     except OSError as error:

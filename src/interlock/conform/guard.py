@@ -106,8 +106,8 @@ class Guard:
             self.errors[ours.dispatch_id] = found.error
             if not found.error:
                 self._note("status error was written without a reason")
-        elif found.status in ("processing", "done") and ours.status == "waiting":
-            self._note(f"status {found.status} was written; only the coordinator should")
+        elif found.status == "processing" and ours.status in ("waiting", "error"):
+            self._note("status processing was written; only the coordinator should")
         elif found != ours and not (found.status == "error" == ours.status):
             expected = f"signal.json stays {ours.status}, or becomes error while it waits"
             raise FailedError(expected, f"it was rewritten with status {found.status}")

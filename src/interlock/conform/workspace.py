@@ -141,8 +141,11 @@ def arm(path: Path) -> None:
 
 
 def was_read(path: Path) -> bool:
-    """Whether somebody has read the armed file since."""
-    return path.stat().st_atime_ns != 0
+    """Whether somebody has read the armed file since, or done away with it."""
+    try:
+        return path.stat().st_atime_ns != 0
+    except FileNotFoundError:
+        return True
 
 
 def _shows_readers(path: Path) -> bool:

@@ -158,10 +158,12 @@ class Lookout:
 
 def _place(path: Path) -> tuple[Tree, Path | None]:
     """A signal is watched alone; a manifest stands for its suite's folder."""
-    if path.name == SIGNAL and not path.is_dir():
-        tree = Tree(path.parent)
-        return tree, tree.root / SIGNAL
-    return Tree(path.parent if path.name == MANIFEST and not path.is_dir() else path), None
+    if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
+        return Tree(path), None
+    tree = Tree(path.parent)
+    if path.name not in (SIGNAL, MANIFEST):
+        raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
+    return tree, tree.root / SIGNAL if path.name == SIGNAL else None
 
 
 def _walk(root: Path) -> Iterator[Path]:

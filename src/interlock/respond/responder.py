@@ -19,7 +19,7 @@ from interlock.respond.lookout import Lookout, Waiting
 from interlock.wire.batch import EntryStatus, allowed_size
 from interlock.wire.strict_json import Problem
 
-POLL = 0.1
+POLL = 0.2
 """Seconds between two looks; the protocol's own limit is 250 ms."""
 _ENTRY: dict[str, EntryStatus] = {"answered": "done", "failed": "error"}
 

@@ -80,6 +80,22 @@ def new_status(path: Path, signal: Signal) -> None:
     put(path, {**signal, "dispatch_id": signal["dispatch_id"] + 1})
 
 
+def finisher(path: Path, signal: Signal) -> None:
+    answer(path, signal)
+    if Path(signal["prompt_path"]).exists():
+        put(path, {**signal, "status": "done"})
+
+
+def eager(path: Path, signal: Signal) -> None:
+    put(path, {**signal, "status": "processing"})
+    answer(path, signal)
+
+
+def vandal(path: Path, signal: Signal) -> None:
+    answer(path, signal)
+    path.unlink()
+
+
 def late(path: Path, signal: Signal) -> None:
     threading.Timer(0.5 if len(SEEN) == 1 else 0.0, answer, (path, signal)).start()
 
@@ -130,6 +146,7 @@ FAULTS: dict[str, Callable[[Path, Signal], None]] = {
     each.__name__: each
     for each in (
         *(bare, string_id, wrong_id, list_data, first_id, first_only, garbage, new_status),
+        *(finisher, eager, vandal),
         *(late, blind, mortal, restless, content, mixed_up, scribbler, brood, fragile),
     )
 }
