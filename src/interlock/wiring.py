@@ -112,12 +112,12 @@ def carriers(specs: Mapping[str, str], db: Path, clock: Clock) -> dict[str, Carr
     return by_role
 
 
-def agent(spec: str, clock: Clock) -> Carrier:
+def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
     kind, _, rest = spec.partition(":")
     if kind not in AGENTS or not rest:
         known = ", ".join(f"{name}:…" for name in AGENTS)
         raise SourceError(f"{spec!r} names no agent; use {known}")
-    return AGENTS[kind](rest, clock)
+    return AGENTS[kind](rest, clock, environment)
 
 
 def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
@@ -132,19 +132,19 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     }
 
 
-def _script(rest: str, clock: Clock) -> Carrier:
+def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier:
     path = Path(rest)
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
 
-def _command(rest: str, _clock: Clock) -> Carrier:
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
     try:
         argv = shlex.split(rest)
     except ValueError as error:
         raise SourceError(f"exec:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
         raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
-    return CommandAgent(argv, os.environ)
+    return CommandAgent(argv, environment)
 
 
 def _not_runnable(name: str) -> str:
@@ -154,4 +154,7 @@ def _not_runnable(name: str) -> str:
     return f"there is no command {name!r} to run{near}"
 
 
-AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}
+AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
+    "exec": _command,
+    "script": _script,
+}
