@@ -29,11 +29,6 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
-<<<<<<< HEAD
-                _bring_up_to_date(connection, path)
-                for setting in ("journal_mode=wal", "synchronous=full"):
-                    connection.exec_driver_sql(f"pragma {setting}")
-=======
                 found = revision(connection)
                 if found not in _revisions():
                     raise StoreError(_foreign(path, found))
@@ -41,7 +36,6 @@ def writing(path: Path) -> Iterator[Connection]:
                     connection.exec_driver_sql(f"pragma {setting}")
                 if found != HEAD:
                     _migrate(connection)
->>>>>>> refs/heads/tests
                 yield connection
 
 
