@@ -28,7 +28,6 @@ from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
 
 DATABASE = Path(".interlock") / "interlock.db"
-ROOT = Path(".interlock") / "runs"
 PARALLEL = 8
 _MOST_SCRIPT = 4_000_000
 
@@ -82,7 +81,7 @@ class Files(msgspec.Struct, frozen=True):
     """How asks that no agent takes travel as files: the word of a carrier, and its settings."""
 
     dispatch: str = ""
-    root: str = str(ROOT)
+    root: str = ".interlock/runs"
     watch: Mode = "auto"
     batch_size: int = SIZE
 

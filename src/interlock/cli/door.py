@@ -47,6 +47,7 @@ def main() -> None:
         inbox,
         look,
         run,
+        save,
         understand,
     )
 

@@ -21,7 +21,7 @@ class ManualDesk(FileDesk):
 
 def read_saved(path: Path, dispatch_id: int) -> Artifact:
     """The artifact in a user's file, with or without its wrapper; a wrapper must carry this id."""
-    raw = read_regular(path, LARGEST)
+    raw = read_regular(path.resolve(), LARGEST)
     if isinstance(raw, NotRead):
         raise SourceError(f"{raw.reason}; nothing was saved")
     found = decode_object(raw)
