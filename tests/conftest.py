@@ -1,8 +1,12 @@
-"""How laws are tried: the same examples each time, without a clock.
+"""How laws are tried: the same examples each time, without a clock. How async tests run: alone.
 
-`pytest --hypothesis-profile=search` looks at many more, and at new ones each time.
+`pytest --hypothesis-profile=search` looks at many more examples, and at new ones each time.
 """
 
+import asyncio
+import inspect
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +16,13 @@ settings.register_profile(
     "search", settings.get_profile("steady"), derandomize=False, max_examples=3_000
 )
 settings.load_profile("steady")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """An async test is run in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True

@@ -32,7 +32,7 @@ def test_those_of_one_moment_come_together() -> None:
 
 
 def test_a_dropped_one_does_not_ring() -> None:
-    clock, deadlines, rung = made()
+    clock, deadlines, _ = made()
     deadlines.add(START + 5, 1)
     deadlines.add(START + 9, 2)
     deadlines.drop(1)

@@ -101,7 +101,6 @@ def test_what_is_written_by_others_is_read_as_they_meant_it(value: Any, ascii_on
 def test_whatever_comes_it_is_a_value_or_a_reason(content: bytes) -> None:
     try:
         value = decode(content)
-    except ValueError as error:
-        assert str(error)
-    else:
-        assert json.loads(content) == value
+    except ValueError:
+        return
+    assert json.loads(content) == value

@@ -71,8 +71,11 @@ class World:
         wait: bool = False,
         at_rest: Iterable[Callable[[Loop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
+        statement: Callable[[str], None] | None = None,
+        pages: int | None = None,
     ) -> RunStatus:
-        """One sitting. With `desk`, questions go to the human desk, else to the script too."""
+        """One sitting. With `desk`, questions go to the human desk, else to the script too;
+        `statement` is told everything that SQLite is about to run, `pages` are all it has."""
         agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if desk:
@@ -99,6 +102,9 @@ class World:
 
         try:
             with writing(self.db) as connection:
+                driver(connection).set_trace_callback(statement)
+                if pages is not None:
+                    driver(connection).execute(f"pragma max_page_count={pages}")
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()

@@ -69,7 +69,7 @@ class FileDesk:
             self._cancel()
             self._cancel = None
         for waiting in self._open.values():
-            waiting.taken = True
+            waiting.leave()
         self._open.clear()
 
     def waiting(self, dispatch_id: int) -> Waiting | None:

@@ -64,7 +64,7 @@ def read_script(text: str, file: str) -> Script:
                 found = tuple(msgspec.convert(each, Behaviour) for each in many)
                 for each in found:
                     _check(each)
-            except (ValueError, CircuitError) as error:
+            except (msgspec.ValidationError, CircuitError) as error:
                 place = f"{file}:{page.line(case_id, step)}"
                 raise SourceError(f"{place}: {step!r}: {error}") from None
             if not found:
@@ -75,7 +75,6 @@ def read_script(text: str, file: str) -> Script:
 
 def _check(behaviour: Behaviour) -> None:
     seconds_of(behaviour.delay or "1s")
-    msgspec.json.encode(behaviour.answer)
     usage = behaviour.usage
     if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
         raise CircuitError(f"usage is from 0 to {_MOST_USED:,}")
@@ -139,7 +138,7 @@ def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
     if behaviour.crash:
         return Reply(ask.dispatch_id, failure=CRASH, reason=behaviour.crash)
     if behaviour.raw is not None:
-        content = behaviour.raw.encode(errors="surrogatepass")
+        content = behaviour.raw.encode()
     elif behaviour.signal:
         named = {"signal": behaviour.signal, "data": behaviour.answer or {}}
         content = msgspec.json.encode(named)

@@ -60,6 +60,7 @@ class Waiting:
         self._artifact = _Sight()
         self._signal = _Sight()
         self._refused: set[tuple[str, bytes]] = set()
+        self._timers: list[Callable[[], None]] = []
         self._current = _waiting_signal(ask, place)
 
     @property
@@ -93,9 +94,15 @@ class Waiting:
         if not self.taken:
             self._fail(CRASH, reason)
 
+    def leave(self) -> None:
+        """Look no more; the papers stay as they are."""
+        self.taken = True
+        for cancel in self._timers:
+            cancel()
+
     def settle(self, error: str) -> None:
         """Say in the signal how the dispatch ended."""
-        self.taken = True
+        self.leave()
         with suppress(OSError):
             self._mark("error" if error else "done", error[:_LONGEST_ERROR])
 
@@ -156,7 +163,7 @@ class Waiting:
                 sight.ripe = True
                 self.look()
 
-        self._clock.call_at(self._clock.now() + SECOND_LOOK, ripen)
+        self._timers.append(self._clock.call_at(self._clock.now() + SECOND_LOOK, ripen))
         return False
 
     def _look_at_signal(self) -> None:

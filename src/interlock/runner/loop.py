@@ -197,9 +197,7 @@ class Loop:
     def _dispatch(self, batch: Batch) -> None:
         """Open a dispatch for every case that may have one now."""
         self._rations.deal()
-        while asked := ready(
-            self._suite, dispatches_left(self._budget, self._spent), self._rations.closed
-        ):
+        while asked := ready(self._suite, self._left(batch.at), self._rations.closed):
             for case_id in asked:
                 case = self._cases[case_id]
                 if self._rations.take(self._circuit.steps[case.step].role):
@@ -210,6 +208,11 @@ class Loop:
         batch = Batch(self._clock.now())
         self._dispatch(batch)
         return batch
+
+    def _left(self, at: float) -> int | None:
+        """What the budget still allows, with the time that has passed since it was last noted."""
+        seconds = self._spent.seconds + max(0.0, at - self._since)
+        return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
     def _open(self, case: Case, batch: Batch) -> None:
         """A dispatch whose prompt cannot be filled has crashed before it is sent."""

@@ -29,9 +29,13 @@ def writing(path: Path) -> Iterator[Connection]:
             if not path.exists():
                 _create(path)
             with _connected(path, "rw") as connection:
+                found = revision(connection)
+                if found not in _revisions():
+                    raise StoreError(_foreign(path, found))
                 for setting in ("journal_mode=wal", "synchronous=full"):
                     connection.exec_driver_sql(f"pragma {setting}")
-                _bring_up_to_date(connection, path)
+                if found != HEAD:
+                    _migrate(connection)
                 yield connection
 
 
@@ -108,6 +112,8 @@ def _plain(path: Path, problem: str) -> str:
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[Connection]:
+    if not path.is_file():
+        raise StoreError(f"{path} is no file: move it away or name another with --db")
     address = f"file:{_quoted(path)}?mode={mode}"
     engine = create_engine(
         "sqlite://",
@@ -147,15 +153,6 @@ def _sync(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def _bring_up_to_date(connection: Connection, path: Path) -> None:
-    found = revision(connection)
-    if found == HEAD:
-        return
-    if found not in _revisions():
-        raise StoreError(_foreign(path, found))
-    _migrate(connection)
 
 
 def _foreign(path: Path, found: str | None) -> str:

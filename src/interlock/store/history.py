@@ -17,6 +17,7 @@ from interlock.store import schema
 from interlock.store.blobs import read_blob
 from interlock.store.database import driver
 from interlock.store.journal import State
+from interlock.store.runs import MOST_RUNS
 
 _decision = msgspec.json.Decoder(Decision).decode
 _state = msgspec.json.Decoder(State).decode
@@ -92,7 +93,7 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
     query = select(cases).where(cases.c.case_id == case_id).order_by(cases.c.run_id.desc())
     if run_id is not None:
         query = query.where(cases.c.run_id == run_id)
-    row = connection.execute(query.limit(1)).first()
+    row = connection.execute(query.limit(1)).first() if abs(run_id or 0) <= MOST_RUNS else None
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
         raise StoreError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")

@@ -22,6 +22,8 @@ from interlock.store.journal import State, state_of
 
 RunStatus = Literal["running", "stopped", "waiting", "budget", "done", "unhealthy"]
 FINISHED = ("done", "unhealthy")
+MOST_RUNS = 2**63 - 1
+"""Beyond it SQLite has no numbers."""
 
 
 class NewCase(msgspec.Struct, frozen=True):
@@ -117,7 +119,7 @@ def find_run(connection: Connection, run_id: int | None = None) -> Run:
     query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
     if run_id is not None:
         query = query.where(schema.runs.c.run_id == run_id)
-    row = connection.execute(query).first()
+    row = connection.execute(query).first() if abs(run_id or 0) <= MOST_RUNS else None
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise StoreError(f"{what}; 'interlock runs' lists them")

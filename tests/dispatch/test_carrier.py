@@ -1,0 +1,119 @@
+"""The contract of carriers: what the loop relies on, tried on every carrier there is."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.world.bench import Bench, ask
+from tests.world.clock import FakeClock
+
+from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.command import CommandAgent
+from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.script import ScriptAgent, read_script
+
+
+def command(_folder: Path, _clock: FakeClock) -> Carrier:
+    return CommandAgent(["sh", "-c", 'printf "{\\"n\\":%s}" $INTERLOCK_DISPATCH_ID'], {})
+
+
+def human(folder: Path, clock: FakeClock) -> Carrier:
+    for number in (1, 2):
+        leave_answer(folder, HumanAnswer(number, "ann", {"n": number}))
+    return HumanDesk(folder, clock)
+
+
+def script(_folder: Path, clock: FakeClock) -> Carrier:
+    text = "C1: {work: {answer: {n: 1}}}\nC2: {work: {answer: {n: 2}}}"
+    return ScriptAgent(read_script(text, "crew.yaml"), clock)
+
+
+def slow_script(_folder: Path, clock: FakeClock) -> Carrier:
+    text = "C1: {work: {delay: 5s, answer: {n: 1}}}\nC2: {work: {delay: 9s, answer: {n: 2}}}"
+    return ScriptAgent(read_script(text, "crew.yaml"), clock)
+
+
+Make = Callable[[], Bench]
+
+
+@pytest.fixture(params=[command, human, script, slow_script])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    def made() -> Bench:
+        clock = FakeClock()
+        return Bench(request.param(tmp_path, clock), clock)
+
+    return made
+
+
+def case(number: int) -> Ask:
+    return msgspec.structs.replace(ask(number), case_id=f"C{number}")
+
+
+def known(replies: list[Reply]) -> set[tuple[int, bytes]]:
+    return {(each.dispatch_id, each.content) for each in replies}
+
+
+ONE = (1, b'{"n":1}')
+TWO = (2, b'{"n":2}')
+
+
+async def test_the_reply_carries_the_dispatch_it_is_for(bench: Make) -> None:
+    async with bench() as made:
+        made.carrier.send([case(2)])
+        assert known(await made.until(1)) == {TWO}
+        made.carrier.settled(2)
+
+
+async def test_many_asks_have_a_reply_each(bench: Make) -> None:
+    async with bench() as made:
+        made.carrier.send([case(1), case(2)])
+        assert known(await made.until(2)) == {ONE, TWO}
+
+
+async def test_sending_the_same_ask_twice_is_harmless(bench: Make) -> None:
+    async with bench() as made:
+        made.carrier.send([case(1)])
+        made.carrier.send([case(1), case(2)])
+        await made.until(2)
+        while known(made.replies) != {ONE, TWO}:
+            await made.until(len(made.replies) + 1)
+        made.carrier.settled(1)
+        made.carrier.settled(2)
+
+
+async def test_it_can_be_asked_again_after_it_was_settled(bench: Make, tmp_path: Path) -> None:
+    async with bench() as made:
+        made.carrier.send([case(1)])
+        await made.until(1)
+        made.carrier.settled(1)
+        leave_answer(tmp_path, HumanAnswer(1, "ann", {"n": 1}))
+        made.carrier.send([case(1)])
+        assert known(await made.until(2)) == {ONE}
+
+
+async def test_settling_what_is_not_known_is_harmless(bench: Make) -> None:
+    async with bench() as made:
+        made.carrier.settled(99)
+        made.carrier.send([case(1)])
+        await made.until(1)
+        made.carrier.settled(1)
+        made.carrier.settled(1)
+        assert known(made.replies) == {ONE}
+
+
+async def test_close_leaves_nothing_behind(bench: Make) -> None:
+    async with bench() as made:
+        made.carrier.send([case(1), case(2)])
+    before = list(made.replies)
+    assert not made.clock.advance()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert made.replies == before
+    await made.carrier.close()
+
+
+async def test_close_before_anything_was_sent(bench: Make) -> None:
+    async with bench() as made:
+        pass
+    assert made.replies == []

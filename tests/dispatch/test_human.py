@@ -1,0 +1,111 @@
+"""The human desk: finds what was written for its questions, and nothing else."""
+
+import stat
+from pathlib import Path
+
+from tests.world.bench import Bench, ask
+from tests.world.clock import FakeClock
+
+from interlock.dispatch.carrier import Reply
+from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+
+YES = HumanAnswer(1, "ann", {"decision": "approve"})
+REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
+
+
+def desk(folder: Path) -> Bench:
+    clock = FakeClock()
+    return Bench(HumanDesk(folder / "answers", clock), clock)
+
+
+def test_an_answer_is_written_whole_and_for_no_other_eyes(tmp_path: Path) -> None:
+    path = leave_answer(tmp_path / "new" / "answers", YES)
+    assert path.read_text() == '{"question_id":1,"by":"ann","data":{"decision":"approve"}}'
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_the_last_answer_before_it_is_taken_counts(tmp_path: Path) -> None:
+    leave_answer(tmp_path, YES)
+    path = leave_answer(tmp_path, HumanAnswer(1, "bob", {"decision": "reject"}))
+    assert path.read_text() == '{"question_id":1,"by":"bob","data":{"decision":"reject"}}'
+
+
+async def test_an_answer_that_was_there_before_the_question(tmp_path: Path) -> None:
+    leave_answer(tmp_path / "answers", YES)
+    async with desk(tmp_path) as bench:
+        assert bench.replies == []
+        bench.carrier.send([ask(1)])
+        assert bench.replies == [REPLY]
+
+
+async def test_an_answer_that_comes_later(tmp_path: Path) -> None:
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        for _ in range(10):
+            assert bench.clock.advance()
+        assert bench.replies == []
+        leave_answer(tmp_path / "answers", YES)
+        bench.clock.advance()
+        assert bench.replies == [REPLY]
+
+
+async def test_an_answer_is_kept_until_it_is_settled(tmp_path: Path) -> None:
+    path = leave_answer(tmp_path / "answers", YES)
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        assert path.exists()
+        bench.carrier.settled(1)
+        assert not path.exists()
+
+
+async def test_an_answer_for_a_closed_question_is_not_delivered(tmp_path: Path) -> None:
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1), ask(2)])
+        bench.carrier.settled(1)
+        leave_answer(tmp_path / "answers", YES)
+        leave_answer(tmp_path / "answers", HumanAnswer(2, "", {}))
+        bench.clock.advance()
+        assert bench.replies == [Reply(2, b"{}", answered_by="somebody")]
+
+
+async def test_it_looks_no_more_when_no_question_is_open(tmp_path: Path) -> None:
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        bench.carrier.settled(1)
+        bench.clock.advance()
+        assert not bench.clock.advance()
+
+
+async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
+    path = leave_answer(tmp_path / "answers", YES)
+    path.write_text('{"question_id": 1, "by": "ann"')
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        assert bench.replies == [
+            Reply(
+                1,
+                failure="unreadable",
+                reason="1.json: Input data was truncated",
+                answered_by="somebody",
+            )
+        ]
+
+
+async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path) -> None:
+    path = leave_answer(tmp_path / "answers", YES)
+    path.rename(path.with_name("2.json"))
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1), ask(2)])
+        assert [(each.dispatch_id, each.failure, each.reason) for each in bench.replies] == [
+            (2, "unreadable", "2.json answers question 1")
+        ]
+
+
+async def test_two_thousand_questions_are_looked_for_together(tmp_path: Path) -> None:
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(number) for number in range(1, 2_001)])
+        leave_answer(tmp_path / "answers", HumanAnswer(1_999, "ann", {}))
+        bench.clock.advance()
+        assert [each.dispatch_id for each in bench.replies] == [1_999]

@@ -1,0 +1,111 @@
+"""Sittings with real agents: stopped by signals, killed, and taken up again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.world.paper import ONE_STEP, PAPER
+from tests.world.world import World
+
+ROOT = Path(__file__).parents[2]
+FOR_EVER = "60"
+
+
+@contextmanager
+def sitting(world: World, slow: str = "0") -> Iterator["subprocess.Popen[str]"]:
+    diary = world.db.with_name("diary")
+    diary.touch()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.world.sitting", str(world.db)],
+        cwd=ROOT,
+        env={**os.environ, "SLOW": slow, "DIARY": str(diary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def said(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    return process.communicate(timeout=30)
+
+
+def diary(world: World) -> list[str]:
+    return world.db.with_name("diary").read_text().splitlines()
+
+
+def until_asked(world: World, process: "subprocess.Popen[str]", times: int) -> bool:
+    """Until agents were asked that many times; False if the sitting ended before."""
+    give_up = time.monotonic() + 20
+    while len(diary(world)) < times and process.poll() is None:
+        assert time.monotonic() < give_up
+    return len(diary(world)) >= times
+
+
+def test_a_sitting_with_real_agents(tmp_path: Path) -> None:
+    world = World(tmp_path, PAPER)
+    world.begin("A", "B", "C")
+    with sitting(world) as process:
+        assert said(process) == ("done by nobody\n", "")
+    assert world.ends() == {"A": "done", "B": "done", "C": "done"}
+    asked = world.rows("select dispatch_id || ' ' || step from dispatches")
+    assert sorted(diary(world)) == sorted(str(row[0]) for row in asked)
+    assert world.faults() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_lets_come_in_what_is_out(tmp_path: Path, number: signal.Signals) -> None:
+    world = World(tmp_path, ONE_STEP)
+    world.begin("A", "B", "C")
+    with sitting(world, slow="0.5") as process:
+        assert until_asked(world, process, 2)
+        process.send_signal(number)
+        assert said(process) == (f"stopped by {number.name}\n", "")
+    assert world.ends() == {"A": "done", "B": "done", "C": "open"}
+    assert world.run().status == "stopped"
+
+
+def test_the_second_signal_ends_at_once_and_the_agents_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path, ONE_STEP)
+    world.begin("A", "B", "C")
+    with sitting(world, slow=FOR_EVER) as process:
+        assert until_asked(world, process, 2)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert said(process) == ("stopped by SIGINT\n", "")
+    assert world.story() == []
+    with sitting(world) as process:
+        assert said(process) == ("done by nobody\n", "")
+    assert sorted(diary(world)) == ["1 work", "1 work", "2 work", "2 work", "3 work"]
+    assert world.faults() == []
+
+
+def test_killed_again_and_again_it_comes_to_the_same_end(tmp_path: Path) -> None:
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    cases = [f"C{number}" for number in range(6)]
+    whole = World(tmp_path / "whole", PAPER)
+    whole.begin(*cases)
+    assert whole.work(places=2) == "done"
+    killed = World(tmp_path / "killed", PAPER)
+    killed.begin(*cases)
+    deaths = 0
+    while "open" in killed.ends().values():
+        with sitting(killed) as process:
+            if until_asked(killed, process, len(diary(killed)) + 3 + deaths % 3):
+                process.kill()
+                deaths += 1
+            process.wait(timeout=20)
+        assert killed.faults() == []
+    assert deaths > 2
+    assert (killed.digest(), killed.refused()) == (whole.digest(), [])

@@ -1,0 +1,42 @@
+"""`python -m tests.world.powerless read|write DB`: opens a database without a superuser's powers.
+
+Prints what went wrong. Tests run as root in some places, and root may write to read-only files.
+"""
+
+import ctypes
+import sys
+from pathlib import Path
+
+from interlock.core.errors import StoreError
+from interlock.store.database import reading, transaction, writing
+
+_VERSION_3 = 0x20080522
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def give_up_powers() -> None:
+    """Drop every capability of this process; harmless where there are none."""
+    header = _Header(_VERSION_3, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    if ctypes.CDLL(None).capset(ctypes.byref(header), ctypes.byref(nothing)) != 0:
+        raise OSError("capabilities cannot be dropped")
+
+
+def main(how: str, db: Path) -> None:
+    give_up_powers()
+    try:
+        if how == "read":
+            with reading(db):
+                pass
+        else:
+            with writing(db) as connection, transaction(connection) as raw:
+                raw.execute("insert into blobs values (1, x'00', 0, x'00')")
+    except StoreError as error:
+        sys.stdout.write(f"{error}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

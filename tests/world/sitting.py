@@ -1,0 +1,45 @@
+"""`python -m tests.world.sitting DB`: one sitting with real processes under the real clock.
+
+Prints the status the run came to. What the command line does, without the command line.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from tests.world.world import World
+
+from interlock.core.plan import Budget
+from interlock.dispatch.command import CommandAgent
+from interlock.runner.clock import RealClock
+from interlock.runner.session import Sitting
+from interlock.store.database import writing
+from interlock.store.runs import find_run
+
+AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
+
+
+def main(db: Path) -> None:
+    with writing(db) as connection:
+        found = find_run(connection)
+        circuit = World.circuit_of(found)
+        agent = CommandAgent(AGENT, os.environ)
+        sitting = Sitting(
+            connection,
+            found,
+            circuit,
+            dict.fromkeys(circuit.roles, agent),
+            RealClock(),
+            roles=circuit.roles,
+            parallel=2,
+            budget=Budget(),
+            wait_for_humans=True,
+        )
+        status = asyncio.run(sitting.work())
+        by = sitting.stopped_by.name if sitting.stopped_by else "nobody"
+        sys.stdout.write(f"{status} by {by}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
