@@ -31,7 +31,8 @@ from interlock.wiring import (
 CIRCUIT = read_circuit(PAPER).circuit
 WHO = (
     "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
-    "or --agent {first}=script:FILE"
+    "or --agent {first}=script:FILE, or with --dispatch file, batch-file or manual "
+    "for all that have no agent"
 )
 
 

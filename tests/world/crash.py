@@ -64,9 +64,9 @@ class Mortal:
         self._death.moment()
         self._agent.send(asks)
 
-    def settled(self, dispatch_id: int) -> None:
+    def settled(self, dispatch_id: int, error: str = "") -> None:
         self._death.moment()
-        self._agent.settled(dispatch_id)
+        self._agent.settled(dispatch_id, error)
 
     async def close(self) -> None:
         await self._agent.close()

@@ -15,7 +15,7 @@ from interlock.dispatch.briefer import Briefer, Gauge
 from interlock.dispatch.carrier import Ask, Clock, Deliver
 from interlock.dispatch.case_folder import SIGNAL, run_folder
 from interlock.dispatch.file import FileDesk
-from interlock.dispatch.manifest import ManifestFile
+from interlock.dispatch.manifest import BRIEFING, ManifestFile
 from interlock.dispatch.safe_file import write_whole
 from interlock.dispatch.waiting import timestamp
 from interlock.wire.batch import (
@@ -29,7 +29,6 @@ from interlock.wire.batch import (
 from interlock.wire.briefing import render_briefing
 
 SIZE = 4
-BRIEFING = "briefing.md"
 BUDGET = "budget-status.json"
 _LATER = ("single", "triage", "investigation")
 

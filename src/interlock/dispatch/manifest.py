@@ -24,12 +24,16 @@ from interlock.wire.batch import (
     move_entry,
     read_manifest,
 )
+from interlock.wire.briefing import LARGEST_BRIEFING
 from interlock.wire.strict_json import Problem
 
 MANIFEST = "batch-manifest.json"
+BRIEFING = "briefing.md"
 _ENDED = ("done", "error")
 _LARGEST = 16 * 1024 * 1024
 _NUMBERED = re.compile(r"batch-manifest\.stale-([0-9]{1,18})(?:-[0-9]+)?\.json", re.ASCII)
+_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
+"""A briefing is written before its manifest, so its title knows an id that a lost manifest had."""
 
 
 class ManifestFile:
@@ -98,7 +102,9 @@ class ManifestFile:
             with suppress(OSError):
                 set_aside(self._path, f"stale-{known}")
         names = (_NUMBERED.fullmatch(path.name) for path in self.folder.iterdir())
-        return max([known, 0, *(int(found[1]) for found in names if found)])
+        told = read_regular(self.folder / BRIEFING, LARGEST_BRIEFING)
+        titled = _TITLE.match(told) if isinstance(told, bytes) else None
+        return max([known, 0, *(int(found[1]) for found in (*names, titled) if found)])
 
 
 def _behind(ours: Manifest, theirs: Manifest) -> bool:
