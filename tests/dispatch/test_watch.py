@@ -1,5 +1,6 @@
 """Watching: what is heard, when polling takes over, and how the folder decides."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -35,15 +36,18 @@ async def test_the_mode_sets_how_often_to_look(tmp_path: Path, mode: Mode, inter
     watch.close()
 
 
-async def test_the_probe_leaves_nothing_behind_and_rings_nobody(tmp_path: Path) -> None:
-    watch = Watch("auto")
-    watch.start(tmp_path)
+def test_the_probe_leaves_nothing_behind_and_rings_nobody(tmp_path: Path) -> None:
     rung: list[str] = []
-    watch.add(tmp_path, lambda: rung.append("!"))
-    await turn()
-    assert rung == []
-    tmp_path.rmdir()
-    watch.close()
+
+    async def probe() -> None:
+        watch = Watch("auto")
+        watch.start(tmp_path)
+        watch.add(tmp_path, lambda: rung.append("!"))
+        await turn()
+        watch.close()
+
+    asyncio.run(probe())
+    assert ([*tmp_path.iterdir()], rung) == ([], [])
 
 
 async def test_it_rings_for_the_folder_that_was_written_to(tmp_path: Path) -> None:
