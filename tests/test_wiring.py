@@ -35,7 +35,8 @@ STAFFED = msgspec.structs.replace(
 )
 WHO = (
     "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
-    "or --agent {first}=script:FILE"
+    "or --agent {first}=script:FILE, or with --dispatch file, batch-file or manual "
+    "for all that have no agent"
 )
 
 

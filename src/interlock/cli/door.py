@@ -85,6 +85,7 @@ def main() -> None:
         look,
         respond,
         run,
+        save,
         stop,
         understand,
     )
