@@ -95,6 +95,14 @@ def test_bad_watcher_fails_exactly(fault: str, expected: set[str], seen: str) ->
     assert [each for each in found.values() if seen not in each] == []
 
 
+def test_slow_watcher_passes_and_its_late_answer_is_noted() -> None:
+    verdicts = play(str(WATCHERS / "faulty.py"), "slow")
+    assert failed(verdicts) == {}
+    assert verdicts["timeout"].notes == (
+        "an answer came after its dispatch was given up; its old id fences it",
+    )
+
+
 @pytest.mark.parametrize(
     ("fault", "expected", "seen"),
     [

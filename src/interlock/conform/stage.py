@@ -139,6 +139,8 @@ class Stage:
                 raise FailedError(_wanted(dispatch), self._instead(found, wrong.written))
             if found.may_be_partial and wrong.written:
                 self.note("an artifact was seen half-written: write to a temporary name and rename")
+            if found.is_stale and wrong.written and patient:
+                self.note("an answer came after its dispatch was given up; its old id fences it")
             self._reported(dispatch)
             self._tick()
 

@@ -100,6 +100,11 @@ def late(path: Path, signal: Signal) -> None:
     threading.Timer(0.5 if len(SEEN) == 1 else 0.0, answer, (path, signal)).start()
 
 
+def slow(path: Path, signal: Signal) -> None:
+    time.sleep(0.5)
+    answer(path, signal)
+
+
 def blind(path: Path, signal: Signal) -> None:
     there = Path(signal["prompt_path"]).exists()
     answer(path, signal, data=None if there else {"ok": False})
@@ -146,7 +151,7 @@ FAULTS: dict[str, Callable[[Path, Signal], None]] = {
     each.__name__: each
     for each in (
         *(bare, string_id, wrong_id, list_data, first_id, first_only, garbage, new_status),
-        *(finisher, eager, vandal),
+        *(finisher, eager, vandal, slow),
         *(late, blind, mortal, restless, content, mixed_up, scribbler, brood, fragile),
     )
 }
