@@ -16,10 +16,15 @@ import msgspec
 from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
+from interlock.dispatch.batch import SIZE, BatchDesk
+from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Carrier, Clock
 from interlock.dispatch.command import CommandAgent
+from interlock.dispatch.file import PATIENCE, FileDesk
 from interlock.dispatch.human import HumanDesk
+from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
 
 DATABASE = Path(".interlock") / "interlock.db"
@@ -75,22 +80,36 @@ def answers_folder(db: Path) -> Path:
     return db.with_name(f"{db.name}.answers")
 
 
-def agents_by_role(circuit: Circuit, given: Mapping[str, str]) -> dict[str, str]:
-    """Which agent answers each role of the circuit; '' in `given` names the one for all others."""
+class Files(msgspec.Struct, frozen=True):
+    """How asks that no agent takes travel as files: the word of a carrier, and its settings."""
+
+    dispatch: str = ""
+    root: str = ".interlock/runs"
+    watch: Mode = "auto"
+    batch_size: int = SIZE
+
+
+def agents_by_role(
+    circuit: Circuit, given: Mapping[str, str], dispatch: str = ""
+) -> dict[str, str]:
+    """Who answers each role of the circuit; '' in `given` names the one for all others, else they
+    are carried by `dispatch`."""
     roles = {step.role for step in circuit.steps.values()}
     for role in given:
         if role and role not in roles:
             raise SourceError(
                 f"no step has the role {role!r}; roles are {', '.join(sorted(roles))}"
             )
-    chosen = {role: given.get(role) or given.get("", "") for role in sorted(roles - {HUMAN})}
+    others = given.get("") or dispatch
+    chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
     if HUMAN in given:
         chosen[HUMAN] = given[HUMAN]
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
             f"who answers for {', '.join(missing)}? "
-            f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE"
+            f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
+            "or with --dispatch file, batch-file or manual for all that have no agent"
         )
     return chosen
 
@@ -101,23 +120,54 @@ def split_agent(word: str) -> tuple[str, str]:
     return (role, spec) if equals and proper_name(role) else ("", word)
 
 
-def carriers(specs: Mapping[str, str], db: Path, clock: Clock) -> dict[str, Carrier]:
-    """A carrier per role; roles with the same words share one."""
+def carriers(
+    specs: Mapping[str, str], db: Path, clock: Clock, filed: Callable[[str], Carrier] | None = None
+) -> dict[str, Carrier]:
+    """A carrier per role; roles with the same words share one. `filed` makes those of files."""
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            made[spec] = agent(spec, clock)
+            made[spec] = filed(spec) if filed and spec in FILED else agent(spec, clock)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
     return by_role
 
 
-def agent(spec: str, clock: Clock) -> Carrier:
+def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
     kind, _, rest = spec.partition(":")
     if kind not in AGENTS or not rest:
         known = ", ".join(f"{name}:…" for name in AGENTS)
         raise SourceError(f"{spec!r} names no agent; use {known}")
-    return AGENTS[kind](rest, clock)
+    return AGENTS[kind](rest, clock, environment)
+
+
+def file_carrier(
+    files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int
+) -> Callable[[str], Carrier]:
+    """What makes the carrier of a word in FILED."""
+    return lambda word: FILED[word](files, circuit, clock, gauge, tokens)
+
+
+def by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """The roles whose answers come by a later command: nobody sits and waits for them."""
+    manual = (role for role, each in carriers.items() if isinstance(each, ManualDesk))
+    return frozenset({HUMAN, *manual})
+
+
+def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
+    """Steps without a timeout get one where a watcher that died would never be missed."""
+    patient = {
+        role
+        for role, each in carriers.items()
+        if isinstance(each, FileDesk | BatchDesk) and not isinstance(each, ManualDesk)
+    }
+    steps = {
+        name: msgspec.structs.replace(step, timeout=PATIENCE)
+        if step.role in patient and step.timeout is None
+        else step
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)
 
 
 def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
@@ -132,19 +182,19 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     }
 
 
-def _script(rest: str, clock: Clock) -> Carrier:
+def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier:
     path = Path(rest)
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
 
-def _command(rest: str, _clock: Clock) -> Carrier:
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
     try:
         argv = shlex.split(rest)
     except ValueError as error:
         raise SourceError(f"exec:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
         raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
-    return CommandAgent(argv, os.environ)
+    return CommandAgent(argv, environment)
 
 
 def _not_runnable(name: str) -> str:
@@ -154,4 +204,34 @@ def _not_runnable(name: str) -> str:
     return f"there is no command {name!r} to run{near}"
 
 
-AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}
+AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
+    "exec": _command,
+    "script": _script,
+}
+
+
+def _file(files: Files, _circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
+    return FileDesk(Path(files.root), clock, mode=files.watch)
+
+
+def _manual(files: Files, _circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
+    return ManualDesk(Path(files.root), clock, mode="poll")
+
+
+def _batch(files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int) -> Carrier:
+    return BatchDesk(
+        FileDesk(Path(files.root), clock, mode=files.watch),
+        clock,
+        PlainBriefer(circuit.name, gauge),
+        gauge,
+        workspace=Path(),
+        size=files.batch_size,
+        tokens=tokens,
+    )
+
+
+FILED: dict[str, Callable[[Files, Circuit, Clock, Gauge, int], Carrier]] = {
+    "batch-file": _batch,
+    "file": _file,
+    "manual": _manual,
+}

@@ -9,9 +9,13 @@ import pytest
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
+from interlock.dispatch.batch import BatchDesk
+from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Reply
 from interlock.dispatch.command import CommandAgent
+from interlock.dispatch.file import FileDesk
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 
 
@@ -35,10 +39,41 @@ def slow_script(_folder: Path, clock: FakeClock) -> Carrier:
     return ScriptAgent(read_script(text, "crew.yaml"), clock)
 
 
+def laid_out(folder: Path) -> Path:
+    """Artifacts for the first two dispatches, as a watcher left them before a restart."""
+    for number in (1, 2):
+        place = folder / "1" / f"{number}"
+        place.mkdir(parents=True)
+        wrapped = f'{{"dispatch_id": {number}, "data": {{"n":{number}}}}}'
+        (place / "work-result.json").write_text(wrapped)
+    return folder
+
+
+def file(folder: Path, clock: FakeClock) -> Carrier:
+    return FileDesk(laid_out(folder), clock)
+
+
+def polled_file(folder: Path, clock: FakeClock) -> Carrier:
+    return FileDesk(laid_out(folder), clock, mode="poll")
+
+
+def manual(folder: Path, clock: FakeClock) -> Carrier:
+    return ManualDesk(laid_out(folder), clock)
+
+
+def batch(folder: Path, clock: FakeClock) -> Carrier:
+    gauge = Gauge()
+    desk = FileDesk(laid_out(folder), clock)
+    return BatchDesk(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
+
+
 Make = Callable[[], Bench]
 
 
-@pytest.fixture(params=[command, human, script, slow_script])
+@pytest.fixture(
+    params=[command, human, script, slow_script, file, polled_file, manual, batch],
+    ids=lambda each: each.__name__,
+)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     def made() -> Bench:
         clock = FakeClock()
@@ -48,7 +83,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 
 
 def case(number: int) -> Ask:
-    return msgspec.structs.replace(ask(number), case_id=f"C{number}")
+    return msgspec.structs.replace(ask(number), case_id=f"C{number}", case_no=number)
 
 
 def known(replies: list[Reply]) -> set[tuple[int, bytes]]:

@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.world.clock import FakeClock
 
@@ -24,7 +25,7 @@ class Bench:
         self.replies: list[Reply] = []
         self._arrived = asyncio.Event()
 
-    async def __aenter__(self) -> "Bench":
+    async def __aenter__(self) -> Self:
         self.carrier.start(self._take)
         return self
 

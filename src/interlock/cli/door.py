@@ -75,6 +75,7 @@ def main() -> None:
     """The command `interlock`."""
     from interlock.cli import (  # noqa: F401
         circuits,
+        conform,
         demo,
         doctor,
         emit,
@@ -82,7 +83,9 @@ def main() -> None:
         init,
         lint,
         look,
+        respond,
         run,
+        save,
         stop,
         understand,
     )

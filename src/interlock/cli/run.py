@@ -12,8 +12,9 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
+from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of, written_out
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
-from interlock.core.errors import StateError
+from interlock.core.errors import SourceError, StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from interlock.core.circuit import Circuit, Role
     from interlock.core.notation import Written
     from interlock.core.plan import Budget
+    from interlock.dispatch.briefer import Gauge
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.runner.loop import Tally
     from interlock.store.runs import Run
+
 
 Agents = Annotated[
     list[str] | None,
@@ -50,7 +53,6 @@ Parallel = Annotated[
     typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
-
 _EXITS = {
     "done": Exit.DONE,
     "unhealthy": Exit.UNHEALTHY,
@@ -67,6 +69,7 @@ class Options(msgspec.Struct, frozen=True):
     budget: dict[str, str | int | float] = {}
     thresholds: dict[str, Any] = {}
     parallel: int | None = None
+    files: dict[str, str | int] = {}
 
 
 @app.command()
@@ -83,6 +86,10 @@ def run(
     new: Annotated[
         bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")
     ] = False,
+    dispatch: Dispatch = None,
+    root: Root = None,
+    watch: Watching = None,
+    batch_size: BatchSize = None,
     wait: Wait = False,
     db: Db = None,
     json: Json = False,
@@ -105,6 +112,7 @@ def run(
     options = _merged(
         Options(dict(usual.agents), dict(usual.slots), dict(usual.budget), changes, usual.parallel),
         *(agent, slots, budget, parallel),
+        files_of(dispatch, root, watch, batch_size),
     )
     crew = _crew(written.circuit, options, path)
     text = msgspec.json.encode(bundle).decode()
@@ -135,6 +143,10 @@ def resume(
     slots: Slots = None,
     budget: Limits = None,
     parallel: Parallel = None,
+    dispatch: Dispatch = None,
+    root: Root = None,
+    watch: Watching = None,
+    batch_size: BatchSize = None,
     wait: Wait = False,
     db: Db = None,
     json: Json = False,
@@ -152,7 +164,8 @@ def resume(
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
         before = msgspec.convert(found.options, Options)
-        options = _merged(before, agent, slots, budget, parallel)
+        files = files_of(dispatch, root, watch, batch_size)
+        options = _merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
         _sit(connection, found, crew, wait=wait, json=json)
 
@@ -200,14 +213,22 @@ def _merged(
     slots: list[str] | None,
     budget: list[str] | None,
     parallel: int | None,
+    files: dict[str, str | int],
 ) -> Options:
     from interlock.cli.words import counts, pairs
     from interlock.wiring import split_agent
 
     limits: Mapping[str, str | int | float] = pairs(budget or (), "--budget")
+    given = dict(split_agent(word) for word in agent or ())
+    usual = before.agents
+    if "dispatch" in files:
+        if "" in given:
+            raise SourceError("--dispatch is for roles without an agent, but --agent names all")
+        usual = {role: spec for role, spec in usual.items() if role}
     return msgspec.structs.replace(
         before,
-        agents=before.agents | dict(split_agent(word) for word in agent or ()),
+        agents=usual | given,
+        files=before.files | files,
         slots=before.slots | counts(slots or (), "--slots"),
         budget={**before.budget, **limits},
         parallel=parallel or before.parallel,
@@ -222,49 +243,70 @@ class Crew(msgspec.Struct, frozen=True):
     parallel: int
     budget: "Budget"
     clock: "Clock"
+    gauge: "Gauge"
 
 
 def _crew(circuit: "Circuit", options: Options, path: Path) -> Crew:
     from interlock import wiring
     from interlock.cli.words import budget
+    from interlock.dispatch.briefer import Gauge
     from interlock.runner.clock import RealClock
 
-    clock = RealClock()
+    clock, gauge = RealClock(), Gauge()
+    limits = budget(options.budget)
+    files = msgspec.convert(options.files, wiring.Files)
+    specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0)
     return Crew(
-        carriers=wiring.carriers(wiring.agents_by_role(circuit, options.agents), path, clock),
+        carriers=wiring.carriers(specs, path, clock, filed),
         roles=wiring.roles_with(circuit, options.slots),
         parallel=options.parallel or wiring.PARALLEL,
-        budget=budget(options.budget),
+        budget=limits,
         clock=clock,
+        gauge=gauge,
     )
 
 
 def _sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool, json: bool) -> None:
     """Work on a run until it ends or waits, say how it stands, and leave with its exit code."""
+    from interlock import wiring
     from interlock.cli.progress import progress
+    from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
 
+    by_hand = wiring.by_hand(crew.carriers)
     with progress(crew.budget) as watch:
         sitting = Sitting(
             connection,
             found,
-            open_run(found),
+            wiring.with_patience(open_run(found), crew.carriers),
             crew.carriers,
             crew.clock,
             roles=crew.roles,
             parallel=crew.parallel,
             budget=crew.budget,
+            by_hand=by_hand,
             wait_for_humans=wait,
             watch=watch,
         )
+        crew.gauge.read = lambda: Reading(
+            sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
+        )
         status = asyncio.run(sitting.work())
-    _report(connection, found.run_id, status, sitting.tally, json=json)
+    left = list(written_out(connection, found, open_run(found), by_hand))
+    _report(connection, found.run_id, status, sitting.tally, left, json=json)
     by = sitting.stopped_by
     raise typer.Exit(_EXITS[status] if status != "stopped" else 128 + (by or signal.SIGTERM))
 
 
 def _report(
-    connection: "Connection", run_id: int, status: str, tally: "Tally", *, json: bool
+    connection: "Connection",
+    run_id: int,
+    status: str,
+    tally: "Tally",
+    left: list[str],
+    *,
+    json: bool,
 ) -> None:
     from interlock.store.history import counts, digest_of
     from interlock.store.runs import find_run
@@ -279,8 +321,11 @@ def _report(
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
     cost = counted(spent.dispatches, "dispatch", "dispatches")
     say(f"run {run_id}: {status}; {shown}; {cost}")
-    for line in advice(status, run_id):
+    for line in left:
         say(line)
+    if not left or tally.questions > len(left):
+        for line in advice(status, run_id):
+            say(line)
 
 
 def advice(status: str, run_id: int) -> list[str]:

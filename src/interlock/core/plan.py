@@ -6,7 +6,7 @@ depends on what may go, not on how many cases wait. Refuses to know what a dispa
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -91,9 +91,15 @@ def _circle(trail: list[str], found: str) -> str:
 class Suite:
     """The cases of a run that still move: who waits for a place, who is out, what is held."""
 
-    def __init__(self, roles: Mapping[str, Role], places: int | None = None) -> None:
+    def __init__(
+        self,
+        roles: Mapping[str, Role],
+        places: int | None = None,
+        by_hand: Collection[str] = frozenset({HUMAN}),
+    ) -> None:
         self.roles = roles
         self.places = places
+        self.by_hand = by_hand
         self.waiting: dict[str, list[_Place]] = {name: [] for name in roles}
         self.out: dict[str, int] = dict.fromkeys(roles, 0)
         self.holds: dict[str, str] = {}
@@ -105,7 +111,7 @@ class Suite:
         self._priority: dict[str, int] = {}
         self._arrivals = 0
         self.busy = 0
-        """Dispatches out with agents; questions to humans take no place."""
+        """Dispatches out with agents; what is answered by hand takes no place."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
@@ -133,14 +139,14 @@ class Suite:
             del self.waiting[queue][bisect_left(self.waiting[queue], place)]
         self._role_out[case_id] = role
         self.out[role] += 1
-        self.busy += role != HUMAN
+        self.busy += role not in self.by_hand
 
     def answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
             self.out[role] -= 1
-            self.busy -= role != HUMAN
+            self.busy -= role not in self.by_hand
 
     def ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
@@ -166,22 +172,35 @@ class Suite:
         found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
         return sorted(place for queue, place in found if queue == role)
 
+    def awaited(self) -> int:
+        """Dispatches that wait for somebody's hand."""
+        return sum(self.out.get(role, 0) for role in self.by_hand)
+
     def idle(self) -> bool:
         """Nothing waits for a place and nothing is out, not even with a human."""
         return not self._place and not self._role_out
 
 
-def ready(suite: Suite, left: int | None = None) -> list[str]:
-    """The cases that may be dispatched now, first things first; `left` is the budget's limit."""
+def ready(
+    suite: Suite, left: int | None = None, closed: Collection[str] = frozenset()
+) -> list[str]:
+    """The cases that may be dispatched now, first things first; `left` is the budget's limit,
+    `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
     free = None if suite.places is None else max(0, suite.places - suite.busy)
-    most = _least(free, left)
-    queues = [
-        _allowed(suite, name, _least(most, _free(suite, role)))
-        for name, role in suite.roles.items()
-        if name != HUMAN and suite.waiting[name]
-    ]
-    chosen = [*_allowed(suite, HUMAN, None), *islice(merge(*queues), most)]
+    shut = {HUMAN, *closed}
+    by_hand = _merged(suite, [name for name in suite.by_hand if name not in shut], left)
+    left = None if left is None else left - len(by_hand)
+    agents = [name for name in suite.roles if name not in suite.by_hand and name not in shut]
+    chosen = [*_allowed(suite, HUMAN, None), *by_hand, *_merged(suite, agents, _least(free, left))]
     return [place[-1] for place in chosen]
+
+
+def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place]:
+    """The first of all who wait for these roles, as far as each role has places."""
+    queues = (
+        _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
+    )
+    return list(islice(merge(*queues), most))
 
 
 def _free(suite: Suite, role: Role) -> int | None:

@@ -5,7 +5,7 @@ dispatch_id it came for. Sending the same ask twice must be harmless: after a cr
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     prompt: str
     case_no: int = 0
     """The case's number in the database, unlike its id safe as a folder's name."""
+    at: float = 0.0
+    """When the dispatch was opened; sent again after a restart, it keeps its time."""
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +66,14 @@ class Carrier(Protocol):
 
     async def close(self) -> None:
         """Stop everything that still runs and let go of what is held."""
+
+
+@runtime_checkable
+class Rationed(Protocol):
+    """A carrier that takes asks only now and then, and then only so many."""
+
+    def room(self) -> int:
+        """How many it takes at this moment. Room opens when one of its dispatches is settled."""
 
 
 class Clock(Protocol):

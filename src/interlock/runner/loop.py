@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from interlock.core.case import ENDED, OPEN, Case, Signal
-from interlock.core.circuit import CRASH, FAILURES, HUMAN, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
 from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
@@ -19,6 +19,7 @@ from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
 from interlock.runner.prompt import fill
+from interlock.runner.rations import Rations
 from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal, Standing
 from interlock.store.runs import Loaded, OpenDispatch, RunStatus
 
@@ -59,6 +60,7 @@ class Loop:
         self._circuit = circuit
         self._suite = suite
         self._carriers = carriers
+        self._rations = Rations(carriers)
         self._clock = clock
         self._budget = budget or NO_LIMITS
         self._spent = spent or Spent()
@@ -97,6 +99,10 @@ class Loop:
                 self._place(case)
         for name, holder in holds.items():
             self._suite.hold(name, holder)
+
+    @property
+    def spent(self) -> Spent:
+        return self._spent
 
     def stop(self) -> None:
         """Once: let what is out come in, then end. Twice: end at once."""
@@ -146,6 +152,8 @@ class Loop:
         if not self._stops:
             self._dispatch(batch)
         self._commit(batch)
+        while self._rations and not self._stops and (more := self._more()):
+            self._commit(more)
 
     def _take(self, reply: Reply, batch: Batch) -> None:
         ask = self._asks.get(reply.dispatch_id)
@@ -187,12 +195,25 @@ class Loop:
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
-        """Open a dispatch for every case that may have one now; one that crashed at once, because
-        its prompt cannot be filled, makes room for another."""
-        crashes = 1
-        while crashes:
-            asked = ready(self._suite, self._left(batch.at))
-            crashes = sum(self._open(self._cases[case_id], batch) for case_id in asked)
+        """Open a dispatch for every case that may have one now. One that crashed at once, because
+        its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
+        self._rations.deal()
+        more = True
+        while more:
+            asked = ready(self._suite, self._left(batch.at), self._rations.closed)
+            more = sum(self._offer(self._cases[case_id], batch) for case_id in asked) < len(asked)
+
+    def _offer(self, case: Case, batch: Batch) -> bool:
+        """Open its dispatch, if the carrier has room for it; True if it is out."""
+        if not self._rations.take(self._circuit.steps[case.step].role):
+            return False
+        return self._open(case, batch)
+
+    def _more(self) -> Batch:
+        """What may go now that the carriers know what was settled, and have room again."""
+        batch = Batch(self._clock.now())
+        self._dispatch(batch)
+        return batch
 
     def _left(self, at: float) -> int | None:
         """What the budget still allows, with the time that has passed since it was last noted."""
@@ -202,13 +223,13 @@ class Loop:
         return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
     def _open(self, case: Case, batch: Batch) -> bool:
-        """Open a dispatch for the case's step; True if it crashed before it could be sent."""
+        """Open a dispatch for the case's step; False if it crashed before it could be sent."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.new_dispatch_id()
         prompt, problem = self._prompt(case)
         ask = Ask(
             *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt, self._numbers[case.case_id]),
+            *(step.role, prompt, self._numbers[case.case_id], batch.at),
         )
         number = ask.case_no
         batch.dispatches.append(
@@ -219,7 +240,7 @@ class Loop:
         self._spend(dispatches=0 if step.gate else 1)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
-        return bool(problem)
+        return not problem
 
     def _prompt(self, case: Case) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
@@ -243,7 +264,7 @@ class Loop:
         for role, many in asks.items():
             self._carriers[role].send(many)
         self.tally.in_flight = self._suite.busy
-        self.tally.questions = self._suite.out[HUMAN]
+        self.tally.questions = self._suite.awaited()
         self._watch(self.tally, self._spent)
 
     def _note_time(self, batch: Batch) -> None:
@@ -270,6 +291,7 @@ class Loop:
         ask = Ask(
             *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
             *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
+            dispatch.at,
         )
         gate = self._circuit.steps[ask.step].gate
         self._send_out(ask, dispatch.at if gate else self._clock.now())
@@ -324,14 +346,14 @@ class Loop:
             return True
         if self._suite.busy or self._inbox:
             return False
-        return bool(self._stops) or not (self._wait_for_humans and self._suite.out[HUMAN])
+        return bool(self._stops) or not (self._wait_for_humans and self._suite.awaited())
 
     def _status(self) -> RunStatus:
         if self._stops and not self._suite.idle():
             return "stopped"
         if ready(self._suite):
             return "budget"
-        if self._suite.out[HUMAN]:
+        if self._suite.awaited():
             return "waiting"
         healthy = self.tally.ended == self.tally.cases and not self.tally.unhealthy
         return "done" if healthy else "unhealthy"

@@ -6,12 +6,12 @@ way nothing is lost; the next sitting goes on from the journal.
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from sqlalchemy import Connection
 
-from interlock.core.circuit import Circuit, Role
+from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.plan import Budget, Spent, Suite
 from interlock.dispatch.carrier import Carrier, Clock
 from interlock.runner.loop import Loop, Tally
@@ -33,6 +33,7 @@ class Sitting:
         roles: Mapping[str, Role],
         parallel: int | None,
         budget: Budget,
+        by_hand: Collection[str] = frozenset({HUMAN}),
         wait_for_humans: bool = False,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
@@ -43,7 +44,7 @@ class Sitting:
         self._loop = Loop(
             Journal(connection, run.run_id),
             circuit,
-            Suite(roles, parallel),
+            Suite(roles, parallel, by_hand),
             carriers,
             clock,
             budget=budget,
@@ -55,6 +56,10 @@ class Sitting:
     @property
     def tally(self) -> Tally:
         return self._loop.tally
+
+    @property
+    def spent(self) -> Spent:
+        return self._loop.spent
 
     async def work(self) -> RunStatus:
         """Take the run up and go on with it."""

@@ -1,0 +1,80 @@
+"""Flags of the verbs that ask through files: which carrier, where, how answers are noticed."""
+
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.core.circuit import Circuit
+    from interlock.store.runs import Run
+
+
+class FileCarrier(StrEnum):
+    """Carriers whose asks and answers are files."""
+
+    FILE = "file"
+    BATCH_FILE = "batch-file"
+    MANUAL = "manual"
+
+
+class WatchMode(StrEnum):
+    """How folders are watched."""
+
+    AUTO = "auto"
+    INOTIFY = "inotify"
+    POLL = "poll"
+
+
+Dispatch = Annotated[
+    FileCarrier | None,
+    typer.Option("--dispatch", help="How roles without an agent are asked, through files."),
+]
+Root = Annotated[
+    Path | None, typer.Option("--root", help="The folder of those files; default .interlock/runs.")
+]
+Watching = Annotated[
+    WatchMode | None, typer.Option("--watch", help="How answers are noticed; default auto.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", min=1, help="Signals in one batch; default 4.")
+]
+
+
+def written_out(
+    connection: "Connection", found: "Run", circuit: "Circuit", roles: Collection[str]
+) -> Iterator[str]:
+    """Which steps wait for an answer by hand, and what to do about them."""
+    from interlock.dispatch.case_folder import plain_names
+    from interlock.store.history import cases_of
+    from interlock.wiring import Files
+
+    root = Path(msgspec.convert(found.options.get("files", {}), Files).root)
+    for case in cases_of(connection, found.run_id):
+        step = circuit.steps.get(case.step)
+        if case.dispatch_id is None or step is None or step.gate or step.role not in roles:
+            continue
+        prompt = plain_names(step.name, case.state.visits.get(step.name, 1)).prompt
+        path = root / f"{case.run_id}" / f"{case.case_no}" / prompt
+        verbs = f"'interlock save {case.case_id} -f FILE' and 'interlock resume {case.run_id}'"
+        yield f"case {case.case_id} waits for an answer to {path}: {verbs}"
+
+
+def files_of(
+    dispatch: FileCarrier | None,
+    root: Path | None,
+    watch: WatchMode | None,
+    batch_size: int | None,
+) -> dict[str, str | int]:
+    """What was said about files, and only that: the rest stays as it was."""
+    said = {"dispatch": dispatch, "root": root, "watch": watch, "batch_size": batch_size}
+    return {
+        name: value if isinstance(value, int) else str(value)
+        for name, value in said.items()
+        if value is not None
+    }

@@ -1,0 +1,93 @@
+"""The verb of the manual flow: save gives the answer to a step that was written out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from interlock.cli.door import app
+from interlock.cli.run import Options, open_run
+from interlock.cli.show import Db, Json, document, say
+from interlock.core.errors import SourceError, StateError
+
+if TYPE_CHECKING:
+    from interlock.core.circuit import Circuit, Step
+    from interlock.store.history import CaseLine, Episode
+    from interlock.wire.signal_file import Artifact
+    from interlock.wiring import Files
+
+
+@app.command()
+def save(
+    case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case, see status.")],
+    file: Annotated[
+        Path, typer.Option("-f", "--file", help="The artifact: JSON, with or without its wrapper.")
+    ],
+    run_id: Annotated[
+        int | None, typer.Option("--run", help="The run; default the newest that has the case.")
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Save the answer to a case's open step. The run takes it when it works or is resumed."""
+    from interlock import wiring
+    from interlock.dispatch.manual import leave_artifact, read_saved
+    from interlock.store.database import reading
+    from interlock.store.history import find_case, life_of
+    from interlock.store.lock import writer_of
+    from interlock.store.runs import find_run
+
+    path = wiring.database(Path(), db)
+    with reading(path) as connection:
+        case = find_case(connection, case_id, run_id)
+        found = find_run(connection, case.run_id)
+        asked = _open_dispatch(case, life_of(connection, case.case_no))
+    circuit = open_run(found)
+    files = _files_for(circuit, msgspec.convert(found.options, Options), asked)
+    artifact = read_saved(file, asked.dispatch_id)
+    _check(artifact, circuit.steps[asked.step], file)
+    left = leave_artifact(
+        *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact)
+    )
+    if json:
+        fields = {"run_id": case.run_id, "case_id": case_id, "step": asked.step}
+        document(fields | {"dispatch_id": asked.dispatch_id, "artifact_path": str(left)})
+        return
+    then = (
+        "the running process takes it" if writer_of(path) else f"'interlock resume {case.run_id}'"
+    )
+    say(f"saved the answer of {case_id} to step {asked.step}; {then}")
+
+
+def _open_dispatch(case: "CaseLine", life: "list[Episode]") -> "Episode":
+    found = [each for each in life if each.dispatch_id == case.dispatch_id]
+    if not found:
+        over = f"it is {case.state.end or case.status}"
+        why = over if case.status != "open" else f"'interlock resume {case.run_id}' asks for one"
+        raise StateError(f"case {case.case_id} of run {case.run_id} waits for no answer: {why}")
+    return found[0]
+
+
+def _files_for(circuit: "Circuit", options: Options, asked: "Episode") -> "Files":
+    """Where that dispatch's papers lie; StateError if it does not travel by files."""
+    from interlock import wiring
+
+    files = msgspec.convert(options.files, wiring.Files)
+    if circuit.steps[asked.step].gate:
+        raise StateError(
+            f"step {asked.step} asks a human: 'interlock answer {asked.dispatch_id} DECISION'"
+        )
+    spec = wiring.agents_by_role(circuit, options.agents, files.dispatch)[asked.role]
+    if spec not in wiring.FILED:
+        raise StateError(f"step {asked.step} is answered by {spec}, not by hand")
+    return files
+
+
+def _check(artifact: "Artifact", step: "Step", file: Path) -> None:
+    from interlock.dispatch.carrier import Reply
+    from interlock.runner.absorb import Refused, absorb
+
+    found = absorb(Reply(artifact.dispatch_id, msgspec.json.encode(artifact.data)), step)
+    if isinstance(found, Refused):
+        raise SourceError(f"{file}: {found.sentence} Nothing was saved")
