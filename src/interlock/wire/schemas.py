@@ -12,6 +12,7 @@ from interlock.wire.catalogue import rows
 from interlock.wire.columns import Field, Row, Section
 from interlock.wire.grammar import LONGEST_ID
 from interlock.wire.items import Check, Criterion, FileNote, Issue, Pair
+from interlock.wire.legacy_block import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.wire.signal_file import Artifact, SignalFile
 from interlock.wire.strict_json import INT64
 
@@ -96,10 +97,12 @@ def _text_schema(row: Row) -> Schema:
 
 
 def _line_schema(row: Row) -> Schema:
+    forms = [[field.name for field in row.payload if field.required]]
+    forms += [list(CHECKPOINT_FIELDS)] if row.name == CHECKPOINT else []
     fields: Schema = {
         "type": "object",
         "properties": {field.name: _field_schema(field) for field in row.payload},
-        "required": [field.name for field in row.payload if field.required],
+        "anyOf": [{"required": names} for names in forms],
     }
     subject = {"type": ["string", "null"]}
     return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
