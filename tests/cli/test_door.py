@@ -29,12 +29,15 @@ Commands:
   logs      The journal: every decision, in order.
   inbox     The questions that wait for a human, in all runs.
   answer    Answer a question.
+  save      Save the answer to a case's open step.
   explain   The life of a case.
   replay    Decide a recorded run again with other thresholds.
   circuit   Circuits: list, show, draw and verify them.
   simulate  Walk a circuit with random legal answers.
   lint      Check prompts and transcripts.
   emit      Say a line signal.
+  respond   Answer signals that wait in files, with any command.
+  conform   Put a watcher through the file protocol and show what it did.
   doctor    Check the machine and the database.
 """
 

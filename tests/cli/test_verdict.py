@@ -8,7 +8,7 @@ NO_TEMPLATE = """\
 circuit triage is not sound, so nothing was started:
 bad.yaml:12: error circuit.prompt: the prompt of step 'look' can never be filled: {problem}
     fix: write {{{{ case.NAME }}}} for what a case brings; templates can read circuit, case_id, \
-step, attempt, case, answers, context, loops, thresholds
+step, attempt, case, answers, context, loops, thresholds, complaint
 """
 
 

@@ -18,8 +18,8 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
     *("demo", "init", "run", "resume", "stop"),
-    *("runs", "status", "logs", "inbox", "answer", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "doctor"),
+    *("runs", "status", "logs", "inbox", "answer", "save", "explain", "replay"),
+    *("circuit", "simulate", "lint", "emit", "respond", "conform", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 

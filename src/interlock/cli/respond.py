@@ -41,7 +41,7 @@ def respond(
     ] = "10m",
     json: Json = False,
 ) -> None:
-    """Answer signals that wait in files, with any command: prompt on stdin, JSON on stdout."""
+    """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
     from interlock.core.format import seconds_of
     from interlock.respond.answer import Answerer
     from interlock.respond.batch import Notes

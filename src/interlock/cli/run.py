@@ -52,6 +52,7 @@ Parallel = Annotated[
     int | None,
     typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
 ]
+New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
 _EXITS = {
     "done": Exit.DONE,
@@ -83,9 +84,7 @@ def run(
     budget: Limits = None,
     parallel: Parallel = None,
     sets: Sets = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")
-    ] = False,
+    new: New = False,
     dispatch: Dispatch = None,
     root: Root = None,
     watch: Watching = None,
