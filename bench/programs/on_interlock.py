@@ -113,7 +113,7 @@ async def work(session: Session) -> None:
                 RealClock(),
             )
             loop.take_up(
-                load_cases(connection, circuit, run_id), open_dispatches(connection, run_id)
+                load_cases(connection, circuit, run_id), open_dispatches(connection, run_id), {}
             )
             await loop.run()
         session.report(
