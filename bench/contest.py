@@ -70,7 +70,7 @@ class Contest:
             self.samples.append(Sample("interlock", "help", number, values))
 
     def measure_files(self, times: int, idle_s: float) -> None:
-        """The carrier `file`, watched and polled: how fast an artifact counts, what waiting costs."""
+        """The carrier `file`, watched and polled: how fast an answer counts, what waiting costs."""
         for number in range(1, times + 1):
             for mode in files.MODES:
                 try:
