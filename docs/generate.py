@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: the circuit schema and a page per built-in circuit.
+"""Rewrites the generated pages: circuits, the protocols with their schemas.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -11,6 +11,7 @@ from interlock.core.draw import draw, draw_text
 from interlock.core.format import circuit_schema
 from interlock.core.verify import verify
 from interlock.runner.library import bundle, shelves
+from interlock.wire.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent
 
@@ -22,6 +23,8 @@ def pages() -> dict[str, str]:
     _, built_in = shelves(DOCS.parent)
     for name, file in built_in.files().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
+    found |= {f"protocols/{name}": text for name, text in render_pages().items()}
+    found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}
     return found
 
 

@@ -29,6 +29,10 @@ from interlock.wiring import (
 )
 
 CIRCUIT = read_circuit(PAPER).circuit
+STAFFED = msgspec.structs.replace(
+    CIRCUIT,
+    roles={role.name: role for role in (Role("author"), Role("critic", 1, 5), Role("human"))},
+)
 WHO = (
     "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
     "or --agent {first}=script:FILE, or with --dispatch file, batch-file or manual "
@@ -225,9 +229,7 @@ def test_agents_that_are_none(spec: str, problem: str) -> None:
 
 
 def test_slots_of_a_user_go_before_the_circuits() -> None:
-    roles = {role.name: role for role in (Role("author"), Role("critic", 1, 5), Role("human"))}
-    circuit = msgspec.structs.replace(CIRCUIT, roles=roles)
-    assert roles_with(circuit, {"author": 2}) == {
+    assert roles_with(STAFFED, {"author": 2}) == {
         "author": Role("author", 2),
         "critic": Role("critic", 1, 5),
         "human": Role("human"),
@@ -237,8 +239,8 @@ def test_slots_of_a_user_go_before_the_circuits() -> None:
 @pytest.mark.parametrize("slots", [{"nobody": 1}, {"author": 0}, {"author": -1}])
 def test_slots_that_are_none(slots: dict[str, int]) -> None:
     with pytest.raises(SourceError) as caught:
-        roles_with(CIRCUIT, slots)
+        roles_with(STAFFED, slots)
     ((name, places),) = slots.items()
     assert str(caught.value) == (
-        f"slots {name}={places}: name a role of the circuit and at least 1"
+        f"slots {name}={places}: give at least 1 to one of author, critic, human"
     )

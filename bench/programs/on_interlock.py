@@ -22,7 +22,7 @@ from interlock.runner.clock import RealClock
 from interlock.runner.loop import Loop
 from interlock.store.database import driver, writing
 from interlock.store.journal import Journal
-from interlock.store.runs import NewCase, begin_run, load_cases, open_dispatches
+from interlock.store.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
 
 CIRCUIT: dict[str, Any] = {
     "circuit": "seven",
@@ -113,7 +113,9 @@ async def work(session: Session) -> None:
                 RealClock(),
             )
             loop.take_up(
-                load_cases(connection, circuit, run_id), open_dispatches(connection, run_id), {}
+                load_cases(connection, circuit, run_id),
+                open_dispatches(connection, run_id),
+                holds_of(connection, circuit, run_id),
             )
             await loop.run()
         session.report(

@@ -69,7 +69,10 @@ def _places(given: str | int | None) -> int | None:
 
 def database(project: Path, flag: Path | None) -> Path:
     named = settings(project).db
-    return flag or (project / named if named else project / DATABASE)
+    path = flag or (project / named if named else project / DATABASE)
+    if path.is_dir():
+        raise SourceError(f"the database {path} is a folder; name a file, for example {DATABASE}")
+    return path
 
 
 def answers_folder(db: Path) -> Path:
@@ -130,12 +133,12 @@ def carriers(
     return by_role
 
 
-def agent(spec: str, clock: Clock) -> Carrier:
+def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
     kind, _, rest = spec.partition(":")
     if kind not in AGENTS or not rest:
         known = ", ".join(f"{name}:…" for name in AGENTS)
         raise SourceError(f"{spec!r} names no agent; use {known}")
-    return AGENTS[kind](rest, clock)
+    return AGENTS[kind](rest, clock, environment)
 
 
 def file_carrier(
@@ -171,29 +174,40 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     """The circuit's roles, with the places a user gave them."""
     for name, places in slots.items():
         if name not in circuit.roles or places < 1:
-            raise SourceError(f"slots {name}={places}: name a role of the circuit and at least 1")
+            known = ", ".join(sorted(circuit.roles))
+            raise SourceError(f"slots {name}={places}: give at least 1 to one of {known}")
     return {
         name: msgspec.structs.replace(role, slots=slots.get(name, role.slots))
         for name, role in circuit.roles.items()
     }
 
 
-def _script(rest: str, clock: Clock) -> Carrier:
+def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier:
     path = Path(rest)
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
 
-def _command(rest: str, _clock: Clock) -> Carrier:
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
     try:
         argv = shlex.split(rest)
     except ValueError as error:
         raise SourceError(f"exec:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
-        raise SourceError(f"exec:{rest}: there is no command {argv[0] if argv else ''!r} to run")
-    return CommandAgent(argv, os.environ)
+        raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
+    return CommandAgent(argv, environment)
 
 
-AGENTS: dict[str, Callable[[str, Clock], Carrier]] = {"exec": _command, "script": _script}
+def _not_runnable(name: str) -> str:
+    if "/" in name and Path(name).is_file():
+        return f"{name!r} may not be executed; chmod +x it, or name its interpreter first"
+    near = f"; did you mean './{name}'?" if name and Path(name).is_file() else ""
+    return f"there is no command {name!r} to run{near}"
+
+
+AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
+    "exec": _command,
+    "script": _script,
+}
 
 
 def _file(files: Files, _circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:

@@ -225,3 +225,19 @@ def test_an_exact_worst_case_can_be_walked(written: Written) -> None:
         case = apply(circuit, case, advance(circuit, case, Signal(hop.signal, data)), data)
         assert case.step == hop.to
     assert not worst.exact or case.moves == worst.dispatches
+
+
+def test_a_complaint_lasts_until_the_next_usable_answer() -> None:
+    text = "circuit: c\nstart: s\nends: [e]\nloops: {l: 2}\nsteps: {s: {role: r}, t: {role: r}}\n"
+    text += "rules: [{at: s, to: t}, {at: t, to: e}, {at: ANY, on: unreadable, loop: l, to: AGAIN}]"
+    circuit = read_circuit(text).circuit
+    case = open_case(circuit, "C", {})
+    seen = []
+    for signal in (
+        Signal("unreadable", {"reason": "No braces."}),
+        Signal("artifact", {"reason": "mine"}),
+        Signal("unreadable", {"reason": "Too long."}),
+    ):
+        case = apply(circuit, case, advance(circuit, case, signal), signal.data)
+        seen.append((case.step, case.complaint))
+    assert seen == [("s", "No braces."), ("t", ""), ("t", "Too long.")]

@@ -108,3 +108,8 @@ def test_what_is_no_circuit_at_all(text: str) -> None:
 )
 def test_durations(text: str | float, seconds: float) -> None:
     assert seconds_of(text) == seconds
+
+
+def test_a_gate_brings_no_role_but_human() -> None:
+    text = "circuit: c\nstart: s\nends: [e]\nsteps: {s: {gate: true}}\nrules: [{at: s, to: e}]"
+    assert set(read_circuit(text).circuit.roles) == {"human"}

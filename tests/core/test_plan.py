@@ -69,7 +69,7 @@ def test_an_answer_frees_its_place() -> None:
 def test_a_human_takes_no_place_and_costs_no_budget() -> None:
     made = suite("A:human", "B:human", "C:author", places=1)
     made.sent("A", HUMAN)
-    assert (ready(made), ready(made, 0), made.busy()) == (["B", "C"], ["B"], 0)
+    assert (ready(made), ready(made, 0), made.busy) == (["B", "C"], ["B"], 0)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ class Suites(RuleBasedStateMachine):
     def never_past_a_limit(self) -> None:
         roles = [*self.out.values()]
         assert roles.count("author") <= 2
-        assert self.suite.busy() == len(roles) - roles.count(HUMAN) <= 3
+        assert self.suite.busy == len(roles) - roles.count(HUMAN) <= 3
 
     @invariant()
     def nobody_who_may_go_is_forgotten(self) -> None:

@@ -97,9 +97,10 @@ def test_a_folder_that_links_out_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_prompt_is_told(tmp_path: Path) -> None:
     file = write(tmp_path / "one.yaml", with_prompt("work.md"))
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(CircuitError) as caught:
         bundle(file)
-    assert str(caught.value) == f"{tmp_path / 'work.md'} cannot be read: No such file or directory"
+    missing = f"{tmp_path / 'work.md'} cannot be read: No such file or directory"
+    assert str(caught.value) == f"{file}: prompt 'work.md': {missing}"
 
 
 @pytest.mark.parametrize(

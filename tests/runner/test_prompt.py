@@ -70,6 +70,7 @@ def test_without_a_template_the_facts_are_json() -> None:
         "context": {"words": 5},
         "loops": {"rework": 1},
         "thresholds": {"good": 3},
+        "complaint": "",
     }
 
 
@@ -126,3 +127,23 @@ def test_unfillable(template: str, problem: str | None) -> None:
 def test_every_filling_starts_with_a_fresh_allowance() -> None:
     circuit = with_prompt("{% for a in range(60000) %}{% endfor %}x")
     assert [fill(circuit, CASE) for _ in range(3)] == ["x", "x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt"),
+    [
+        pytest.param(
+            "Judge it.\n",
+            "Judge it.\n\nYour last answer could not be used. Answer lacks the field 'score'.\n",
+            id="said at the end",
+        ),
+        pytest.param(
+            "{% if complaint %}Mind: {{ complaint }}{% endif %}",
+            "Mind: Answer lacks the field 'score'.",
+            id="said where the template wants it",
+        ),
+    ],
+)
+def test_who_is_asked_again_is_told_why(template: str, prompt: str) -> None:
+    case = msgspec.structs.replace(CASE, complaint="Answer lacks the field 'score'.")
+    assert fill(with_prompt(template), case) == prompt

@@ -82,7 +82,8 @@ def test_the_second_signal_ends_at_once_and_the_agents_with_it(tmp_path: Path) -
         assert until_asked(world, process, 2)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        assert said(process) == ("stopped by SIGINT\n", "")
+        # Of two signals that arrive together, either may be seen first.
+        assert said(process) in [("stopped by SIGINT\n", ""), ("stopped by SIGTERM\n", "")]
     assert world.story() == []
     with sitting(world) as process:
         assert said(process) == ("done by nobody\n", "")

@@ -44,6 +44,11 @@ def test_taken(content: bytes, value: Any) -> None:
         pytest.param(b'{"x": [{"a": 1, "a": 2}]}', "'a' is written twice", id="twice inside"),
         pytest.param(rb'{"a": 1, "\u0061": 2}', "'a' is written twice", id="twice, escaped"),
         pytest.param(rb'{"a\"": 1, "a\"": 2}', "'a\"' is written twice", id="twice with a quote"),
+        pytest.param(
+            rb'{"a": 1, "a": "\u0022\u0022"}',
+            "'a' is written twice",
+            id="twice, quotes made up for",
+        ),
         pytest.param(rb'{"a": "\u0000"}', "there is a NUL character in it", id="NUL escaped"),
         pytest.param(rb'{"\u0000": 1}', "there is a NUL character in it", id="NUL in a name"),
         pytest.param(rb'{"a": "\\\u0000"}', "there is a NUL character in it", id="NUL after \\"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.world.paper import PAPER
+from tests.world.paper import HOLDING, PAPER
 from tests.world.world import World
 
 from interlock.core.engine import open_case
@@ -17,6 +17,7 @@ from interlock.store.runs import (
     Run,
     all_runs,
     find_run,
+    holds_of,
     load_cases,
     open_dispatches,
     set_options,
@@ -111,3 +112,15 @@ def test_a_case_that_is_over_is_loaded_by_its_end_unless_asked_for(world: World)
     assert (short.case.status, short.case.end, short.case.answers) == ("ended", "done", {})
     assert (whole.case.status, whole.case.end) == ("ended", "done")
     assert whole.case.answers["sign"] == {"decision": "approve"}
+
+
+def test_a_hold_ends_with_its_case_and_the_next_may_hold(tmp_path: Path) -> None:
+    world = World(tmp_path, HOLDING)
+    world.begin("A", "B")
+    broken = "work: {answer: {broken: 1}}, fix: {answer: {unsure: 1}}"
+    crew = f'"*": {{{broken}, ask: {{answer: {{decision: approve}}}}}}'
+    for limit, held in ((1, {"repair": "A"}), (2, {}), (3, {"repair": "B"}), (9, {})):
+        world.work(crew, places=1, budget=Budget(dispatches=limit), wait=True)
+        with world.reading() as connection:
+            assert holds_of(connection, world.circuit, 1) == held
+    assert world.ends() == {"A": "done", "B": "done"}

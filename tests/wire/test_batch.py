@@ -67,6 +67,8 @@ def test_a_total_that_does_not_fit_is_no_harm() -> None:
         (b'"signal_path"', b'"path"'),
         (b'"batch_id": 1,', b'"batch_id": 1, "batch_id": 2,'),
         (b"{", b""),
+        (b'"batch_id": 1', b'"batch_id": 9223372036854775808'),
+        (b'"batch_id": 1', b'"batch_id": -9223372036854775809'),
     ],
 )
 def test_a_bad_manifest_is_a_problem(old: bytes, new: bytes) -> None:

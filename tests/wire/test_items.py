@@ -144,6 +144,11 @@ FIELDS = [
     ),
     (
         "developer",
+        "INFRA_BLOCKED: t1\n\nIssue: no disk\n  at all\n\nOutput:\n```\nNo space\nleft\n",
+        {"issue": "no disk\nat all", "output": "No space\nleft"},
+    ),
+    (
+        "developer",
         "READY_FOR_REVIEW: t1\n\nSummary: kept\n\nNot kept.\n\n- not kept either\n",
         {"summary": "kept"},
     ),

@@ -1,6 +1,7 @@
 """The JSON Schemas hold for what the readers give and the encoders write."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -10,8 +11,9 @@ import pytest
 from interlock.wire.catalogue import rows
 from interlock.wire.lines import LineReader, LineSignal
 from interlock.wire.reading import Accepted
-from interlock.wire.schemas import schemas
+from interlock.wire.schemas import schema_file, schemas
 from interlock.wire.text import read_message
+from interlock.wire.transcript import line_verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 SAID = [
@@ -59,7 +61,8 @@ def test_line_signals_fit_their_schema() -> None:
     assert len(found) == 2
     for one in found:
         assert isinstance(one, LineSignal)
-        jsonschema.validate(msgspec.to_builtins(one), schemas()[f"SAGE_SIGNAL:{one.type}"])
+        accepted = line_verdict(one).accepted
+        jsonschema.validate(accepted, schemas()[f"SAGE_SIGNAL:{one.type}"])
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,17 @@ def test_line_signals_fit_their_schema() -> None:
 )
 def test_the_seeds_files_fit_their_schema(file: str, schema: str) -> None:
     jsonschema.validate(json.loads((GOLDEN / file).read_text()), schemas()[schema])
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False)]
+)
+def test_ids_of_files_have_64_bits(number: int, fits: bool) -> None:
+    validator = jsonschema.Draft202012Validator(schemas()["artifact"])
+    assert validator.is_valid({"dispatch_id": number, "data": {}}) is fits
+
+
+def test_every_schema_has_a_file_of_its_own() -> None:
+    names = [schema_file(name) for name in schemas()]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z_/-]+\.schema\.json", name) for name in names)

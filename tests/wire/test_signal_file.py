@@ -113,6 +113,10 @@ def test_a_bad_artifact_is_told_apart(raw: bytes, kind: str) -> None:
 def test_any_int64_is_an_id(number: int) -> None:
     raw = json.dumps({"dispatch_id": number, "data": {}}).encode()
     assert read_artifact(raw) == Artifact(number, {})
+    signal = read_signal(
+        json.dumps({**msgspec.to_builtins(WAITING), "dispatch_id": number}).encode()
+    )
+    assert signal == msgspec.structs.replace(WAITING, dispatch_id=number)
 
 
 def test_a_byte_order_mark_and_unknown_fields_are_no_harm() -> None:
@@ -127,6 +131,8 @@ def test_a_byte_order_mark_and_unknown_fields_are_no_harm() -> None:
         {"dispatch_id": 1.5},
         {"dispatch_id": True},
         {"dispatch_id": 2**63},
+        {"dispatch_id": -(2**63) - 1},
+        {"dispatch_id": 2**64},
         {"case_id": 1},
         {"step": None},
     ],

@@ -122,6 +122,7 @@ WHICH = [
         "HEALTH_AUDIT: UNHEALTHY\n\nFailed Checks:\n- x: FAIL\n" + HEALTHY,
         "Ambiguous",
     ),
+    ("auditor", "AUDIT_PASSED: t1\n" + FAILED + "\n" + FAILED, "Ambiguous"),
     # one name with two subjects
     ("developer", READY + "\n" + READY.replace("t1", "t2"), "Ambiguous"),
     ("auditor", FAILED.replace("t1", "t2") + "\n" + FAILED, "Ambiguous"),
@@ -191,6 +192,8 @@ BODY = [
     ("auditor", AUDIT + "\n---\n", "AUDIT_PASSED"),
     ("auditor", "All looks good. Details follow.\n\n" + AUDIT, "AUDIT_PASSED"),
     ("auditor", "AUDIT_PASSED: t1\n\n- login: VERIFIED\n", "Malformed"),
+    ("auditor", AUDIT + "\n" + EXPERT.partition("\n\n")[2], "Malformed"),
+    ("developer", READY + "\n" + EXPERT.partition("\n\n")[2], "READY_FOR_REVIEW"),
     # a malformed live column-0 line with a known name
     ("auditor", "AUDIT_FAILED was close.\n\n" + AUDIT, "Malformed"),
     ("auditor", AUDIT + "\nSummary: fine\nAUDIT_FAILED - t2 was worse\n", "Malformed"),
@@ -203,8 +206,22 @@ BODY = [
     ("auditor", AUDIT + "- logout: FAILED - 500\n", "Malformed"),
     ("auditor", AUDIT + "- [ ] logout\n", "Malformed"),
     ("auditor", AUDIT + "- failure is reported: VERIFIED - FAILED is shown\n", "AUDIT_PASSED"),
+    ("auditor", AUDIT + "- FAILED logins are counted: VERIFIED - test_count\n", "AUDIT_PASSED"),
+    ("auditor", AUDIT + "- logout - FAILED\n", "Malformed"),
+    ("auditor", AUDIT + "- \u274c logout\n", "Malformed"),
+    ("auditor", AUDIT + "- [x] logout\n", "AUDIT_PASSED"),
     ("auditor", AUDIT + "\nCommands Executed:\n- lint (ci): FAIL\n", "Malformed"),
     ("critic", REVIEW + "\nQuality Assessment:\n- Naming: INCONSISTENT\n", "Malformed"),
+    ("critic", REVIEW + "\nQuality Assessment:\n- Error handling: NO issues\n", "REVIEW_PASSED"),
+    # a verdict beyond any sensible length
+    ("auditor", AUDIT + "- x: VERIFIED\n" * 30000, "Malformed"),
+    ("developer", READY + "\nremark\n" * 40000, "READY_FOR_REVIEW"),
+    # a verdict said over and over
+    ("auditor", (AUDIT + "\n") * 200, "AUDIT_PASSED"),
+    ("auditor", "AUDIT_PASSED: t1\nprose\n" + (AUDIT + "\n") * 300, "Malformed"),
+    ("auditor", (FAILED + "\n") * 300, "AUDIT_FAILED"),
+    # progress noted beside a verdict
+    ("auditor", AUDIT + "\nCHECKPOINT: t1\n\nProgress: 100%\n", "AUDIT_PASSED"),
     # only labels of that signal's template open a section
     ("auditor", "AUDIT_FAILED: t1\n\nBlocker: x\n", "Malformed"),
     ("developer", "TASK_INCOMPLETE: t1\n\nIssues Found:\n- a.py:1: x\n", "Malformed"),
@@ -266,6 +283,11 @@ REQUIRED = [
     ("developer", "TASK_INCOMPLETE: t1\n\nAttempted: all\n", "Malformed"),
     ("developer", "TASK_INCOMPLETE: t1\n\nBlocker: [description of what's missing]\n", "Malformed"),
     ("developer", "TASK_INCOMPLETE: t1\n\nBlocker:\n\nThe key is missing.\n", "TASK_INCOMPLETE"),
+    (
+        "developer",
+        "TASK_INCOMPLETE: t1\n\nBlocker: [description of what's missing]\nthe key\n",
+        "TASK_INCOMPLETE",
+    ),
     ("developer", "SEEKING_DIVINE_CLARIFICATION\n\nTask: t1\n", "Malformed"),
     ("developer", EXPERT, "EXPERT_REQUEST"),
     ("developer", EXPERT.replace("Target Agent: crypto", "Request Type: decision"), "Malformed"),
@@ -567,3 +589,31 @@ def test_a_refusal_says_what_to_write(text: str, words: tuple[str, ...]) -> None
     reading = read_message(text, role="developer", task_id="t1")
     assert isinstance(reading, Refused)
     assert all(word in reading.sentence for word in words), reading.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "strict", "expected"),
+    [
+        (READY, False, "READY_FOR_REVIEW"),
+        (READY, True, "Stale"),
+        (READY + "Dispatch: n1\n", True, "READY_FOR_REVIEW"),
+        (READY + "Dispatch: n1\n", False, "READY_FOR_REVIEW"),
+        (READY + "Dispatch: n2\n", False, "Stale"),
+        (READY + "Dispatch: n2\n", True, "Stale"),
+        (READY + "Dispatch: n1\nDispatch: n2\n", True, "Stale"),
+        (READY + "Dispatch: n1\n\n" + READY, True, "Stale"),
+        (READY + "\n" + READY + "Dispatch: n1\n", True, "READY_FOR_REVIEW"),
+        (READY + "Dispatch: n1\n\nTASK_INCOMPLETE: t1\n\nBlocker: x\n", True, "Stale"),
+        ("READY_FOR_REVIEW: t1 [dispatch n1]\n", True, "READY_FOR_REVIEW"),
+        ("READY_FOR_REVIEW: t1 [dispatch n2]\n", False, "Stale"),
+        ("READY_FOR_REVIEW: t1 n1\n", True, "READY_FOR_REVIEW"),
+        ("READY_FOR_REVIEW: t1 n2\n", True, "Malformed"),
+        (AUDIT, True, "Stale"),
+        (AUDIT + "Dispatch: n1\n", True, "WrongRole"),
+        ("nothing", True, "Missing"),
+    ],
+)
+def test_the_nonce_ties_an_answer_to_its_dispatch(text: str, strict: bool, expected: str) -> None:
+    reading = read_message(text, role="developer", task_id="t1", nonce="n1", strict=strict)
+    found = reading.signal if isinstance(reading, Accepted) else reading.reason.value
+    assert found == expected

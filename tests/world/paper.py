@@ -46,3 +46,20 @@ rules:
   - {id: worked, at: work, to: done}
 otherwise: failed
 """
+
+HOLDING = """\
+circuit: holding
+start: work
+ends: {done: healthy}
+steps:
+  work: {role: worker, timeout: 10s}
+  fix: {role: worker, timeout: 10s}
+  ask: {gate: true, answer: approval, timeout: 60s}
+rules:
+  - {id: broken, at: work, when: has(broken), hold: repair, to: fix}
+  - {id: worked, at: work, to: done}
+  - {id: ask, at: fix, when: has(unsure), to: ask}
+  - {id: fixed, at: fix, release: repair, to: work}
+  - {id: asked, at: ask, to: done}
+otherwise: done
+"""

@@ -7,18 +7,19 @@ import msgspec
 import typer
 
 from interlock.cli.door import Exit, app
-from interlock.cli.show import Json, document, say, table
+from interlock.cli.show import CircuitName, Json, Sets, document, say, table
 from interlock.core.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from interlock.core.notation import Written
     from interlock.core.simulate import Simulation
 
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
 app.add_typer(circuit, name="circuit")
 
-Name = Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")]
+_SHOWN_PATHS = 10
 
 
 @circuit.command("list")
@@ -46,7 +47,7 @@ def list_circuits(json: Json = False) -> None:
 
 
 @circuit.command()
-def show(name: Name, json: Json = False) -> None:
+def show(name: CircuitName, json: Json = False) -> None:
     """The table of a circuit: steps and rules, in order."""
     from interlock.core.draw import draw_text
 
@@ -54,11 +55,11 @@ def show(name: Name, json: Json = False) -> None:
     if json:
         document({"file": written.file, "circuit": written.page.value})
     else:
-        say(draw_text(written.circuit))
+        say(draw_text(written.circuit).rstrip())
 
 
 @circuit.command()
-def draw(name: Name, json: Json = False) -> None:
+def draw(name: CircuitName, json: Json = False) -> None:
     """The circuit as a Mermaid flowchart."""
     from interlock.core.draw import draw as drawn
 
@@ -66,18 +67,18 @@ def draw(name: Name, json: Json = False) -> None:
     if json:
         document({"mermaid": picture})
     else:
-        say(picture)
+        say(picture.rstrip())
 
 
 @circuit.command()
-def verify(name: Name, sets: Sets = None, json: Json = False) -> None:
-    """Prove a circuit sound, or show what is wrong with it and an example. Exit 6 on findings."""
-    from interlock.cli.verdict import say_report
+def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
+    """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
+    from interlock.cli.verdict import judged, say_report
     from interlock.core.verify import Finding, Report, WorstCase
-    from interlock.core.verify import verify as proven
 
     try:
-        report = proven(_open(name, sets))
+        written = _open(name)
+        report = judged(_changed(written, sets))
     except CircuitError as error:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
@@ -92,28 +93,33 @@ def verify(name: Name, sets: Sets = None, json: Json = False) -> None:
 
 
 @circuit.command()
-def schema() -> None:
+def schema(json: Json = False) -> None:
     """The JSON Schema of a circuit file."""
     from interlock.core.format import circuit_schema
 
-    say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
+    if json:
+        document({"schema": circuit_schema()})
+    else:
+        say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
 
 
 @app.command()
 def simulate(
-    name: Name,
-    cases: Annotated[int, typer.Option("--cases", min=1, max=1_000_000)] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same walk.")] = 0,
+    name: CircuitName,
+    cases: Annotated[int, typer.Option("--cases", metavar="N", min=1, max=1_000_000)] = 1000,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="The same seed gives the same walks.")
+    ] = 0,
     sets: Sets = None,
     json: Json = False,
 ) -> None:
-    """Walk a circuit with random legal answers: where do cases end, and at what cost?"""
+    """Walk a circuit with random legal answers. Where do cases end, and at what cost?"""
     import random
 
     from interlock.cli.verdict import refuse_unsound
     from interlock.core.simulate import simulate as walked
 
-    written = _open(name, sets)
+    written = _changed(_open(name), sets)
     refuse_unsound(written)
     result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
     if json:
@@ -122,14 +128,43 @@ def simulate(
         _say_simulation(result)
 
 
-def _open(name: str, sets: list[str] | None = None) -> "Written":
-    from interlock.cli.words import thresholds
+def _open(name: str) -> "Written":
     from interlock.runner.library import find_circuit
 
-    written = find_circuit(name, Path()).open()
+    return find_circuit(name, Path()).open()
+
+
+def _changed(written: "Written", sets: list[str] | None) -> "Written":
+    """The circuit with the thresholds a user gave instead of its own."""
+    from interlock.cli.words import thresholds
+
     changed = written.circuit.with_thresholds(thresholds(written.circuit, sets or ()))
     return msgspec.structs.replace(written, circuit=changed)
 
 
 def _say_simulation(result: "Simulation") -> None:
-    raise NotImplementedError
+    spread = result.dispatches
+    say(f"{result.cases} cases with random legal answers")
+    say(
+        f"dispatches per case: {spread.least} at least, {spread.median} median, "
+        f"{spread.p95} in 95 of 100, {spread.most} at most"
+    )
+    say()
+    table(("END", "CASES", "PART"), _parts(result.ends, result.cases))
+    table(("STUCK BECAUSE", "CASES", "PART"), _parts(result.stuck, result.cases))
+    say()
+    commonest = result.paths[:_SHOWN_PATHS]
+    table(
+        ("CASES", "PATH"),
+        ((path.cases, " > ".join((*path.steps, path.end or "stuck"))) for path in commonest),
+    )
+    if len(result.paths) > len(commonest):
+        say(f"… and {len(result.paths) - len(commonest)} rarer paths; --json lists all")
+    if result.never:
+        say()
+        say(f"rules never taken: {', '.join(result.never)}")
+
+
+def _parts(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, ...]]":
+    for name, count in counts.items():
+        yield name, count, f"{count / total:.1%}"

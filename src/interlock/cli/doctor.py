@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from interlock import __version__
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, document, say
+from interlock.core.errors import InterlockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +41,7 @@ def doctor(
     from interlock import wiring
 
     path = wiring.database(Path(), db)
-    checks = [*_machine(), *_database(path)]
-    if deep and path.exists():
-        checks += _deep(path)
+    checks = [*_machine(), *_skills(Path()), *_database(path, deep=deep)]
     if json:
         document({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:
@@ -63,28 +63,53 @@ def _machine() -> "Iterator[Check]":
     yield Check("machine.sqlite", True, message, note=old)
 
 
-def _database(path: Path) -> "Iterator[Check]":
+def _skills(project: Path) -> "Iterator[Check]":
+    """Skills are copies: one that an older program wrote teaches what may no longer hold."""
+    from interlock.wire.skills import FOLDERS, NAME, stamp_of, version_numbers
+
+    for agent, folder in FOLDERS.items():
+        skill = project / folder / NAME / "SKILL.md"
+        if not skill.is_file():
+            continue
+        stamp = stamp_of(skill.read_bytes()[:10_000].decode(errors="replace"))
+        old = stamp is None or stamp < version_numbers(__version__)
+        told = ".".join(map(str, stamp)) if stamp else "an unknown version"
+        message = f"{skill} is of {told}"
+        if old:
+            message += f", the program of {__version__}: run interlock init --agent {agent} --force"
+        yield Check(f"skills.{agent}", True, message, note=old)
+
+
+def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
     from interlock.store.lock import writer_of
 
     if not path.exists():
         yield Check("store.file", True, f"no database at {path} yet", note=True)
         return
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    yield Check("store.file", writable, f"{path}, {path.stat().st_size:,} bytes")
+    size = f"{path}, {path.stat().st_size:,} bytes"
+    advice = "; make the file and its folder writable, or use --db elsewhere"
+    yield Check("store.file", writable, size if writable else f"{size}, read-only{advice}")
     writer = writer_of(path)
     yield Check("store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it")
+    try:
+        yield from _content(path, deep=deep)
+    except (InterlockError, msgspec.MsgspecError) as error:
+        yield Check("store.unreadable", False, str(error))
 
 
-def _deep(path: Path) -> "Iterator[Check]":
+def _content(path: Path, *, deep: bool) -> "Iterator[Check]":
     from interlock.cli.run import open_run
     from interlock.store.audit import audit
-    from interlock.store.database import reading
+    from interlock.store.database import HEAD, reading
     from interlock.store.runs import all_runs
 
     with reading(path) as connection:
-        faults = audit(connection, open_run)
         number = len(all_runs(connection))
+        faults = audit(connection, open_run) if deep else []
+    runs = "1 run" if number == 1 else f"{number} runs"
+    yield Check("store.schema", True, f"schema {HEAD}, {runs}")
     for fault in faults:
         yield Check(fault.id, False, f"{fault.subject}: {fault.message}")
-    if not faults:
-        yield Check("store.fold", True, f"{number} runs: every case is the fold of its journal")
+    if deep and not faults:
+        yield Check("store.fold", True, f"{runs}: every case is the fold of its journal")

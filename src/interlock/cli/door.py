@@ -5,11 +5,23 @@ A user sees one sentence on stderr and an exit code; never a traceback for somet
 
 import os
 import sys
+from contextlib import suppress
 from enum import IntEnum
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from interlock import __version__
+from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
+
+VERBS = (
+    *("demo", "init", "run", "resume", "stop"),
+    *("runs", "status", "logs", "inbox", "answer", "save", "explain", "replay"),
+    *("circuit", "simulate", "lint", "emit", "respond", "conform", "doctor"),
+)
+"""The order in which --help shows them: as a user meets them."""
 
 
 class Exit(IntEnum):
@@ -27,8 +39,14 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
+class _Verbs(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=VERBS.index)
+
+
 app = typer.Typer(
     name="interlock",
+    cls=_Verbs,
     help="Agents do the thinking; Interlock reads their signals, decides the route, "
     "and never loses its place.",
     no_args_is_help=True,
@@ -38,28 +56,58 @@ app = typer.Typer(
 )
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        say(f"interlock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """The command `interlock`."""
     from interlock.cli import (  # noqa: F401
         circuits,
+        conform,
         demo,
         doctor,
+        emit,
         inbox,
+        init,
+        lint,
         look,
+        respond,
         run,
         save,
+        stop,
         understand,
     )
 
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        app()
+        app(prog_name="interlock")
     except InterlockError as error:
-        sys.stderr.write(f"interlock: {error}\n")
+        tell(f"interlock: {error}")
         wrong_words = isinstance(error, SourceError | CircuitError)
         sys.exit(Exit.USAGE if wrong_words else Exit.FAILED)
-    except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to say, also not at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.FAILED)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
+    finally:
+        _let_go()
+
+
+def _let_go() -> None:
+    """Whoever reads our output may have gone: then nothing is left to say, also not at shutdown."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

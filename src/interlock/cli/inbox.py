@@ -1,6 +1,7 @@
 """Verbs of the human gate: inbox shows what waits, answer gives an answer to one question."""
 
 import getpass
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +21,17 @@ def inbox(db: Db = None, json: Json = False) -> None:
     from interlock.store.database import reading
     from interlock.store.history import open_questions
 
-    with reading(wiring.database(Path(), db)) as connection:
+    path = wiring.database(Path(), db)
+    with reading(path) as connection:
         questions = open_questions(connection)
+    folder = wiring.answers_folder(path)
+    saved = {each.question_id: (folder / f"{each.question_id}.json").exists() for each in questions}
     if json:
-        document({"questions": msgspec.to_builtins(questions)})
+        fields = [
+            {**msgspec.to_builtins(each), "answer_saved": saved[each.question_id]}
+            for each in questions
+        ]
+        document({"questions": fields})
         return
     if not questions:
         say("nothing waits for a human")
@@ -37,25 +45,37 @@ def inbox(db: Db = None, json: Json = False) -> None:
             for each in questions
         ),
     )
+    answered = [each for each in questions if saved[each.question_id]]
+    if answered:
+        ids = ", ".join(str(each.question_id) for each in answered)
+        say(f"answered, and taken when 'interlock resume {answered[0].run_id}' runs: {ids}")
 
 
 @app.command()
 def answer(
     question_id: Annotated[int, typer.Argument(metavar="ID", help="The question, see inbox.")],
-    decision: Annotated[str, typer.Argument(help="For example approve, revise or reject.")],
-    message: Annotated[str, typer.Option("-m", "--message", help="A comment.")] = "",
+    decision: Annotated[
+        str, typer.Argument(metavar="DECISION", help="For example approve, revise or reject.")
+    ],
+    message: Annotated[
+        str, typer.Option("-m", "--message", metavar="TEXT", help="A comment.")
+    ] = "",
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="FIELD=VALUE of the answer.")
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="More fields of the answer."),
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="Who answers; default the user name.")] = "",
+    by: Annotated[
+        str, typer.Option("--by", metavar="NAME", help="Who answers; default the user name.")
+    ] = "",
     db: Db = None,
+    json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
     from interlock.cli.words import pairs
     from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
-    from interlock.store.database import reading
+    from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
@@ -74,9 +94,20 @@ def answer(
     problem = circuit.steps[found[0].step].shape.problem(data)
     if problem is not None:
         raise SourceError(f"{problem}; nothing was saved")
-    leave_answer(
-        wiring.answers_folder(path), HumanAnswer(question_id, by or getpass.getuser(), data)
-    )
+    given = HumanAnswer(question_id, by or _user(), data)
+    with told_plainly(wiring.answers_folder(path)):
+        leave_answer(wiring.answers_folder(path), given)
     working = writer_of(path) is not None
-    then = "the running process takes it" if working else f"'interlock resume {found[0].run_id}'"
+    if json:
+        document({"question_id": question_id, "run_id": found[0].run_id, "taken_now": working})
+        return
+    resume = f"'interlock resume {found[0].run_id}' goes on with it"
+    then = "the running process takes it" if working else resume
     say(f"saved the answer to question {question_id}; {then}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,11 +10,16 @@ import msgspec
 import typer
 
 from interlock.cli.door import app
-from interlock.cli.run import advice
-from interlock.cli.show import Db, Json, RunId, clock_time, document, say, table
+from interlock.cli.run import advice, open_run
+from interlock.cli.show import Db, Json, RunId, clock_time, counted, document, harmless, say, table
 
 if TYPE_CHECKING:
-    from interlock.store.history import Line
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from interlock.store.history import CaseLine, Line
+    from interlock.store.runs import Run
 
 _POLL = 0.25
 _SHOWN = 20
@@ -27,16 +33,24 @@ def runs(db: Db = None, json: Json = False) -> None:
     from interlock.store.history import counts
     from interlock.store.runs import all_runs
 
-    with reading(wiring.database(Path(), db)) as connection:
+    path = wiring.database(Path(), db)
+    with reading(path) as connection:
         found = [(run, counts(connection, run.run_id)) for run in all_runs(connection)]
+    shown = {run.run_id: _status(run, path) for run, _ in found}
     if json:
-        document({"runs": [{**_run_fields(run), "ends": dict(ends)} for run, ends in found]})
+        fields = [
+            {**_run_fields(run), "status": shown[run.run_id], "ends": dict(ends)}
+            for run, ends in found
+        ]
+        document({"runs": fields})
         return
+    if not found:
+        say("no runs yet; 'interlock run' begins one")
     table(
         ("RUN", "CIRCUIT", "STATUS", "CASES", "DISPATCHES", "BEGUN", "SOURCE"),
         (
             (
-                *(run.run_id, f"{run.circuit} v{run.version}", run.status, ends.total()),
+                *(run.run_id, f"{run.circuit} v{run.version}", shown[run.run_id], ends.total()),
                 *(run.spent.dispatches, clock_time(run.created_at), run.source),
             )
             for run, ends in found
@@ -48,6 +62,7 @@ def runs(db: Db = None, json: Json = False) -> None:
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
     from interlock import wiring
+    from interlock.cli.standing import whys
     from interlock.store.database import reading
     from interlock.store.history import cases_of, counts, digest_of, refusals_of
     from interlock.store.lock import writer_of
@@ -58,72 +73,110 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         run = find_run(connection, run_id)
         cases = cases_of(connection, run.run_id)
         ends = counts(connection, run.run_id)
-        refused = len(refusals_of(connection, run.run_id))
+        refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
         digest = digest_of(connection, run.run_id)
-    writer = writer_of(path)
-    live = run.status == "running" and writer is not None
-    shown = run.status if run.status != "running" or live else "interrupted"
+        circuit = open_run(run)
+        notable = [line for line in cases if not circuit.ends.get(line.state.end)]
+        reasons = list(whys(connection, circuit, run.run_id, notable[:_SHOWN]))
+    shown, writer = _status(run, path), writer_of(path)
     if json:
-        fields = {**_run_fields(run), "status": shown, "ends": dict(ends), "refused": refused}
+        fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
+        fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
         rows = [_case_fields(line) for line in cases]
         document({**fields, "digest": digest, "worked_on_by": str(writer or ""), "cases": rows})
         return
-    say(f"run {run.run_id}: {run.circuit} v{run.version}, {shown}{f' by {writer}' if live else ''}")
+    by = f" by {writer}" if writer and shown == "running" else ""
+    say(f"run {run.run_id}: {run.circuit} v{run.version}, {shown}{by}")
     say(", ".join(f"{count} {end}" for end, count in ends.most_common()))
     spent = run.spent
     say(
-        f"{spent.dispatches} dispatches, {spent.tokens} tokens, {spent.money:.2f} money, "
-        f"{spent.seconds:.1f} s, {refused} answers refused"
+        f"{counted(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
+        f"{spent.money:.2f} money, {spent.seconds:.1f} s"
     )
-    notable = [line for line in cases if line.status == "stuck" or line.status == "open"]
-    table(
-        ("CASE", "STATUS", "STEP", "WHY"),
-        ((each.case_id, each.status, each.step, each.state.reason) for each in notable[:_SHOWN]),
-    )
-    if len(notable) > _SHOWN:
-        say(f"… and {len(notable) - _SHOWN} more; --json lists all")
+    if refused:
+        say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
+    _say_notable(notable, reasons)
+    if shown == "unhealthy" and notable:
+        say(f"'interlock explain {notable[0].case_id}' tells the whole story")
+        return
     for line in advice("stopped" if shown == "interrupted" else shown, run.run_id):
         say(line)
+
+
+def _say_notable(lines: "list[CaseLine]", reasons: list[str]) -> None:
+    """The first of the cases that are open, stuck or ended badly."""
+    table(
+        ("CASE", "STATUS", "STEP", "WHY"),
+        (
+            (line.case_id, line.state.end or line.status, line.step, " ".join(reason.split()))
+            for line, reason in zip(lines, reasons, strict=False)
+        ),
+    )
+    if len(lines) > len(reasons):
+        say(f"… and {len(lines) - len(reasons)} more; --json lists all")
 
 
 @app.command()
 def logs(
     run_id: RunId = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
-    case: Annotated[str, typer.Option("--case", help="Only this case.")] = "",
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:
     """The journal: every decision, in order. With -f and --json a line is one JSON object."""
     from interlock import wiring
     from interlock.store.database import reading
-    from interlock.store.history import lines_since
-    from interlock.store.lock import writer_of
+    from interlock.store.history import find_case, lines_since
     from interlock.store.runs import find_run
 
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         run = find_run(connection, run_id)
-        lines = lines_since(connection, run.run_id, 0, case)
+        if case:
+            find_case(connection, case, run.run_id)
         if json and not follow:
+            lines = lines_since(connection, run.run_id, 0, case)
             document({"run_id": run.run_id, "entries": [_line_fields(line) for line in lines]})
             return
-        while True:
-            for line in lines:
-                _say_line(line, json=json)
-            working = writer_of(path) is not None
-            if not follow or (not working and not lines):
-                return
-            sys.stdout.flush()
-            seq = lines[-1].seq if lines else 0
-            time.sleep(_POLL)
-            lines = lines_since(connection, run.run_id, seq, case)
+        for line in _growing(connection, run.run_id, case, path if follow else None):
+            _say_line(line, json=json)
+        if json:
+            shown = _status(find_run(connection, run.run_id), path)
+            last = {"type": "result", "run_id": run.run_id, "status": shown}
+            _say_record(last | {"is_error": shown != "done"})
+
+
+def _growing(
+    connection: "Connection", run_id: int, case: str, followed: Path | None
+) -> "Iterator[Line]":
+    """The decisions so far, and if the database is followed those to come, to the last one."""
+    from interlock.store.history import lines_since
+    from interlock.store.runs import find_run
+
+    seq = 0
+    while True:
+        # Asked before reading: a writer that ends in between has left its lines behind.
+        growing = followed and _status(find_run(connection, run_id), followed) == "running"
+        for line in lines_since(connection, run_id, seq, case):
+            seq = line.seq
+            yield line
+        if not growing:
+            return
+        sys.stdout.flush()
+        time.sleep(_POLL)
+
+
+def _status(run: "Run", path: Path) -> str:
+    """The run's status; one that runs without a process to run it was interrupted."""
+    from interlock.store.lock import writer_of
+
+    return run.status if run.status != "running" or writer_of(path) else "interrupted"
 
 
 def _say_line(line: "Line", *, json: bool) -> None:
     if json:
-        record = {"type": "decision", **_line_fields(line)}
-        sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+        _say_record({"type": "decision", **_line_fields(line)})
         return
     decision = line.decision
     target = decision.to or f"{decision.status}: {decision.reason}"
@@ -133,19 +186,23 @@ def _say_line(line: "Line", *, json: bool) -> None:
     )
 
 
+def _say_record(record: dict[str, Any]) -> None:
+    sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")
+
+
 def _line_fields(line: "Line") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(line)
     fields["decision"] = msgspec.structs.asdict(line.decision)
     return fields
 
 
-def _run_fields(run: Any) -> dict[str, Any]:
+def _run_fields(run: "Run") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.structs.asdict(run)
     del fields["text"]
     fields["spent"] = msgspec.structs.asdict(run.spent)
     return fields
 
 
-def _case_fields(line: Any) -> dict[str, Any]:
+def _case_fields(line: "CaseLine") -> dict[str, Any]:
     fields = {"case_id": line.case_id, "status": line.status, "step": line.step}
     return {**fields, "dispatch_id": line.dispatch_id, **msgspec.structs.asdict(line.state)}

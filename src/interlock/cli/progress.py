@@ -45,7 +45,7 @@ def _bar() -> Iterator[Callable[[Tally, Spent], None]]:
 
     columns = (
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} cases  {task.description}"),
+        TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
     drawn = 0.0
@@ -57,11 +57,12 @@ def _bar() -> Iterator[Callable[[Tally, Spent], None]]:
             if time.monotonic() - drawn < _EVERY:
                 return
             drawn = time.monotonic()
-            words = f"{tally.in_flight} in flight  {tally.questions} ask a human"
+            over = tally.ended + tally.stuck
+            words = f"{over}/{tally.cases} cases  {tally.in_flight} in flight"
+            words += f"  {tally.questions} ask a human"
             words += f"  {tally.refused} refused  {spent.dispatches} dispatches"
             words += f"  {spent.tokens} tokens" if spent.tokens else ""
             words += f"  {spent.money:.2f} spent" if spent.money else ""
-            over = tally.ended + tally.stuck
             bar.update(task, completed=over, total=tally.cases, description=words)
 
         yield move

@@ -1,10 +1,8 @@
-"""Verbs that work: run, resume, stop."""
+"""Verbs that work: run and resume."""
 
 import asyncio
 import hashlib
-import os
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +13,14 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of, written_out
-from interlock.cli.show import Db, Json, RunId, document, say, tell
+from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
 from interlock.core.errors import SourceError, StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.core.circuit import Circuit, Role
+    from interlock.core.notation import Written
     from interlock.core.plan import Budget
     from interlock.dispatch.briefer import Gauge
     from interlock.dispatch.carrier import Carrier, Clock
@@ -31,14 +30,29 @@ if TYPE_CHECKING:
 
 Agents = Annotated[
     list[str] | None,
-    typer.Option("--agent", help="ROLE=SPEC, or SPEC for all roles: exec:COMMAND or script:FILE."),
+    typer.Option(
+        "--agent",
+        metavar="[ROLE=]AGENT",
+        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
+    ),
 ]
-Slots = Annotated[list[str] | None, typer.Option("--slots", help="ROLE=N dispatches at once.")]
+Slots = Annotated[
+    list[str] | None,
+    typer.Option("--slots", metavar="ROLE=N", help="Dispatches of a role at once."),
+]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--budget", help="dispatches=N, tokens=N, money=X or time=2h; may be repeated."),
+    typer.Option(
+        "--budget",
+        metavar="NAME=LIMIT",
+        help="dispatches=N, tokens=N, money=X or time=2h; may be repeated.",
+    ),
 ]
-Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Dispatches at once, all.")]
+Parallel = Annotated[
+    int | None,
+    typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
+]
+New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
 _EXITS = {
     "done": Exit.DONE,
@@ -61,18 +75,16 @@ class Options(msgspec.Struct, frozen=True):
 
 @app.command()
 def run(
-    circuit: Annotated[str, typer.Argument(help="A circuit's name, or a path ending in .yaml.")],
-    cases: Annotated[Path, typer.Option("--cases", help="A JSON object per line, with an id.")],
+    circuit: CircuitName,
+    cases: Annotated[
+        Path, typer.Option("--cases", metavar="FILE", help="A JSON object per line, with an id.")
+    ],
     agent: Agents = None,
     slots: Slots = None,
     budget: Limits = None,
     parallel: Parallel = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")
-    ] = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")
-    ] = False,
+    sets: Sets = None,
+    new: New = False,
     dispatch: Dispatch = None,
     root: Root = None,
     watch: Watching = None,
@@ -84,7 +96,6 @@ def run(
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
     from interlock import wiring
     from interlock.cli.verdict import refuse_unsound
-    from interlock.cli.words import checked_thresholds, thresholds
     from interlock.runner.casefile import read_cases
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
@@ -94,10 +105,7 @@ def run(
     usual = wiring.settings(project)
     path = wiring.database(project, db)
     bundle = find_circuit(circuit, project)
-    written = bundle.open()
-    known = {k: v for k, v in usual.thresholds.items() if k in written.circuit.thresholds}
-    changes = checked_thresholds(written.circuit, known) | thresholds(written.circuit, sets or ())
-    written = msgspec.structs.replace(written, circuit=written.circuit.with_thresholds(changes))
+    written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
     options = _merged(
@@ -106,16 +114,16 @@ def run(
         files_of(dispatch, root, watch, batch_size),
     )
     crew = _crew(written.circuit, options, path)
-    mark = hashlib.sha256(
-        msgspec.json.encode([written.circuit.name, changes]) + content
-    ).hexdigest()
+    text = msgspec.json.encode(bundle).decode()
+    kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")
+    mark = hashlib.sha256(kind + content).hexdigest()
     with writing(path) as connection:
         run_id = None if new else unfinished_run(connection, mark)
         if run_id is None:
             run_id = begin_run(
                 connection,
                 written.circuit,
-                msgspec.json.encode(bundle).decode(),
+                text,
                 new_cases,
                 source=str(cases),
                 fingerprint=mark,
@@ -123,7 +131,7 @@ def run(
                 at=time.time(),
             )
         else:
-            tell(f"going on with run {run_id}, which is unfinished (--new begins another)")
+            crew = _taken_up(connection, run_id, options, path, text)
         _sit(connection, find_run(connection, run_id), crew, wait=wait, json=json)
 
 
@@ -142,12 +150,14 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped, killed, waits for a human or ran out of budget."""
+    """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
     from interlock import wiring
-    from interlock.store.database import writing
-    from interlock.store.runs import FINISHED, find_run, set_options
+    from interlock.store.database import reading, writing
+    from interlock.store.runs import FINISHED, find_run
 
     path = wiring.database(Path(), db)
+    with reading(path) as connection:
+        find_run(connection, run_id)
     with writing(path) as connection:
         found = find_run(connection, run_id)
         if found.status in FINISHED:
@@ -155,29 +165,8 @@ def resume(
         before = msgspec.convert(found.options, Options)
         files = files_of(dispatch, root, watch, batch_size)
         options = _merged(before, agent, slots, budget, parallel, files)
-        crew = _crew(open_run(found), options, path)
-        set_options(connection, found.run_id, msgspec.to_builtins(options))
+        crew = _taken_up(connection, found.run_id, options, path)
         _sit(connection, found, crew, wait=wait, json=json)
-
-
-@app.command()
-def stop(
-    db: Db = None,
-    now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
-) -> None:
-    """Ask the process that works on the database to stop; what it has is kept."""
-    from interlock import wiring
-    from interlock.store.lock import writer_of
-
-    path = wiring.database(Path(), db)
-    writer = writer_of(path)
-    if writer is None:
-        raise StateError(f"nobody works on {path}")
-    if writer.host != socket.gethostname():
-        raise StateError(f"{path} is worked on by {writer}; stop it there")
-    for _ in range(2 if now else 1):
-        os.kill(writer.pid, signal.SIGTERM)
-    say(f"asked {writer} to stop")
 
 
 def open_run(found: "Run") -> "Circuit":
@@ -186,6 +175,35 @@ def open_run(found: "Run") -> "Circuit":
 
     bundle = msgspec.json.decode(found.text, type=Bundle)
     return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
+
+
+def _taken_up(
+    connection: "Connection", run_id: int, options: Options, path: Path, text: str = ""
+) -> "Crew":
+    """A crew for a run that has begun, by its own circuit; a later `text` of it changes nothing."""
+    from interlock.store.runs import find_run, set_options
+
+    found = find_run(connection, run_id)
+    crew = _crew(open_run(found), options, path)
+    set_options(connection, run_id, msgspec.to_builtins(options))
+    if text:
+        notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
+        if text != found.text:
+            notice += "; the circuit has changed since, the run keeps the one it began with"
+        tell(notice)
+    return crew
+
+
+def _changed(
+    written: "Written", usual: "Mapping[str, Any]", words: list[str]
+) -> "tuple[Written, dict[str, Any]]":
+    """The circuit with the thresholds the project and the command line ask for, and those."""
+    from interlock.cli.words import checked_thresholds, thresholds
+
+    circuit = written.circuit
+    known = {name: value for name, value in usual.items() if name in circuit.thresholds}
+    changes = checked_thresholds(circuit, known) | thresholds(circuit, words)
+    return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
 
 
 def _merged(
@@ -300,7 +318,8 @@ def _report(
         document(fields | {"digest": digest_of(connection, run_id)})
         return
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-    say(f"run {run_id}: {status}; {shown}; {spent.dispatches} dispatches")
+    cost = counted(spent.dispatches, "dispatch", "dispatches")
+    say(f"run {run_id}: {status}; {shown}; {cost}")
     for line in left:
         say(line)
     if not left or tally.questions > len(left):

@@ -13,16 +13,26 @@ SCHEMA_VERSION = 1
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Db = Annotated[
-    Path | None, typer.Option("--db", help="The database; default .interlock/interlock.db.")
+    Path | None,
+    typer.Option("--db", metavar="FILE", help="The database; default .interlock/interlock.db."),
 ]
-RunId = Annotated[int | None, typer.Argument(help="The run's number; default the newest.")]
+RunId = Annotated[
+    int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
+]
+CircuitName = Annotated[
+    str, typer.Argument(metavar="CIRCUIT", help="A circuit's name, or a path ending in .yaml.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Another threshold; may be repeated."),
+]
 
 
 def document(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    sys.stdout.write(msgspec.json.format(text, indent=2).decode() + "\n")
+    sys.stdout.write(harmless(msgspec.json.format(text, indent=2).decode()) + "\n")
 
 
 def say(text: str = "") -> None:
@@ -52,6 +62,22 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
     )
+
+
+def harmless(text: str) -> str:
+    """The same JSON, with characters that a terminal could obey written as escapes."""
+    return text if text.isascii() and "\x7f" not in text else "".join(map(_escaped, text))
+
+
+def _escaped(sign: str) -> str:
+    if sign.isprintable() or sign == "\n":
+        return sign
+    units = sign.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def clock_time(at: float) -> str:

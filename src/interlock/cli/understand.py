@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.door import app
 from interlock.cli.run import open_run
-from interlock.cli.show import Db, Json, RunId, clock_time, document, say, table
+from interlock.cli.show import Db, Json, RunId, Sets, clock_time, document, say, table
 
 if TYPE_CHECKING:
     from interlock.core.circuit import Circuit
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def explain(
     case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
     run: Annotated[
-        int | None, typer.Option("--run", help="Default: the newest that has it.")
+        int | None, typer.Option("--run", metavar="RUN", help="Default: the newest that has it.")
     ] = None,
     prompts: Annotated[bool, typer.Option("--prompts", help="Show the prompts too.")] = False,
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The life of a case: what was asked, what came back, what was decided and why."""
+    """The life of a case. What was asked, what came back, what was decided and why."""
     from interlock import wiring
     from interlock.store.database import reading
     from interlock.store.history import find_case, life_of
@@ -49,14 +49,12 @@ def explain(
 @app.command()
 def replay(
     run_id: RunId = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE, another threshold.")
-    ] = None,
-    case: Annotated[str, typer.Option("--case", help="Only this case.")] = "",
+    sets: Sets = None,
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Decide a recorded run again under other thresholds: which cases go another way?"""
+    """Decide a recorded run again with other thresholds. Which cases go another way?"""
     from interlock import wiring
     from interlock.cli.words import thresholds
     from interlock.core.engine import open_case
@@ -210,4 +208,5 @@ def _say_replay(
         f"{before} dispatches before, {after} after"
     )
     if open_ends:
-        say(f"{open_ends} of them need answers that were never given: {after} is a lower bound")
+        need = "1 of them needs" if open_ends == 1 else f"{open_ends} of them need"
+        say(f"{need} answers that were never given: {after} is a lower bound")

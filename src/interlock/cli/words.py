@@ -1,5 +1,6 @@
 """Words of the command line that carry more than a text: name=value pairs, budgets, thresholds."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,7 +27,7 @@ def thresholds(circuit: Circuit, words: Iterable[str]) -> dict[str, Any]:
     """`--set name=value` for thresholds the circuit has, of the kind they have."""
     changes: dict[str, Any] = {}
     for name, text in pairs(words, "--set").items():
-        changes[name] = _plain(text)
+        changes[name] = plain(text)
     return checked_thresholds(circuit, changes)
 
 
@@ -66,14 +67,23 @@ def budget(words: Mapping[str, object]) -> Budget:
                     f"budget {name!r} is unknown; use dispatches, tokens, money, time"
                 )
         except (ValueError, CircuitError):
-            raise SourceError(f"budget {name}={text}: {text!r} is no amount") from None
-        if min(limits.values()) < 0:
-            raise SourceError(f"budget {name}={text} is below zero")
+            raise SourceError(_no_amount(name, text)) from None
+        if not all(0 <= limit < math.inf for limit in limits.values()):
+            raise SourceError(_no_amount(name, text))
     return Budget(**limits)
 
 
-def _plain(text: str) -> Any:
-    value = read_yaml(text, "--set").value
+def _no_amount(name: str, text: object) -> str:
+    example = {"time": "2h", "money": "2.50"}.get(name, "100")
+    return f"budget {name}={text}: {str(text)!r} is no amount; write {name}={example}"
+
+
+def plain(text: str) -> Any:
+    """One value, as YAML reads it: a number, true, false or a text."""
+    try:
+        value = read_yaml(text).value
+    except CircuitError as error:
+        raise SourceError(f"--set takes a plain value, not {text!r}: {error}") from None
     if isinstance(value, dict | list):
         raise SourceError(f"--set takes a plain value, not {text!r}")
     return value

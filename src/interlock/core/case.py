@@ -61,13 +61,15 @@ class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):
-    """Where a piece of work stands. `visits` counts the dispatches of each step, `moves` all."""
+    """Where a piece of work stands. `visits` counts the dispatches of each step, `moves` all;
+    `complaint` says why the last answer could not be used, for whoever is asked again."""
 
     case_id: str
     step: str
     status: Status = "open"
     end: str = ""
     reason: str = ""
+    complaint: str = ""
     moves: int = 0
     loops: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}

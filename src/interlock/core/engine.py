@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.core.case import ENDED, OPEN, OTHERWISE, STUCK, Case, Decision, Passed, Signal
-from interlock.core.circuit import AGAIN, BACK, FAILURES, Circuit, Rule
+from interlock.core.case import ENDED, OPEN, STUCK, Case, Decision, Passed, Signal
+from interlock.core.circuit import AGAIN, BACK, FAILURES, UNREADABLE, Circuit, Rule
 from interlock.core.errors import ExpressionError, StateError
 from interlock.core.expression import Expression, Scope
 
@@ -85,6 +85,7 @@ def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, A
     changes: dict[str, Any] = {
         "status": decision.status,
         "reason": decision.reason,
+        "complaint": str(data.get("reason", "")) if decision.signal == UNREADABLE else "",
         "loops": loops,
         "stack": (*stack, case.step) if decision.detour else stack,
         "context": {**case.context, **decision.adds} if decision.adds else case.context,
@@ -127,16 +128,17 @@ def _additions(rule: Rule, scope: Scope) -> dict[str, Any]:
 def _routed(circuit: Circuit, case: Case, record: Decision, rule: Rule) -> Decision:
     """The record with the rule's target filled in, or stuck where the target cannot be reached."""
     target, reason = _target(circuit, case, rule)
+    if reason:
+        return msgspec.structs.replace(record, reason=reason)
     return msgspec.structs.replace(
         record,
-        status=STUCK if reason else ENDED if target in circuit.ends else OPEN,
-        to="" if reason else target,
+        status=ENDED if target in circuit.ends else OPEN,
+        to=target,
         loop=rule.loop or "",
         detour=rule.detour,
-        back=rule.to == BACK and not reason,
+        back=rule.to == BACK,
         hold=rule.hold or "",
         release=rule.release or "",
-        reason=reason,
     )
 
 
@@ -157,6 +159,3 @@ def _target(circuit: Circuit, case: Case, rule: Rule) -> tuple[str, str]:
     if case.moves >= circuit.max_steps:
         return "", f"max_steps: {circuit.max_steps} dispatches are spent"
     return target, ""
-
-
-__all__ = ["MAX_DETOURS", "OTHERWISE", "advance", "apply", "open_case", "scope_of"]

@@ -128,7 +128,7 @@ class _Builder:
         }
         for step in self.text.steps.values():
             if not given:
-                roles.setdefault(step.role, Role(step.role))
+                roles.setdefault(step.role or HUMAN, Role(step.role or HUMAN))
         roles.setdefault(HUMAN, Role(HUMAN))
         return roles
 

@@ -29,6 +29,9 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
 
 
+NO_LIMITS = Budget()
+
+
 class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run has cost so far."""
 
@@ -107,6 +110,8 @@ class Suite:
         self._dependents: dict[str, list[str]] = {}
         self._priority: dict[str, int] = {}
         self._arrivals = 0
+        self.busy = 0
+        """Dispatches out with agents; what is answered by hand takes no place."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
@@ -134,12 +139,14 @@ class Suite:
             del self.waiting[queue][bisect_left(self.waiting[queue], place)]
         self._role_out[case_id] = role
         self.out[role] += 1
+        self.busy += role not in self.by_hand
 
     def answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
             self.out[role] -= 1
+            self.busy -= role not in self.by_hand
 
     def ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
@@ -165,10 +172,6 @@ class Suite:
         found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
         return sorted(place for queue, place in found if queue == role)
 
-    def busy(self) -> int:
-        """Dispatches out with agents; what is answered by hand takes no place."""
-        return sum(count for role, count in self.out.items() if role not in self.by_hand)
-
     def awaited(self) -> int:
         """Dispatches that wait for somebody's hand."""
         return sum(self.out.get(role, 0) for role in self.by_hand)
@@ -183,7 +186,7 @@ def ready(
 ) -> list[str]:
     """The cases that may be dispatched now, first things first; `left` is the budget's limit,
     `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
-    free = None if suite.places is None else max(0, suite.places - suite.busy())
+    free = None if suite.places is None else max(0, suite.places - suite.busy)
     shut = {HUMAN, *closed}
     by_hand = _merged(suite, [name for name in suite.by_hand if name not in shut], left)
     left = None if left is None else left - len(by_hand)

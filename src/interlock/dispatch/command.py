@@ -87,9 +87,10 @@ class _Talk(asyncio.SubprocessProtocol):
         self.over: asyncio.Future[None] = future()
         self._exited: asyncio.Future[None] = future()
         self._silent: asyncio.Future[None] = future()
+        self._let_go: asyncio.Future[None] = future()
         self._answer = bytearray()
         self._errors = b""
-        self._listening = {1, 2}
+        self._attached = {0, 1, 2}
         self._transport: asyncio.SubprocessTransport
 
     def connection_made(self, transport: Any) -> None:
@@ -105,9 +106,12 @@ class _Talk(asyncio.SubprocessProtocol):
             self._errors = (self._errors + data)[-_TAIL:]
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._listening.discard(fd)
-        if not self._listening:
+        self._attached.discard(fd)
+        if not self._attached & {1, 2}:
             _done(self._silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _done(self._let_go)
 
     def process_exited(self) -> None:
         _done(self._exited)
@@ -118,9 +122,8 @@ class _Talk(asyncio.SubprocessProtocol):
 
     def tell(self, prompt: bytes) -> None:
         """A command may answer without reading its prompt: a closed pipe is no fault."""
-        stdin = cast(asyncio.WriteTransport, self._pipe(0))
-        stdin.write(prompt)
-        stdin.close()
+        self._stdin().write(prompt)
+        self._stdin().close()
 
     async def reply(self, dispatch_id: int) -> Reply:
         if len(self._answer) > MAX_ANSWER:
@@ -144,11 +147,17 @@ class _Talk(asyncio.SubprocessProtocol):
             await asyncio.wait([self._exited], timeout=_GRACE)
         self._signal(signal.SIGKILL)
         await self._exited
+        if 0 in self._attached:
+            self._stdin().abort()
         self._transport.close()
+        await self._let_go
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._transport.get_pid(), number)
+
+    def _stdin(self) -> asyncio.WriteTransport:
+        return cast(asyncio.WriteTransport, self._pipe(0))
 
     def _pipe(self, fd: int) -> asyncio.BaseTransport:
         pipe = self._transport.get_pipe_transport(fd)

@@ -102,4 +102,7 @@ def _prompt(circuit_file: Path, name: str) -> str:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
         raise CircuitError(f"prompt {name!r} must lie beside the circuit", file=str(circuit_file))
-    return read_text(path, MAX_CHARACTERS)
+    try:
+        return read_text(path, MAX_CHARACTERS)
+    except SourceError as error:
+        raise CircuitError(f"prompt {name!r}: {error}", file=str(circuit_file)) from None

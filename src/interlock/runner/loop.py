@@ -14,7 +14,7 @@ from interlock.core.case import ENDED, OPEN, Case, Signal
 from interlock.core.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
-from interlock.core.plan import Budget, Spent, Suite, dispatches_left, ready
+from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
@@ -62,7 +62,7 @@ class Loop:
         self._carriers = carriers
         self._rations = Rations(carriers)
         self._clock = clock
-        self._budget = budget or Budget()
+        self._budget = budget or NO_LIMITS
         self._spent = spent or Spent()
         self._since = clock.now()
         self._wait_for_humans = wait_for_humans
@@ -195,13 +195,19 @@ class Loop:
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
-        """Open a dispatch for every case that may have one now."""
+        """Open a dispatch for every case that may have one now. One that crashed at once, because
+        its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
         self._rations.deal()
-        while asked := ready(self._suite, self._left(batch.at), self._rations.closed):
-            for case_id in asked:
-                case = self._cases[case_id]
-                if self._rations.take(self._circuit.steps[case.step].role):
-                    self._open(case, batch)
+        more = True
+        while more:
+            asked = ready(self._suite, self._left(batch.at), self._rations.closed)
+            more = sum(self._offer(self._cases[case_id], batch) for case_id in asked) < len(asked)
+
+    def _offer(self, case: Case, batch: Batch) -> bool:
+        """Open its dispatch, if the carrier has room for it; True if it is out."""
+        if not self._rations.take(self._circuit.steps[case.step].role):
+            return False
+        return self._open(case, batch)
 
     def _more(self) -> Batch:
         """What may go now that the carriers know what was settled, and have room again."""
@@ -211,11 +217,13 @@ class Loop:
 
     def _left(self, at: float) -> int | None:
         """What the budget still allows, with the time that has passed since it was last noted."""
+        if self._budget == NO_LIMITS:
+            return None
         seconds = self._spent.seconds + max(0.0, at - self._since)
         return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
-    def _open(self, case: Case, batch: Batch) -> None:
-        """A dispatch whose prompt cannot be filled has crashed before it is sent."""
+    def _open(self, case: Case, batch: Batch) -> bool:
+        """Open a dispatch for the case's step; False if it crashed before it could be sent."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.new_dispatch_id()
         prompt, problem = self._prompt(case)
@@ -232,6 +240,7 @@ class Loop:
         self._spend(dispatches=0 if step.gate else 1)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+        return not problem
 
     def _prompt(self, case: Case) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
@@ -254,7 +263,7 @@ class Loop:
         self._to_send = {}
         for role, many in asks.items():
             self._carriers[role].send(many)
-        self.tally.in_flight = self._suite.busy()
+        self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.awaited()
         self._watch(self.tally, self._spent)
 
@@ -335,7 +344,7 @@ class Loop:
     def _finished(self) -> bool:
         if self._stops > 1:
             return True
-        if self._suite.busy() or self._inbox:
+        if self._suite.busy or self._inbox:
             return False
         return bool(self._stops) or not (self._wait_for_humans and self._suite.awaited())
 

@@ -1,7 +1,8 @@
 """Filling prompts: a step's template with what the case knows, in a sandbox.
 
 A name that is not there is an error, never an empty place. A step without a template gets its facts
-as JSON, which is what programs like best.
+as JSON, which is what programs like best. Who is asked again because an answer could not be used is
+told why.
 """
 
 from functools import cache
@@ -28,20 +29,25 @@ def fill(circuit: Circuit, case: Case) -> str:
         "context": case.context,
         "loops": case.loops,
         "thresholds": circuit.thresholds,
+        "complaint": case.complaint,
     }
     template = circuit.steps[case.step].prompt
     if not template:
         return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
-    if "{" not in template:
-        return template
-    return _filled(template, facts, case.step)
+    text = _filled(template, facts, case.step) if "{" in template else template
+    if case.complaint and "complaint" not in template:
+        text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
+    return text
 
 
 def _filled(template: str, facts: dict[str, Any], step: str) -> str:
     from jinja2 import TemplateError  # noqa: PLC0415
 
     try:
-        text = str(_compiled(template).render(facts))
+        compiled = _compiled(template)
+        # What render() does, without copying all of Jinja's own globals.
+        context = compiled.new_context({"range": range, **facts}, shared=True)
+        text = "".join(compiled.root_render_func(context))
         text.encode()
     except (*_FAULTS, TemplateError) as error:
         raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
@@ -59,3 +65,24 @@ def _compiled(template: str) -> Any:
 
 def _as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FACTS = (
+    *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
+    *("thresholds", "complaint"),
+)
+"""The names a template can read."""
+
+
+def unfillable(template: str) -> str:
+    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    from jinja2 import TemplateError, meta  # noqa: PLC0415
+
+    if "{" not in template:
+        return ""
+    try:
+        tree = _compiled(template).environment.parse(template)
+    except TemplateError as error:
+        return f"it is no template: {error}"
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

@@ -88,6 +88,8 @@ def told_plainly(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, exc.DBAPIError) as error:
         raise StoreError(_plain(path, str(getattr(error, "orig", error)))) from error
+    except BrokenPipeError:
+        raise  # somebody's output, never the database
     except OSError as error:
         place = error.filename or path
         problem = f"{place}: {error.strerror or error}; check the path and its rights"

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from interlock.wire.catalogue import row_of
-from interlock.wire.signal_file import Int64
 from interlock.wire.strict_json import Problem, decode_record, encode_pretty
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
@@ -29,7 +28,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """`batch-manifest.json`; fields in the seed's order."""
 
-    batch_id: Int64
+    batch_id: int
     status: BatchStatus
     phase: Phase
     created_at: str
@@ -150,7 +149,7 @@ def allowed_size(wanted: int, budget: Budget | None) -> int:
 
 
 def subagent_prompt(
-    *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int
+    *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int | str
 ) -> str:
     """What a parent agent hands to the worker of one signal."""
     return f"""\

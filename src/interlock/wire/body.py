@@ -14,7 +14,7 @@ import msgspec
 from interlock.wire.columns import Row, Section
 from interlock.wire.live import Unit, units
 
-LONGEST_BODY: Final = 1 << 20
+LONGEST_BODY: Final = 1 << 18
 _BLANK: Final = re.compile(r"[ \t]*\Z")
 _RULE: Final = re.compile(r" {0,3}(?:(?:-[ \t]*+){3,}+|(?:\*[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\Z")
 _ITEM: Final = re.compile(r"[ \t]*+(?:[-+*•]|\d{1,9}[.)])(?:[ \t]++(.*+)|\Z)", re.DOTALL)
@@ -24,6 +24,7 @@ _FOREIGN_LABEL: Final = re.compile(
     r"[*_#]*+[ \t]*+[A-Z][\w/()-]*+(?:[ \t]++[\w/()-]++){0,5}+[*_]*+:(?:[*_]*+(?:[ \t]|\Z))"
 )
 _PROMPT: Final = "Prompt"
+_LITTLE: Final = 3
 
 
 class Part(msgspec.Struct):
@@ -72,10 +73,10 @@ def _label_pattern(row: Row) -> re.Pattern[str] | None:
     )
 
 
-def read_body(source: str, start: int, end: int, row: Row) -> Body:
-    """Read source[start:end], which begins at the newline after the signal line."""
-    reader = _Reader(row, source.count("\n", 0, start) + 1)
-    for unit in units(source, start, min(end, start + LONGEST_BODY)):
+def read_body(text: str, line: int, row: Row) -> Body:
+    """Read what follows a signal line, from its newline on; `line` is the number of the first."""
+    reader = _Reader(row, line)
+    for unit in units(text[:LONGEST_BODY]):
         reader.take(unit)
     return reader.body
 
@@ -90,6 +91,8 @@ class _Reader:
         self._part: Part | None = None
         self._line = line
         self._before = "signal"
+        self._listed = False
+        self._indent = 0
 
     def take(self, unit: Unit) -> None:
         now = self._inert(unit) if unit.kind != "line" else self._live(unit.text)
@@ -118,8 +121,7 @@ class _Reader:
         if dispatch := _DISPATCH.match(line):
             self.body.nonces.append(dispatch[1])
             return "dispatch"
-        pattern = _label_pattern(self._row)
-        if label := pattern.match(line) if pattern else None:
+        if label := self._plain_label(line):
             return self._take_label(label)
         if _RULE.match(line) or line.strip() == self._row.closing:
             self._part = None
@@ -130,17 +132,38 @@ class _Reader:
         section = self._sections[
             (label["label"] or label["bare"]).partition("(")[0].strip().lower()
         ]
-        self._part = self._open(section)
+        self._part, self._listed = self._open(section), False
         rest = (label["rest"] or "").strip()
         if rest:
             self._part.text.append(rest)
         return "paragraph" if rest else "label"
+
+    def _plain_label(self, line: str) -> re.Match[str] | None:
+        """A label may be indented a little, as long as that does not put it into a section."""
+        pattern, indent = _label_pattern(self._row), len(line) - len(line.lstrip(" "))
+        if pattern is None or indent > _LITTLE:
+            return None
+        if indent and self._part is not None and indent != self._indent:
+            return None
+        label = pattern.match(line, indent)
+        self._indent = indent if label else self._indent
+        return label
+
+    def _listed_label(self, item: str) -> re.Match[str] | None:
+        """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""
+        pattern = _label_pattern(self._row)
+        inside = self._part is not None and not self._listed
+        return None if self._row.verdict or inside or not pattern else pattern.match(item)
 
     def _open(self, section: Section) -> Part:
         return self.body.parts.setdefault(section.label, Part(section, self._line))
 
     def _take_line(self, line: str) -> str:
         if item := _ITEM.match(line):
+            if label := self._listed_label(item[1] or ""):
+                self._take_label(label)
+                self._listed = True
+                return "item"
             return self._keep("item", lambda part: part.items.append([item[1] or ""]))
         if _TABLE.match(line):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -163,11 +186,11 @@ class _Reader:
         if self._part and (first or waiting) and not foreign:
             self._part.text.append(line.strip())
             return "paragraph"
-        if self._before in ("signal", "prose") and self.body.prose_after_line is None:
+        if self._before == "signal":
             self.body.prose_after_line = self._line
         self._part = None
         self._remark()
-        return "prose" if self._before == "signal" else "remark"
+        return "remark"
 
     def _remark(self) -> None:
         self.body.remarks.append(self._line)

@@ -7,6 +7,7 @@ elsewhere, and if that fails nothing takes its place.
 from collections.abc import Sequence
 
 from interlock.wire import sentences
+from interlock.wire.catalogue import may_say
 from interlock.wire.grammar import Spoken
 from interlock.wire.message import Message
 from interlock.wire.reading import Reason, Refused
@@ -15,7 +16,7 @@ from interlock.wire.reading import Reason, Refused
 def choose(message: Message) -> Spoken | Refused:
     """The signal that counts among all that are live in the message."""
     said = [one for block in message.blocks for one in block.said]
-    legal = [one for one in said if message.asked.role in one.row.roles]
+    legal = [one for one in said if may_say(message.asked.role, one.row)]
     if not legal:
         return _wrong_role(message, said[-1])
     level = min(one.row.level for one in legal)
@@ -42,7 +43,7 @@ def _is_mixed(message: Message, top: Sequence[Spoken]) -> bool:
     level = top[0].row.level
     role = message.asked.role
     return any(
-        len({o.row.name for o in block.said if o.row.level == level and role in o.row.roles}) > 1
+        len({o.row.name for o in block.said if o.row.level == level and may_say(role, o.row)}) > 1
         for block in message.blocks
     )
 
@@ -55,7 +56,7 @@ def _illegal_after(
     if not verdicts:
         return None
     later = (one for one in said if one.start > verdicts[0])
-    return next((one for one in later if message.asked.role not in one.row.roles), None)
+    return next((one for one in later if not may_say(message.asked.role, one.row)), None)
 
 
 def _wrong_role(message: Message, one: Spoken) -> Refused:

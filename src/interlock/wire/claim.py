@@ -4,15 +4,23 @@ Knows what each signal must carry and what may stand beside it. Refuses to know 
 Each check returns a refusal or None; they stand in the order in which reasons win.
 """
 
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
 import msgspec
 
 from interlock.wire import sentences
 from interlock.wire.body import LONGEST_BODY, Body, Part, read_body
+from interlock.wire.columns import Row
 from interlock.wire.filled import is_filled, is_present
 from interlock.wire.grammar import MALFORMED, Spoken, outside_workspace
 from interlock.wire.items import Check, is_negative, value_of
 from interlock.wire.message import Block, Message
 from interlock.wire.reading import Reason, Refused
+
+# A signal said more often than this is read from its last blocks; nobody says it so often.
+MOST_BLOCKS: Final = 256
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -21,6 +29,7 @@ class Claim(msgspec.Struct, frozen=True):
     said: Spoken
     blocks: tuple[Block, ...]
     bodies: tuple[Body, ...]
+    too_often: bool
 
     @property
     def sound(self) -> list[Body]:
@@ -36,9 +45,17 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def claim_of(message: Message, said: Spoken) -> Claim:
-    blocks = tuple(b for b in message.blocks if any(one.row is said.row for one in b.said))
-    bodies = tuple(read_body(message.source, b.start, b.end, said.row) for b in blocks)
-    return Claim(said, blocks, bodies)
+    saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
+    blocks = tuple(saying[-MOST_BLOCKS:])
+    bodies = tuple(_bodies(message, blocks, said.row))
+    return Claim(said, blocks, bodies, len(saying) > MOST_BLOCKS)
+
+
+def _bodies(message: Message, blocks: Sequence[Block], row: Row) -> Iterator[Body]:
+    line, last = 1, 0
+    for block in blocks:
+        line, last = line + message.source.count("\n", last, block.start), block.start
+        yield read_body(message.source[block.start : block.end], line, row)
 
 
 def check(message: Message, claim: Claim) -> Refused | None:
@@ -58,8 +75,9 @@ def check_any_nonce(message: Message) -> Refused | None:
     nonce = message.asked.nonce
     if not (message.asked.strict and nonce):
         return None
-    for block in message.blocks:
-        body = read_body(message.source, block.start, block.end, block.said[-1].row)
+    blocks = message.blocks[-MOST_BLOCKS:]
+    bodies = _bodies(message, blocks, blocks[-1].said[-1].row)
+    for block, body in zip(blocks, bodies, strict=True):
         if nonce in (*body.nonces, *(one.nonce for one in block.said)):
             return None
     start = message.blocks[-1].said[-1].start
@@ -91,9 +109,16 @@ def _check_task_section(message: Message, claim: Claim) -> Refused | None:
         return None
     for body in claim.bodies:
         named = str(value_of(body.parts["Task"])) if "Task" in body.parts else ""
-        if is_filled(named, row) and named != expected:
+        if is_filled(named, row) and not _names(named, expected):
             return _wrong_task(message, claim, named, expected)
     return None
+
+
+def _names(named: str, expected: str) -> bool:
+    """Whether a section names the task: its id alone, or followed by its title."""
+    return bool(
+        re.match(rf"{re.escape(expected)}(?:\.?\Z|[ \t]+[(\u2013\u2014-]|[:,][ \t])", named)
+    )
 
 
 def _wrong_task(message: Message, claim: Claim, named: str, expected: str) -> Refused:
@@ -110,6 +135,8 @@ def _check_path(message: Message, claim: Claim) -> Refused | None:
 
 def _check_prose(message: Message, claim: Claim) -> Refused | None:
     """Every block of a pass must be well formed, one block of any other signal."""
+    if claim.too_often and claim.said.row.passing:
+        return _malformed(message, sentences.too_often(claim.said.row), claim)
     broken = len(claim.bodies) - len(claim.sound)
     if not broken or (claim.sound and not claim.said.row.passing):
         return None
@@ -127,7 +154,8 @@ def _check_alone(message: Message, claim: Claim) -> Refused | None:
     for block, body in zip(claim.blocks, claim.bodies, strict=True):
         if body.remarks:
             return Refused(Reason.MALFORMED, sentences.verdict_alone(row), body.remarks[0])
-        if block.end - block.start > LONGEST_BODY:
+        hidden = "\x1b" in message.source[block.start : block.end]
+        if hidden or block.end - block.start > LONGEST_BODY:
             return _malformed(message, sentences.verdict_alone(row), claim)
         for part in body.parts.values():
             if bad := _negative(part):

@@ -115,7 +115,7 @@ def _result(event: ClaudeEvent) -> TurnEnd:
     if event.subtype != "success" or event.is_error:
         told = "; ".join(map(str, event.errors or [])) or event.result or ""
         return TurnEnd(False, None, f"{event.subtype or 'result'}: {told}".rstrip(": "))
-    if not event.num_turns:
+    if event.num_turns == 0:
         return TurnEnd(False, None, "no turn was taken")
     return TurnEnd(True, event.result)
 

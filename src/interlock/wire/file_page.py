@@ -12,42 +12,15 @@ from interlock.wire.batch import (
     budget_of,
     encode_budget,
     encode_manifest,
-    new_manifest,
     subagent_prompt,
 )
 from interlock.wire.briefing import Briefing, Symptom, render_briefing
 from interlock.wire.catalogue import rows
 from interlock.wire.columns import Field
+from interlock.wire.file_examples import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 from interlock.wire.file_rows import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS
-from interlock.wire.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
+from interlock.wire.signal_file import encode_artifact, encode_signal
 
-_SIGNAL: Final = SignalFile(
-    status="waiting",
-    dispatch_id=1,
-    case_id="C1",
-    step="F0_RECALL",
-    prompt_path="/absolute/path/to/prompt-recall.md",
-    artifact_path="/absolute/path/to/recall-result.json",
-    timestamp="2026-02-16T12:00:00Z",
-)
-_ARTIFACT: Final = Artifact(
-    1,
-    {
-        "match": True,
-        "confidence": 0.95,
-        "reasoning": "Error pattern matches known symptom S1.",
-    },
-)
-_MANIFEST: Final = new_manifest(
-    1,
-    "triage",
-    "2026-02-17T10:00:00Z",
-    ".asterisk/calibrate/1001/briefing.md",
-    {
-        "C1": ".asterisk/calibrate/1001/101/signal.json",
-        "C2": ".asterisk/calibrate/1001/102/signal.json",
-    },
-)
 _BRIEFING: Final = Briefing(
     batch_id=2,
     scenario="ptp-mock",
@@ -80,17 +53,17 @@ _KINDS: Final = {"text": "string", "path": "string", "timestamp": "ISO 8601", "n
 def file_page() -> str:
     parts = [
         _INTRO,
-        _fenced("json", encode_signal(_SIGNAL)),
+        _fenced("json", encode_signal(EXAMPLE_SIGNAL)),
         _fields(SIGNAL_FIELDS),
         "### Statuses",
         _statuses("signal"),
         _NEW_DISPATCH,
         _WRAPPER,
-        _fenced("json", encode_artifact(_ARTIFACT)),
+        _fenced("json", encode_artifact(EXAMPLE_ARTIFACT)),
         _PROBLEMS,
         _WATCHER,
         _BATCHES,
-        _fenced("json", encode_manifest(_MANIFEST)),
+        _fenced("json", encode_manifest(EXAMPLE_MANIFEST)),
         _fields(BATCH_FIELDS),
         _fields(ENTRY_FIELDS),
         "### Statuses of a batch",
@@ -135,8 +108,8 @@ def _prompt() -> str:
     return subagent_prompt(
         case_id="C1",
         step="F0_RECALL",
-        briefing_path=_MANIFEST.briefing_path,
-        signal_path=_MANIFEST.signals[0].signal_path,
+        briefing_path=EXAMPLE_MANIFEST.briefing_path,
+        signal_path=EXAMPLE_MANIFEST.signals[0].signal_path,
         dispatch_id=7,
     )
 
@@ -148,8 +121,22 @@ The coordinator writes `signal.json` into the case's folder. The responder reads
 prompt, writes an artifact. The coordinator sees the artifact and goes on. Files are replaced, never
 edited in place: write to a temporary name in the same folder, then rename.
 
+| file | in the folder | written by | schema |
+|---|---|---|---|
+| `signal.json` | of the case | coordinator; a responder only to report an error | [signal](schemas/signal.schema.json) |
+| the artifact, any name | wherever `artifact_path` says | responder | [artifact](schemas/artifact.schema.json) |
+| `batch-manifest.json` | of the suite | coordinator; a responder changes statuses | [batch-manifest](schemas/batch-manifest.schema.json) |
+| `briefing.md` | of the suite | coordinator | |
+| `budget-status.json` | of the suite | coordinator | [budget-status](schemas/budget-status.schema.json) |
+
 A case's folder is `.asterisk/calibrate/{suite}/{case}/` or `.asterisk/investigations/{suite}/{case}/`
-for root cause analysis, `.interlock/runs/{suite}/{case}/` for other circuits.
+for root cause analysis, `.interlock/runs/{suite}/{case}/` for other circuits; the suite's folder is the
+one above it. To find work, look for `*/signal.json` under the suite's folder, again and again or with a
+watch on the folders: several cases may wait at once, and folders appear while you look. `{case}` is a
+number; the case's own name is in the file.
+
+All files are UTF-8 JSON with an object at the top, unless said otherwise. Fields you do not know are to
+be kept when you write a file back. Files are private to the user (mode 0600).
 
 ## `signal.json`
 """
@@ -184,14 +171,31 @@ _WATCHER: Final = """\
 4. Wait for the next `waiting` signal with a higher `dispatch_id`, or the end of the run.
 
 If the work cannot be done, write no artifact: replace `signal.json` by a copy of itself with
-`"status": "error"` and the reason in `error`. The dispatch then fails at once.
+`"status": "error"`, the reason in `error`, and everything else as it was. The dispatch then fails at
+once. An error that carries another `dispatch_id` than the open one is ignored.
+
+What else a watcher meets:
+
+| what | what to do |
+|---|---|
+| `processing`, `done` or `error` | leave it; look again |
+| an artifact of an earlier dispatch at `artifact_path` | replace it; loops ask the same step more than once |
+| the coordinator restarts | nothing: an open dispatch keeps its `dispatch_id`, and an artifact written meanwhile is taken |
+| you restart | start over with every `waiting` signal whose artifact does not carry its `dispatch_id` |
+| `signal.json` is half written, vanishes or is no JSON | look again |
+| your answer was refused | the next `waiting` signal has a higher `dispatch_id`, and its prompt gives the reason |
+| several watchers on one folder | agree among yourselves; the first artifact with the right id counts, others are refused |
+
+The form of `data` is the step's own and is told by the prompt. Do not derive the file's name from the
+step: `artifact_path` names it.
 """
 _BATCHES: Final = """\
 ## Batches
 
 `batch-manifest.json` in the suite's folder lists signals that wait at the same time. All signals are
 written before the manifest. Without a manifest, or with one that is `done` or `error`, work through
-single signals as above.
+single signals as above. Paths in the manifest are relative to the workspace root. The signal files and
+artifacts of a batch are exactly those of single signals.
 """
 _PARENT: Final = """\
 A batch is `done` once every signal is settled, even if some failed; it is `error` when all failed or
@@ -207,6 +211,11 @@ count whether or not a responder sets `in_progress` and `claimed`.
 4. When a worker is done, check that its artifact is there and set the entry to `done`. If it failed,
    set the entry and the case's `signal.json` to `error`.
 5. Repeat until no entry is `pending`. The coordinator closes the batch.
+
+The protocol is for any number of workers. Both sides write the manifest: read it afresh, change only
+`status`, `updated_at` and the entries' `status`, never step back, and rename it into place. The
+coordinator keeps your claims when it writes; a change of yours that is lost is of no harm, because
+artifacts count without it. A manifest of a run that has died is archived under another name.
 """
 _BUDGET: Final = """\
 ## Budget

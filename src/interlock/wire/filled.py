@@ -21,7 +21,7 @@ def is_present(part: Part | None, row: Row) -> bool:
         return False
     if part.items or part.table:
         return any(is_filled(entry, row) for entry in lines_of(part))
-    if part.section.kind == "checks" and row.verdict and not part.fences:
+    if part.section.kind == "checks" and row.verdict:
         # A pass stands on items; a sentence counts as one only if it states a result.
         return any(check.status and is_filled(check.name, row) for check in value_of(part))
     return any(is_filled(text, row) for text in (*part.text, *part.fences))

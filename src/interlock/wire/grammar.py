@@ -5,6 +5,7 @@ Refuses to know where in a message a line stands or who said it.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -25,12 +26,17 @@ _NONCE_TAIL: Final = r"(?:[ \t]++\[dispatch [A-Za-z0-9._-]{1,128}+\])?+"
 def _line_pattern(row: Row) -> str:
     if row.subject == "path":
         return rf"{row.word}:{_BLANK}{_PATH}"
+    return _untagged(row) + _NONCE_TAIL
+
+
+def _untagged(row: Row) -> str:
     value = "" if row.name == row.word else row.name.partition(": ")[2]
     value = ID if row.subject else value
-    return (rf"{row.word}:{_BLANK}{value}" if value else row.word) + _NONCE_TAIL
+    return rf"{row.word}:{_BLANK}{value}" if value else row.word
 
 
 _SAID: Final = tuple(row for row in rows("text") if row.key != "unknown")
+_UNTAGGED: Final = "|".join(_untagged(row) for row in _SAID if row.subject != "path")
 WORDS: Final = tuple(dict.fromkeys(row.word for row in _SAID))
 _NAMES: Final = "|".join(sorted(WORDS, key=len, reverse=True))
 _LEGAL: Final = "|".join(_line_pattern(row) for row in _SAID)
@@ -39,7 +45,14 @@ SIGNALS: Final = LiveLines(_LEGAL)
 MALFORMED: Final = LiveLines(rf"(?!(?:{_LEGAL})[ \t]*+(?=\n|\Z))(?:{_NAMES})(?!\w)[^\n]*+")
 UNKNOWN: Final = LiveLines(r"[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++(?::[^\n]*+)?+")
 SAGE_LINES: Final = LiveLines(r"SAGE_SIGNAL:[^\n]*+")
-NAMED_ANYWHERE: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
+_NAMED: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
+
+
+def tag_nonce(source: str, nonce: str) -> str:
+    """The source with this nonce, where a signal line carries it in any form, in the one form."""
+    mark = rf"[\[(]?(?i:dispatch)?[:=]?[ \t]*{re.escape(nonce)}[\])]?"
+    line = re.compile(rf"(\n(?:{_UNTAGGED}))[ \t]+{mark}[ \t]*(?=\n|\Z)")
+    return line.sub(lambda found: f"{found[1]} [dispatch {nonce}]", source)
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -54,7 +67,11 @@ class Spoken(msgspec.Struct, frozen=True):
 
 def spoken(line: re.Match[str]) -> Spoken:
     """Read a line that SIGNALS has found."""
-    words = line[0].removeprefix("\n").rstrip(" \t")
+    return Spoken(*_read(line[0].strip(" \t\n")), line.start(), line.end())
+
+
+@lru_cache(maxsize=1024)
+def _read(words: str) -> tuple[Row, str | None, str | None]:
     tag = _NONCE.search(words)
     words = words[: tag.start()] if tag else words
     word, _, value = words.partition(":")
@@ -63,7 +80,12 @@ def spoken(line: re.Match[str]) -> Spoken:
     if row is None:
         raise LookupError(words)
     subject = (value.strip("`") if row.subject == "path" else value) if row.subject else None
-    return Spoken(row, subject, tag[1] if tag else None, line.start(), line.end())
+    return row, subject, tag[1] if tag else None
+
+
+def names_a_signal(source: str) -> bool:
+    """Whether any known name stands anywhere, also in the middle of a line."""
+    return any(word in source for word in WORDS) and bool(_NAMED.search(source))
 
 
 def outside_workspace(path: str) -> bool:

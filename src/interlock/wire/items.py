@@ -54,15 +54,19 @@ class Pair(msgspec.Struct, frozen=True):
 _NEGATIVE: Final = (
     r"NOT[ _-](?:VERIFIED|PASSED|MET|RUN|TESTED|CHECKED|DONE|APPLICABLE)|UNVERIFIED|UNTESTED"
     r"|FAIL(?:ED|URE|S|ING)?|ERRORS?|SKIP(?:PED)?|BLOCKED|PENDING|PARTIAL(?:LY)?|UNKNOWN|TODO|TBD"
-    r"|INCOMPLETE|BROKEN|NON-?COMPLIANT|INADEQUATE|INCONSISTENT|MISALIGNED|UNCHECKED|TIMEOUT|NO"
+    r"|INCOMPLETE|BROKEN|NON-?COMPLIANT|INADEQUATE|INCONSISTENT|MISALIGNED|UNCHECKED|TIMEOUT"
 )
 _POSITIVE: Final = (
     r"VERIFIED|PASS(?:ED|ES|ING)?|OK|DONE|MET|CONFIRMED|COMPLIANT|ADEQUATE|CONSISTENT|ALIGNED|YES"
 )
 _DASHES: Final = "\u2013\u2014"
-_STATUS: Final = re.compile(
-    rf"(?:^|[:=→|][ \t]*+|[ \t][-{_DASHES}][ \t]++)[*_`]*+({_NEGATIVE}|{_POSITIVE})(?![\w-])[*_`]*+"
+# In small letters it is a result only if nothing but its evidence follows.
+_WORD: Final = (
+    rf"[*_`]*+((?:{_NEGATIVE}|{_POSITIVE})(?![\w-])"
+    rf"|(?i:{_NEGATIVE}|{_POSITIVE})(?=[*_`]*+(?:\.?\Z|[ \t]*+[(]|[ \t]++[-{_DASHES}])))[*_`]*+"
 )
+_STATUS: Final = re.compile(rf"(?:[:=\u2192|][ \t]*+|[ \t][-{_DASHES}][ \t]++){_WORD}")
+_CELL_STATUS: Final = re.compile(_WORD)
 _IS_NEGATIVE: Final = re.compile(rf"(?:{_NEGATIVE})\Z")
 _CROSS: Final = re.compile(r"[❌✗✘🔴]")
 _TICK: Final = re.compile(r"[✅✓✔🟢]")
@@ -93,7 +97,7 @@ def value_of(part: Part) -> Any:
 
 
 def is_negative(check: Check) -> bool:
-    return bool(_IS_NEGATIVE.match(check.status))
+    return bool(_IS_NEGATIVE.match(check.status.upper()))
 
 
 def lines_of(part: Part) -> list[str]:
@@ -172,7 +176,8 @@ def _criteria(part: Part) -> list[Criterion]:
 
 def _checks(part: Part) -> list[Check]:
     checks = [_check(" ".join(item)) for item in part.items] + _table_checks(part)
-    return checks or [_check(line) for line in part.text if line]
+    checks = checks or [_check(line) for line in part.text if line]
+    return checks or [_check(line) for fence in part.fences for line in fence.split("\n") if line]
 
 
 def _check(entry: str) -> Check:
@@ -205,10 +210,9 @@ def _table_checks(part: Part) -> list[Check]:
 
 def _row_check(cells: dict[str, str]) -> Check:
     status = cells.get("status", "").strip("*_` ")
-    found = _STATUS.match(status) or _CROSS.match(status)
-    if found and _CROSS.match(status):
+    if _CROSS.match(status):
         status = "FAIL"
-    elif found:
+    elif found := _CELL_STATUS.match(status):
         status = found[1]
     return Check(
         cells.get("name", "").strip("*_` "),

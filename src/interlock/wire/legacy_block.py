@@ -25,6 +25,21 @@ _NAMES: Final = {
     "ERROR": "error",
     "CODE": "error_code",
 }
+# What else they print under a header.
+KEYS: Final = (
+    *_NAMES,
+    "APPROVED_BY",
+    "CHECKPOINT_FILE",
+    "COMMIT",
+    "ISSUE_URL",
+    "NEXT_ACTION",
+    "REASON",
+    "REVIEW_TYPE",
+    "REVISION_NOTES",
+)
+# A checkpoint block names its file and commit in the place of the line's four fields.
+CHECKPOINT: Final = "CHECKPOINT:WRITE"
+CHECKPOINT_FIELDS: Final = ("checkpoint_file", "commit")
 _MOST_LINES: Final = 64
 
 
@@ -62,7 +77,7 @@ class Block(msgspec.Struct):
         if not file or not _COMMIT.match(self.keys.get("COMMIT", "")):
             return "the checkpoint block lacks CHECKPOINT_FILE or a COMMIT of 40 hex digits"
         fields: dict[str, str | int] = {"epic_id": file[1], **self._named()}
-        return LineSignal("CHECKPOINT:WRITE", self._payload(), fields, self.where)
+        return LineSignal(CHECKPOINT, self._payload(), fields, self.where)
 
     def _signal(self) -> LineSignal | str:
         issue = self.keys.get("ISSUE_NUMBER", self.keys.get("GITHUB_ISSUE", ""))

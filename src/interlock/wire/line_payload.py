@@ -12,12 +12,13 @@ import msgspec
 from interlock.wire.catalogue import row_of, rows
 from interlock.wire.columns import Row
 from interlock.wire.line_rows import PREFIX
+from interlock.wire.reading import Reason
 
 TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _VERBS: Final = tuple(row.name.partition(":")[2] for row in rows("line") if ":" in row.name)
 _WRITE: Final = "CHECKPOINT:WRITE"
 _PLACEHOLDER: Final = re.compile(r"\{.*\}\Z|\[.*\]\Z|<.*>\Z")
-_ISSUE: Final = re.compile(r"issue:#?(\d{1,18})\Z")
+_ISSUE: Final = re.compile(r"issue:#?(0*[1-9][0-9]{0,17})\Z")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -44,6 +45,7 @@ class LineRefusal(msgspec.Struct, frozen=True, tag_field="kind", tag="refusal"):
     sentence: str
     text: str
     where: int
+    reason: Reason = Reason.MALFORMED
 
 
 def read_payload(kind: str, payload: str, where: int) -> LineSignal | str:

@@ -5,7 +5,7 @@ it text and says how the stream ended. How the text is cut into chunks never cha
 """
 
 import re
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 import msgspec
 
@@ -13,6 +13,7 @@ from interlock.wire.legacy_block import Block, is_rule, open_block
 from interlock.wire.line_payload import LineRefusal, LineSignal, canonical_line, read_payload
 from interlock.wire.line_rows import PREFIX
 from interlock.wire.live import units
+from interlock.wire.reading import Reason
 
 __all__ = ["LineReader", "LineRefusal", "LineSignal", "canonical_line"]
 
@@ -59,7 +60,7 @@ class LineReader:
         self._last_words = []
         found = self._lines.take_message(text.removeprefix("\ufeff"))
         now = [one for one in found if not self._is_last_word(one)]
-        self._last_words = [one for one in found if isinstance(one, LineSignal) and one not in now]
+        self._last_words = [one for one in found if self._is_last_word(one)]
         return [*passed, *self._heard(now)]
 
     def close(self, ended_by_itself: bool) -> list[Found]:
@@ -71,7 +72,8 @@ class LineReader:
         found += self._lines.end()
         if rest and not ended_by_itself and _NEAR.match(_plain(rest)):
             sentence = "the stream was cut off in this line"
-            found.append(LineRefusal(sentence, rest[:500], self._lines.count + 1))
+            where = self._lines.count + 1
+            found.append(LineRefusal(sentence, rest[:500], where, Reason.MISSING))
         return self._heard(found)
 
     def _close_message(self, ended_by_itself: bool) -> list[Found]:
@@ -83,12 +85,13 @@ class LineReader:
             return [*found, *self._heard(list[Found](held))]
         return [*found, *(self._too_early(signal) for signal in held)]
 
-    def _is_last_word(self, one: Found) -> bool:
+    def _is_last_word(self, one: Found) -> TypeGuard[LineSignal]:
         return isinstance(one, LineSignal) and one.type == _LAST_WORD
 
     def _too_early(self, signal: LineSignal) -> LineRefusal:
         text = f"{PREFIX}{signal.type}:{signal.payload}"
-        return LineRefusal(f"{signal.type} counts only from the final message", text, signal.where)
+        sentence = f"{signal.type} counts only from the final message"
+        return LineRefusal(sentence, text, signal.where, Reason.STALE)
 
     def _heard(self, found: list[Found]) -> list[Found]:
         return [self._marked(one) for one in found]
@@ -130,7 +133,7 @@ class _Lines:
         self.count, self._after_rule = 0, False
         if "signal" in text.lower():
             source = "\n" + text.replace("\r\n", "\n")
-            for unit in units(source, 0, len(source)):
+            for unit in units(source):
                 self.count += 1
                 found += self._take(unit.text.rstrip(" \t")) if unit.kind == "line" else self.end()
                 self.count += unit.text.count("\n")

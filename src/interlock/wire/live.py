@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 _EOL: Final = r"(?=\n|\Z)"
-_TAG: Final = r"(?:!--|(?i:pre|code|thinking|think)(?=[\s>/]))"
+_TAG: Final = r"(?:!--|(?i:pre|code|thinking|think|blockquote)(?=[\s>/]))"
 _FENCE_OPEN: Final = rf" {{0,3}}(?:`{{3,}}[^`\n]*+|~{{3,}}[^\n]*+){_EOL}"
 _PROMPT_OPEN: Final = rf"-{{3,}}[ \t]*DELEGATION PROMPT START[ \t]*-{{3,}}[ \t]*{_EOL}"
 _PROMPT_CLOSE: Final = rf"\n-{{3,}}[ \t]*DELEGATION PROMPT END[ \t]*-{{3,}}[ \t]*{_EOL}"
@@ -81,6 +81,7 @@ _CLOSERS: Final = {
     "pre": re.compile(r"</pre[ \t]*>", re.IGNORECASE),
     "code": re.compile(r"</code[ \t]*>", re.IGNORECASE),
     "think": re.compile(r"</think[ \t]*>", re.IGNORECASE),
+    "blockquote": re.compile(r"</blockquote[ \t]*>", re.IGNORECASE),
     "thinking": re.compile(r"</thinking[ \t]*>", re.IGNORECASE),
 }
 
@@ -92,7 +93,7 @@ class LiveLines:
         line = rf"(?:{line})[ \t]*+{_EOL}"
         self.anywhere = re.compile(rf"\n{line}")
         self._skip = re.compile(
-            rf"(?:\n(?![\s>`~+*0-9-]|{line})[^\n<`]*+|{_FENCE}|{_QUOTE}"
+            rf"(?:\n+(?=\n)|\n(?![\s>`~+*0-9-]|{line})[^\n<`]*+|{_FENCE}|{_QUOTE}"
             rf"|\n(?!{line}|{_FENCE_OPEN}|{_PROMPT_OPEN})[^\n<`]*+"
             rf"|{_CODE_SPAN}|{_CODE_TAG}|<+(?=<)|<(?!{_TAG})[^\n<`]*+|[^\n<`]++)*+"
         )
@@ -117,15 +118,14 @@ class Unit(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
-    start: int
 
 
-def units(source: str, start: int, end: int) -> Iterator[Unit]:
-    """The message piece by piece, for reading the body of a block that has been found."""
-    source, spans = source[:end], _Spans(source[:end])
-    while start < end:
-        kind, stop = _unit_at(source, start, spans)
-        yield Unit(kind, source[start:stop].removeprefix("\n"), start)
+def units(text: str) -> Iterator[Unit]:
+    """A piece of a message, from a newline on, unit by unit: for reading what was found."""
+    spans, start = _Spans(text), 0
+    while start < len(text):
+        kind, stop = _unit_at(text, start, spans)
+        yield Unit(kind, text[start:stop].removeprefix("\n"))
         start = stop
 
 

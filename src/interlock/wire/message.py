@@ -5,7 +5,7 @@ Knows lines, blocks and the question the message answers. Refuses to judge any o
 
 import msgspec
 
-from interlock.wire.grammar import SIGNALS, Spoken, spoken
+from interlock.wire.grammar import SIGNALS, Spoken, spoken, tag_nonce
 from interlock.wire.reading import Reason, Refused
 
 
@@ -44,6 +44,8 @@ class Message(msgspec.Struct, frozen=True):
 
 def open_message(text: str, asked: Asked) -> Message:
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if asked.nonce:
+        source = tag_nonce(source, asked.nonce)
     return Message(source, asked, _blocks(source))
 
 

@@ -5,8 +5,11 @@ Knows which pages there are. Refuses to know how to write them to disk.
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
 
+import json
+
 from interlock.wire.file_page import file_page
 from interlock.wire.line_page import line_page
+from interlock.wire.schemas import schema_file, schemas
 from interlock.wire.text_page import text_page
 
 _INDEX = """\
@@ -25,8 +28,30 @@ A signal is a claim. It is accepted only from the agent's own words, in the exac
 role that may say it, for the dispatch that is open. Everything else is refused with a sentence
 that says what to write instead.
 
+## Beside the pages
+
+- [schemas/](schemas/) holds a JSON Schema for each file, for each accepted text signal (`text/`) and for
+  each line signal (`lines/`), in the form in which `interlock lint --json` gives them.
+- [corpus.jsonl](corpus.jsonl) is a conformance corpus: transcripts, the rule each is about, and what a
+  reader must make of it. A record has `text`, or `stream` with its `format`; `role`, `task_id`,
+  `nonce`, `strict` and `ended_by_itself` say what was asked and how it ended. `expect` is the accepted
+  signal or the reason of the refusal; a list of them for line signals. Records with no `role` are
+  sessions.
+- `interlock lint --jsonl corpus.jsonl --json` reads it with this implementation. Compare yours.
+- `interlock lint FILE` finds examples in your prompts that would be taken for real signals.
+- `interlock init` writes skills that teach an agent all of this: see
+  [how to teach an agent](../howto/teach-an-agent.md).
+
 These pages are made from the signal catalogue; a test keeps them equal to it.
 """
+
+
+def render_schemas() -> dict[str, str]:
+    """Every schema by its file name under docs/protocols/schemas."""
+    return {
+        schema_file(name): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in schemas().items()
+    }
 
 
 def render_pages() -> dict[str, str]:

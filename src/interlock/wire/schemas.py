@@ -12,7 +12,9 @@ from interlock.wire.catalogue import rows
 from interlock.wire.columns import Field, Row, Section
 from interlock.wire.grammar import LONGEST_ID
 from interlock.wire.items import Check, Criterion, FileNote, Issue, Pair
+from interlock.wire.legacy_block import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.wire.signal_file import Artifact, SignalFile
+from interlock.wire.strict_json import INT64
 
 Schema = dict[str, Any]
 _TEXT: Final[Schema] = {"type": "string"}
@@ -22,7 +24,9 @@ _ID: Final[Schema] = {
     "pattern": "^[A-Za-z0-9][A-Za-z0-9._/#-]*$",
     "maxLength": LONGEST_ID,
 }
-FILES: Final = {
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_WIDE: Final = {f.name for row in rows("file") for f in row.payload if f.kind == "int64"}
+FILES: Final[dict[str, type[msgspec.Struct]]] = {
     "signal.json": SignalFile,
     "artifact": Artifact,
     "batch-manifest.json": Manifest,
@@ -34,8 +38,25 @@ def schemas() -> dict[str, Schema]:
     """One schema per text and line signal, by name, and one per protocol file."""
     signals = {row.name: _text_schema(row) for row in rows("text") if row.key != "unknown"}
     lines = {f"SAGE_SIGNAL:{row.name}": _line_schema(row) for row in rows("line")}
-    files = {name: msgspec.json.schema(record) for name, record in FILES.items()}
+    files = {name: _file_schema(name, record) for name, record in FILES.items()}
     return {**signals, **lines, **files}
+
+
+def schema_file(name: str) -> str:
+    """The file name under which a schema is published."""
+    plain = name.removeprefix("SAGE_SIGNAL:").removesuffix(".json").replace(": ", "-")
+    folder = "lines/" if name.startswith("SAGE_SIGNAL:") else "" if name in FILES else "text/"
+    return f"{folder}{plain.replace(':', '-').replace(' ', '_')}.schema.json"
+
+
+def _file_schema(name: str, record: type[msgspec.Struct]) -> Schema:
+    """The record's own schema; that an id fits into 64 bits is known to the readers only."""
+    schema = msgspec.json.schema(record)
+    for part in schema["$defs"].values():
+        for field, kind in part["properties"].items():
+            if field in _WIDE:
+                kind |= {"minimum": INT64[0], "maximum": INT64[-1]}
+    return {"$schema": _DIALECT, "title": name, **schema}
 
 
 def _items(record: type[msgspec.Struct]) -> Schema:
@@ -76,12 +97,15 @@ def _text_schema(row: Row) -> Schema:
 
 
 def _line_schema(row: Row) -> Schema:
+    forms = [[field.name for field in row.payload if field.required]]
+    forms += [list(CHECKPOINT_FIELDS)] if row.name == CHECKPOINT else []
     fields: Schema = {
         "type": "object",
         "properties": {field.name: _field_schema(field) for field in row.payload},
-        "required": [field.name for field in row.payload if field.required],
+        "anyOf": [{"required": names} for names in forms],
     }
-    return _record(row.name, {"type": {"const": row.name}, "fields": fields})
+    subject = {"type": ["string", "null"]}
+    return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
 
 
 def _field_schema(field: Field) -> Schema:
@@ -92,7 +116,7 @@ def _field_schema(field: Field) -> Schema:
 
 def _record(title: str, properties: Schema) -> Schema:
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": _DIALECT,
         "title": title,
         "type": "object",
         "properties": properties,

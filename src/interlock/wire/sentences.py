@@ -72,6 +72,10 @@ def prose_after_line(row: Row) -> str:
     )
 
 
+def too_often(row: Row) -> str:
+    return f"{row.name} is said over and over. Send it once, at the end."
+
+
 def verdict_alone(row: Row) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (

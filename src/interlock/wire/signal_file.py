@@ -4,23 +4,21 @@ Knows fields, their order, statuses and which may follow. Refuses to know direct
 polling: a carrier reads and writes the bytes.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from interlock.wire.catalogue import row_of
-from interlock.wire.strict_json import Problem, decode_object, decode_record, encode_pretty
+from interlock.wire.strict_json import INT64, Problem, decode_object, decode_record, encode_pretty
 
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 SignalStatus = Literal["waiting", "processing", "done", "error"]
-_INT64: Final = range(-(2**63), 2**63)
 
 
 class SignalFile(msgspec.Struct, frozen=True, kw_only=True):
     """One dispatch as the responder sees it; fields in the seed's order."""
 
     status: SignalStatus
-    dispatch_id: Int64
+    dispatch_id: int
     case_id: str
     step: str
     prompt_path: str
@@ -32,7 +30,7 @@ class SignalFile(msgspec.Struct, frozen=True, kw_only=True):
 class Artifact(msgspec.Struct, frozen=True):
     """An answer: the dispatch it belongs to, and the step's own object."""
 
-    dispatch_id: Int64
+    dispatch_id: int
     data: dict[str, Any]
 
 
@@ -86,7 +84,7 @@ def read_artifact(raw: bytes) -> Artifact | Problem:
     if isinstance(dispatch_id, bool) or not isinstance(dispatch_id, int):
         shown = type(dispatch_id).__name__
         return Problem("wrong-dispatch-id", f"dispatch_id is a {shown}, not an integer")
-    if dispatch_id not in _INT64:
+    if dispatch_id not in INT64:
         return Problem("wrong-dispatch-id", "dispatch_id does not fit into 64 bits")
     return _with_data(dispatch_id, wrapper)
 

@@ -10,6 +10,7 @@ import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 LARGEST: Final = 1 << 26
+INT64: Final = range(-(2**63), 2**63)
 ProblemKind = Literal[
     "empty",
     "too-large",
@@ -97,11 +98,17 @@ def encode_pretty(value: object) -> bytes:
 
 
 def decode_record(raw: bytes, record: type[Record]) -> Record | Problem:
-    """A file as a record. Fields we do not know are left alone."""
+    """A file as a record, its numbers in 64 bits. Fields we do not know are left alone."""
     value = decode_object(raw)
     if isinstance(value, Problem):
         return value
     try:
-        return msgspec.convert(value, record)
+        found = msgspec.convert(value, record)
     except msgspec.ValidationError as error:
         return Problem("wrong-field", str(error))
+    wide = next((name for name in record.__struct_fields__ if _too_wide(getattr(found, name))), "")
+    return Problem("wrong-field", f"{wide} does not fit into 64 bits") if wide else found
+
+
+def _too_wide(value: object) -> bool:
+    return isinstance(value, int) and value not in INT64

@@ -4,12 +4,14 @@ Knows the order of the questions: is there a signal, which one counts, is it sou
 Refuses to know where the message came from: the caller hands over the agent's own final words.
 """
 
+from collections import deque
+
 from interlock.wire import sentences
 from interlock.wire.catalogue import legal_for, role_named
 from interlock.wire.choice import choose
 from interlock.wire.claim import Claim, check, check_any_nonce, claim_of
 from interlock.wire.filled import is_present
-from interlock.wire.grammar import NAMED_ANYWHERE, SAGE_LINES, UNKNOWN
+from interlock.wire.grammar import SAGE_LINES, UNKNOWN, names_a_signal
 from interlock.wire.items import value_of
 from interlock.wire.lookalike import last_lookalike
 from interlock.wire.message import Asked, Message, open_message
@@ -59,9 +61,9 @@ def _unsaid(message: Message) -> Refused:
     if meant := last_lookalike(source):
         sentence = sentences.looks_like(meant[0], legal, task_id)
         return message.refuse(Reason.MALFORMED, sentence, meant[1])
-    strangers = list(SAGE_LINES.find(source))
-    if not strangers and not NAMED_ANYWHERE.search(source):
-        strangers = list(UNKNOWN.find(source))
+    strangers = deque(SAGE_LINES.find(source), maxlen=1)
+    if not strangers and UNKNOWN.anywhere.search(source) and not names_a_signal(source):
+        strangers = deque(UNKNOWN.find(source), maxlen=1)
     if not strangers:
         return message.refuse(Reason.MISSING, sentences.missing(legal, task_id))
     name = strangers[-1][0].strip().partition(":")[0]

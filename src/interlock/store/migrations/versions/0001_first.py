@@ -8,6 +8,16 @@ down_revision = None
 
 
 def upgrade() -> None:
+    _blobs()
+    _runs()
+    _cases()
+    _refusals()
+    _dispatches()
+    _journal()
+    _questions()
+
+
+def _blobs() -> None:
     op.create_table(
         "blobs",
         sa.Column("blob_id", sa.Integer(), nullable=False),
@@ -16,6 +26,9 @@ def upgrade() -> None:
         sa.Column("data", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("blob_id"),
     )
+
+
+def _runs() -> None:
     op.create_table(
         "runs",
         sa.Column("run_id", sa.Integer(), nullable=False),
@@ -39,6 +52,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("run_id"),
     )
+
+
+def _cases() -> None:
     op.create_table(
         "cases",
         sa.Column("case_no", sa.Integer(), nullable=False),
@@ -63,6 +79,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("case_no"),
         sa.UniqueConstraint("run_id", "case_id"),
     )
+
+
+def _refusals() -> None:
     op.create_table(
         "refusals",
         sa.Column("refusal_id", sa.Integer(), nullable=False),
@@ -85,6 +104,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("refusal_id"),
         sa.UniqueConstraint("run_id", "dispatch_id", "reason", "content_hash"),
     )
+
+
+def _dispatches() -> None:
     op.create_table(
         "dispatches",
         sa.Column("dispatch_id", sa.Integer(), nullable=False),
@@ -104,6 +126,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("dispatch_id"),
     )
+
+
+def _journal() -> None:
     op.create_table(
         "journal",
         sa.Column("seq", sa.Integer(), nullable=False),
@@ -129,6 +154,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("seq"),
         sa.UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
     )
+
+
+def _questions() -> None:
     op.create_table(
         "questions",
         sa.Column("question_id", sa.Integer(), nullable=False),

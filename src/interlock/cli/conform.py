@@ -1,0 +1,120 @@
+"""The verb `conform`: a watcher or agent against the file protocol."""
+
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Json, document, say, table
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.conform.scenarios import Scenario
+    from interlock.conform.verdict import Verdict
+
+
+@app.command()
+def conform(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="After --, the watcher and its arguments. {root}, {workspace} and {here} become "
+            "the signals' folder, the scratch workspace it starts in, and where you are now.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="This scenario; may be repeated.")
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long one answer may take: 10s, 5m.")
+    ] = "10s",
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Scenarios at once.")] = 4,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", help="Play in this new folder and leave files and logs there."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Also write JUnit XML to this file.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the scenarios and leave.")] = False,
+    json: Json = False,
+) -> None:
+    """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
+    from interlock.conform import report
+    from interlock.conform.kit import Kit
+    from interlock.conform.stage import Patience
+    from interlock.core.format import seconds_of
+
+    scenarios = _chosen(only or [])
+    if show:
+        return _list(scenarios, json=json)
+    if junit and not junit.parent.is_dir():
+        raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
+    words = tuple(command or ())
+    kit = Kit(words, Patience(seconds_of(timeout)), jobs, keep)
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        verdicts = kit.play(scenarios)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if junit:
+        _write(junit, report.junit(words, verdicts))
+    if json:
+        document(report.record(words, verdicts))
+    else:
+        _show(verdicts)
+    raise typer.Exit(Exit.DONE if report.conforms(verdicts) else Exit.FINDINGS)
+
+
+def _chosen(only: Sequence[str]) -> "list[Scenario]":
+    from interlock.conform.scenarios import SCENARIOS
+
+    names = [name.strip() for word in only for name in word.split(",")]
+    known = [each.name for each in SCENARIOS]
+    for name in names:
+        if name not in known:
+            raise SourceError(f"--only {name!r}: there is {', '.join(known)}")
+    return [each for each in SCENARIOS if not names or each.name in names]
+
+
+def _list(scenarios: "Sequence[Scenario]", *, json: bool) -> None:
+    if json:
+        rows = [{"name": one.name, "checks": one.checks, "why": one.why} for one in scenarios]
+        return document({"scenarios": rows})
+    return table(
+        ("scenario", "what must be seen"), [(each.name, each.checks) for each in scenarios]
+    )
+
+
+def _show(verdicts: "Sequence[Verdict]") -> None:
+    table(
+        ("scenario", "verdict", "expected", "seen"),
+        [
+            (each.scenario, each.verdict, each.expected, " ".join(each.seen.split()))
+            for each in verdicts
+        ],
+    )
+    notes = [(each.scenario, note) for each in verdicts for note in each.notes]
+    if notes:
+        say("\nnoted, not required:")
+    for scenario, note in notes:
+        say(f"  {scenario}: {note}")
+    counts = Counter(each.verdict for each in verdicts)
+    say(f"\n{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
+    for each in (one for one in verdicts if one.verdict == "fail"):
+        say(f"  {each.scenario} matters: {each.why}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _terminated(*_: Any) -> NoReturn:
+    raise SystemExit(Exit.TERMINATED)

@@ -1,0 +1,212 @@
+"""The verb lint: prompts and skills that teach signals, and transcripts that say them.
+
+A prompt has findings. A transcript has a verdict: what would be accepted, what refused, and why.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Json, document, say
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.wire.transcript import Record
+
+
+class Kind(StrEnum):
+    """What a file is."""
+
+    PROMPT = "prompt"
+    TRANSCRIPT = "transcript"
+
+
+class Format(StrEnum):
+    """How a transcript was recorded."""
+
+    TEXT = "text"
+    CLAUDE = "claude-stream-json"
+    CODEX = "codex-jsonl"
+    LINES = "lines"
+
+
+class Report:
+    """Findings and verdicts, as they come."""
+
+    def __init__(self) -> None:
+        self.findings: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
+        self.refused = False
+
+    def find(self, name: str, file: str, line: int, message: str, fix: str) -> None:
+        self.findings.append(
+            {"id": name, "file": file, "line": line, "message": message, "fix": fix}
+        )
+
+
+Files = Annotated[
+    list[str] | None, typer.Argument(help="Prompts, skills, transcripts; - is stdin.")
+]
+As = Annotated[
+    Kind | None, typer.Option("--as", help="Take the files as this, whatever they hold.")
+]
+Role = Annotated[str | None, typer.Option(help="Who speaks in the transcript, or is taught.")]
+Task = Annotated[str | None, typer.Option(help="The task that was dispatched.")]
+Recorded = Annotated[Format | None, typer.Option("--format", help="How it was recorded.")]
+Strict = Annotated[bool, typer.Option("--strict-signals", help="Ask for the dispatch's nonce.")]
+Nonce = Annotated[str | None, typer.Option(help="The dispatch's nonce.")]
+Jsonl = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Many transcripts: {id, role, task_id, text} or {id, format, stream} a line."
+    ),
+]
+
+
+@app.command()
+def lint(
+    files: Files = None,
+    as_: As = None,
+    role: Role = None,
+    task: Task = None,
+    recorded: Recorded = None,
+    strict_signals: Strict = False,
+    nonce: Nonce = None,
+    jsonl: Jsonl = None,
+    json: Json = False,
+) -> None:
+    """Check prompts and transcripts. Exit 6 on findings or, for one transcript, a refusal."""
+    from interlock.wire.transcript import Record
+
+    if not files and not jsonl:
+        raise SourceError("lint what? Name a file, or many transcripts with --jsonl FILE")
+    if strict_signals and not nonce:
+        raise SourceError("--strict-signals needs the dispatch's mark: --nonce NONCE")
+    base = Record(
+        id="",
+        role=role,
+        task_id=task,
+        nonce=nonce,
+        strict=strict_signals,
+        format=recorded.value if recorded else None,
+    )
+    report = Report()
+    for name in files or ():
+        _lint_file(name, as_, base, report)
+    for name in jsonl or ():
+        _lint_records(name, base, report)
+    _tell(report, json)
+    if report.findings or report.refused:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+def _lint_file(name: str, kind: Kind | None, base: "Record", report: Report) -> None:
+    from interlock.wire.lint import is_prompt, lint_prompt
+    from interlock.wire.transcript import format_of, judge
+
+    text = _text(name, report)
+    form = base.format or format_of(text)
+    asked = base.role is not None or base.format is not None or form != "text"
+    prompt = kind == Kind.PROMPT if kind else not asked and is_prompt(text)
+    if prompt:
+        for one in lint_prompt(text, base.role):
+            report.find(one.id, name, one.line, one.message, one.fix)
+        return
+    record = msgspec.structs.replace(base, id=name, format=form, stream=text)
+    judged = judge(record)
+    report.refused |= judged.refused
+    report.records.append(judged.plain())
+
+
+def _lint_records(name: str, base: "Record", report: Report) -> None:
+    from interlock.wire.transcript import judge, read_record
+
+    for number, raw in enumerate(_lines(name), 1):
+        if not raw.strip():
+            continue
+        record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), base)
+        if isinstance(record, str):
+            fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
+            report.find("record.unreadable", name, number, record, fix)
+        else:
+            report.records.append(judge(record).plain())
+
+
+def _text(name: str, report: Report) -> str:
+    raw = _bytes(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        message = f"Byte {error.start + 1} is not UTF-8; read as an unknown character."
+        report.find("file.not-utf8", name, line, message, "Save the file as UTF-8.")
+        return raw.decode(errors="replace")
+
+
+def _bytes(name: str) -> bytes:
+    with _opened(name) as file:
+        return file.read()
+
+
+def _lines(name: str) -> Iterator[bytes]:
+    with _opened(name) as file:
+        yield from file
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(name)
+    if not path.is_file():
+        what = "is no regular file" if path.exists() else "does not exist"
+        raise SourceError(f"{name} {what}")
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
+
+
+def _tell(report: Report, json: bool) -> None:
+    if json:
+        document({"findings": report.findings, "records": report.records})
+        return
+    for one in report.findings:
+        say(f"{one['file']}:{one['line']}: {one['id']}: {one['message']}")
+        say(f"    fix: {one['fix']}")
+    for record in report.records:
+        for verdict in _spoken(record):
+            say(f"{record['id']}{_described(verdict)}")
+    if not report.findings and not report.records:
+        say("nothing to find fault with")
+
+
+def _spoken(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a person wants to see of a record: its lines, or else its last message."""
+    if record.get("lines"):
+        return list(record["lines"])
+    silent = {"accepted": None, "refused": None, "sentence": "no line signals", "where": None}
+    return [record if "accepted" in record else silent]
+
+
+def _described(verdict: dict[str, Any]) -> str:
+    where = f":{verdict['where']}" if verdict["where"] else ""
+    if verdict["refused"]:
+        return f"{where}: refused {verdict['refused']}: {verdict['sentence']}"
+    note = f" ({verdict['sentence']})" if verdict["sentence"] else ""
+    if not verdict["accepted"]:
+        return f"{where}:{note.strip('()') and ' ' + note.strip(' ()')}"
+    subject = verdict["accepted"]["subject"]
+    return (
+        f"{where}: accepted {verdict['accepted']['signal']}{f' {subject}' if subject else ''}{note}"
+    )

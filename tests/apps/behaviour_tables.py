@@ -1,0 +1,75 @@
+"""What shipped circuits must do, as data (`behaviour/CIRCUIT.yaml`), and how they are held to it.
+
+Knows how a table is read and played through the engine; knows no circuit.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.core.case import OPEN, Case, Signal
+from interlock.core.circuit import ARTIFACT, FAILURES, Circuit
+from interlock.core.engine import advance, apply, open_case
+from interlock.core.yaml_text import read_yaml
+from interlock.runner.library import shelves
+
+SHIPPED: dict[str, Path] = shelves(Path())[1].files()
+_TABLES = Path(__file__).with_name("behaviour")
+
+
+class Behaviour(msgspec.Struct, frozen=True):
+    """The answers a case gets, in order, each at the step where it must stand; then how it ends,
+    what it knows by then, and, where two ways lead to the same end, the reason it is given."""
+
+    name: str
+    answers: tuple[tuple[str, Any], ...]
+    end: str
+    context: Mapping[str, Any]
+    why: str
+
+
+def behaviours(circuit: str) -> list[Behaviour]:
+    path = _TABLES / f"{circuit}.yaml"
+    table = read_yaml(path.read_text(encoding="utf-8"), str(path)).value
+    return [_behaviour(name, rows) for name, rows in table.items()]
+
+
+def difference(circuit: Circuit, wanted: Behaviour) -> str:
+    """Where the circuit does something else; empty if it does as it must."""
+    case = open_case(circuit, "T1", {"id": "T1", "topic": "a test"})
+    for number, (step, answer) in enumerate(wanted.answers, 1):
+        if case.status != OPEN or case.step != step:
+            return f"before answer {number} it should stand at {step}, but {_standing(case)}"
+        signal = signal_of(answer)
+        decision = advance(circuit, case, signal)
+        case = apply(circuit, case, decision, signal.data)
+    if case.end != wanted.end:
+        return f"it should end as {wanted.end}, but {_standing(case)}"
+    if case.context != wanted.context:
+        return f"it should know {wanted.context}, but knows {case.context}"
+    rule = circuit.rule(decision.rule) or circuit.otherwise
+    if wanted.why and (rule is None or rule.why != wanted.why):
+        return f"the reason should be {wanted.why!r}, but is rule {decision.rule}"
+    return ""
+
+
+def signal_of(answer: Any) -> Signal:
+    """A failure by its name, or an artifact with those fields."""
+    if answer in FAILURES:
+        return Signal(answer, {"reason": "a test"})
+    return Signal(ARTIFACT, answer)
+
+
+def _behaviour(name: str, rows: list[dict[str, Any]]) -> Behaviour:
+    pairs = [next(iter(row.items())) for row in rows]
+    ending = {key: value for key, value in pairs if key in ("end", "context", "why")}
+    answers = tuple((key, value) for key, value in pairs if key not in ending)
+    return Behaviour(name, answers, ending["end"], ending.get("context", {}), ending.get("why", ""))
+
+
+def _standing(case: Case) -> str:
+    if case.status == OPEN:
+        return f"stands at {case.step}"
+    return f"ended as {case.end}" if case.end else f"is stuck: {case.reason}"

@@ -1,0 +1,61 @@
+"""Every shipped circuit does what its behaviour table says, and no rule of it is idle.
+
+Each rule is removed and altered in turn, each limit moved: verify or the table must notice.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.apps.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
+from tests.apps.mutants import Mutant, Value, limit_mutants, rule_mutants
+
+from interlock.core.circuit import FAILURES
+from interlock.core.errors import CircuitError
+from interlock.core.notation import read_circuit
+from interlock.core.verify import verify
+from interlock.core.yaml_text import read_yaml
+
+TABLE = [
+    pytest.param(circuit, wanted, id=f"{circuit}: {wanted.name}")
+    for circuit in SHIPPED
+    for wanted in behaviours(circuit)
+]
+
+
+@pytest.mark.parametrize(("circuit", "wanted"), TABLE)
+def test_a_shipped_circuit_does_what_its_table_says(circuit: str, wanted: Behaviour) -> None:
+    written = read_circuit(SHIPPED[circuit].read_text(encoding="utf-8"), circuit)
+    assert difference(written.circuit, wanted) == ""
+    for step, answer in wanted.answers:
+        assert answer in FAILURES or written.circuit.steps[step].shape.problem(answer) is None
+
+
+@pytest.mark.parametrize("circuit", SHIPPED)
+def test_a_shipped_circuit_has_no_finding_at_all(circuit: str) -> None:
+    assert (
+        verify(read_circuit(SHIPPED[circuit].read_text(encoding="utf-8"), circuit)).findings == ()
+    )
+
+
+@pytest.mark.parametrize("circuit", SHIPPED)
+@pytest.mark.parametrize("break_it", [rule_mutants, limit_mutants])
+def test_every_mutant_of_a_shipped_circuit_is_noticed(
+    circuit: str, break_it: Callable[[Value], Iterator[Mutant]]
+) -> None:
+    value = read_yaml(SHIPPED[circuit].read_text(encoding="utf-8"), circuit).value
+    wanted = behaviours(circuit)
+    mutants = list(break_it(value))
+    survivors = [what for what, text in mutants if not _noticed(text, wanted)]
+    assert survivors == []
+    assert len(mutants) > len(value["rules"] if break_it is rule_mutants else value["loops"])
+
+
+def _noticed(text: str, wanted: list[Behaviour]) -> bool:
+    """By the behaviour table, or by a finding: the unbroken circuit has none."""
+    try:
+        written = read_circuit(text, "mutant.yaml")
+    except CircuitError:
+        return True
+    if any(difference(written.circuit, each) for each in wanted):
+        return True
+    return any(finding.level != "note" for finding in verify(written).findings)

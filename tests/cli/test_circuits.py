@@ -1,0 +1,233 @@
+"""circuit list, show, draw, verify, schema, and simulate."""
+
+import json
+import re
+
+import jsonschema
+import pytest
+import yaml
+from tests.apps.behaviour_tables import SHIPPED
+from tests.cli import triage
+from tests.cli.world import Said, World
+
+LIST = """\
+CIRCUIT  VERSION  STEPS  WHERE
+broken   0        0      project   circuits/broken.yaml:1: the circuit: object missing \
+required field `start`
+house    1        4      project
+triage   3        1      project
+change   1        4      built-in
+"""
+SHOW = """\
+triage, version 3, at most 10 dispatches
+ends: kept, dropped (unhealthy)
+thresholds: sure = 0.7, patience = short
+loops: more x 1
+
+* look: scout, timeout 60 s
+    artifact                    when confidence >= sure  -> kept     [sure]  # Sure enough.
+    artifact                                             -> AGAIN    [look-again] (loop more; \
+adds before = confidence)  # One more look.
+    artifact                                             -> dropped  [unsure]  # Two looks were \
+not enough.
+    timeout, crash, unreadable                           -> dropped  [failed]  # No answer.
+"""
+DRAWN = """\
+flowchart TD
+    start(( )) --> n0
+    n0["look<br/>scout"]
+    n1(["kept"]):::healthy
+    n2(["dropped"]):::unhealthy
+    n0 -->|"sure: confidence #gt;= sure"| n1
+    n0 -->|"look-again (loop more)"| n0
+    n0 -->|"unsure"| n2
+    n0 -->|"failed on timeout, crash, unreadable"| n2
+    classDef gate fill:#fff4d6,stroke:#b07d00,color:#222
+    classDef writes fill:#fde2e2,stroke:#b3261e,color:#222
+    classDef healthy fill:#e0f2e3,stroke:#2e7d32,color:#222
+    classDef unhealthy fill:#eeeeee,stroke:#616161,color:#222
+    classDef helper fill:#ffffff,stroke:#9e9e9e,color:#616161,stroke-dasharray:3 3
+"""
+_SPREAD = (
+    "dispatches per case: {least} at least, {median} median, {p95} in 95 of 100, {most} at most"
+)
+WITHOUT_A_WAY_OUT = "  - {id: unsure, at: look, to: dropped, why: Two looks were not enough.}\n"
+
+
+def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: World) -> None:
+    triage.lay_out(world)
+    world.write("circuits/house/circuit.yaml", SHIPPED["change"].read_text(encoding="utf-8"))
+    for prompt in SHIPPED["change"].parent.glob("prompts/*.md"):
+        text = prompt.read_text(encoding="utf-8")
+        world.write(f"circuits/house/prompts/{prompt.name}", text)
+    world.write("circuits/broken.yaml", "circuit: broken\n")
+    assert world.say("circuit", "list") == Said(0, LIST, "")
+    rows = world.say("circuit", "list", "--json").json["circuits"]
+    assert [row["name"] for row in rows] == ["broken", "house", "triage", "change"]
+    assert [bool(row["problem"]) for row in rows] == [True, False, False, False]
+
+
+def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:
+    triage.lay_out(world)
+    assert world.say("circuit", "show", "triage") == Said(0, SHOW, "")
+    assert world.say("circuit", "show", "circuits/triage.yaml") == Said(0, SHOW, "")
+    shown = world.say("circuit", "show", "triage", "--json").json
+    assert shown == {"file": "circuits/triage.yaml", "circuit": yaml.safe_load(_true_yaml())}
+
+
+def test_a_projects_circuit_goes_before_the_built_in_of_that_name(world: World) -> None:
+    world.write("circuits/change.yaml", triage.CIRCUIT.replace("triage", "change"))
+    assert world.say("circuit", "show", "change").out.startswith("change, version 3,")
+
+
+def test_draw(world: World) -> None:
+    triage.lay_out(world)
+    assert world.say("circuit", "draw", "triage") == Said(0, DRAWN, "")
+    assert world.say("circuit", "draw", "triage", "--json").json == {"mermaid": DRAWN}
+
+
+def test_verify_of_a_sound_circuit(world: World) -> None:
+    triage.lay_out(world)
+    sound = "triage v3: at most 2 dispatches per case\nsound\n"
+    assert world.say("circuit", "verify", "triage") == Said(0, sound, "")
+    found = world.say("circuit", "verify", "triage", "--json").json
+    hop = {"step": "look", "signal": "artifact", "rule": "look-again", "to": "look"}
+    assert found == {
+        "circuit": "triage",
+        "version": 3,
+        "findings": [],
+        "worst_case": {"dispatches": 2, "exact": True, "path": [hop], "reason": ""},
+        "sound": True,
+    }
+
+
+def test_verify_of_a_broken_circuit_shows_findings_and_an_example(world: World) -> None:
+    world.write("bad.yaml", triage.CIRCUIT.replace(WITHOUT_A_WAY_OUT, ""))
+    said = world.say("circuit", "verify", "bad.yaml", "--json")
+    assert (said.code, said.err) == (6, "")
+    found = said.json
+    assert found["sound"] is False
+    ids = {(each["level"], each["id"]) for each in found["findings"]}
+    assert ("error", "circuit.loop-without-exit") in ids
+    text = world.say("circuit", "verify", "bad.yaml")
+    assert text.code == 6
+    for each in found["findings"]:
+        place = f"bad.yaml:{each['line']}: {each['level']} {each['id']}: {each['message']}\n"
+        assert place in text.out
+        assert f"    fix: {each['fix']}\n" in text.out
+    assert re.fullmatch(r"not sound: \d errors?(, \d warnings?)?(, \d notes?)?", _last(text.out))
+
+
+def test_verify_of_a_text_that_is_no_circuit_is_a_finding(world: World) -> None:
+    world.write("bad.yaml", "circuit: [\n")
+    said = world.say("circuit", "verify", "bad.yaml", "--json")
+    assert (said.code, said.err) == (6, "")
+    (finding,) = said.json["findings"]
+    assert (finding["id"], finding["file"]) == ("circuit.unreadable", "bad.yaml")
+
+
+def test_verify_with_another_threshold(world: World) -> None:
+    triage.lay_out(world)
+    said = world.say("circuit", "verify", "triage", "--set", "sure=2")
+    assert said.code == 6
+    assert "error circuit." in said.out or "warning circuit." in said.out
+    wrong = world.say("circuit", "verify", "triage", "--set", "sure=[", "--json")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err.startswith("interlock: --set takes a plain value, not '['")
+
+
+@pytest.mark.parametrize("verb", ["show", "draw", "verify"])
+def test_an_unknown_circuit(world: World, verb: str) -> None:
+    triage.lay_out(world)
+    known = (
+        "interlock: there is no circuit 'nothing'; known are change, triage; "
+        "your own go into circuits, or give a path ending in .yaml\n"
+    )
+    assert world.say("circuit", verb, "nothing", "--json") == Said(2, "", known)
+    missing = "interlock: no.yaml cannot be read: No such file or directory\n"
+    assert world.say("circuit", verb, "no.yaml") == Said(2, "", missing)
+
+
+def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
+    said = world.say("circuit", "schema")
+    assert (said.code, said.err) == (0, "")
+    schema = json.loads(said.out)
+    assert world.say("circuit", "schema", "--json").json == {"schema": schema}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for name in (*SHIPPED, "circuits/triage.yaml"):
+        triage.lay_out(world)
+        shown = world.say("circuit", "show", name, "--json").json["circuit"]
+        jsonschema.validate(shown, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"circuit": "x"}, schema)
+
+
+def test_simulate_is_the_same_for_the_same_seed(world: World) -> None:
+    triage.lay_out(world)
+    words = ("simulate", "triage", "--cases", "200", "--seed", "1")
+    said = world.say(*words)
+    assert said == world.say(*words)
+    assert said.out != world.say(*words[:-1], "2").out
+    found = world.say(*words, "--json").json
+    assert said == Said(0, _simulated(found), "")
+    assert (found["cases"], found["seed"], found["stuck"]) == (200, 1, {})
+    assert sum(found["ends"].values()) == sum(path["cases"] for path in found["paths"]) == 200
+    paths = {(*path["steps"], path["end"]) for path in found["paths"]}
+    assert paths == {
+        ("look", "kept"),
+        ("look", "dropped"),
+        ("look", "look", "kept"),
+        ("look", "look", "dropped"),
+    }
+
+
+def test_simulate_shows_ten_paths_and_rules_never_taken(world: World) -> None:
+    said = world.say("simulate", "change", "--cases", "60", "--seed", "3")
+    found = world.say("simulate", "change", "--cases", "60", "--seed", "3", "--json").json
+    lines = said.out.splitlines()
+    head = lines.index("CASES  PATH")
+    shown = lines[head + 1 : head + 11]
+    assert [int(line.split()[0]) for line in shown] == [
+        path["cases"] for path in found["paths"][:10]
+    ]
+    assert lines[head + 11] == f"… and {len(found['paths']) - 10} rarer paths; --json lists all"
+    assert lines[-1] == f"rules never taken: {', '.join(found['never'])}"
+
+
+def test_simulate_refuses_an_unsound_circuit(world: World) -> None:
+    world.write("bad.yaml", triage.CIRCUIT.replace(WITHOUT_A_WAY_OUT, ""))
+    said = world.say("simulate", "bad.yaml")
+    assert (said.code, said.out) == (6, "")
+    assert said.err.startswith("circuit triage is not sound, so nothing was started:\nbad.yaml:")
+
+
+def _last(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def _simulated(found: dict[str, object]) -> str:
+    """What must be said about a simulation of `triage` in which every rule was taken."""
+    spread, ends, paths = found["dispatches"], found["ends"], found["paths"]
+    assert isinstance(spread, dict)
+    assert isinstance(ends, dict)
+    assert isinstance(paths, list)
+    rows = [f"{end:<9}{count:<7}{count / 200:.1%}" for end, count in ends.items()]
+    walked = [f"{path['cases']:<7}{' > '.join([*path['steps'], path['end']])}" for path in paths]
+    return "\n".join(
+        [
+            "200 cases with random legal answers",
+            _SPREAD.format(**spread),
+            "",
+            "END      CASES  PART",
+            *rows,
+            "",
+            "CASES  PATH",
+            *walked,
+            "",
+        ]
+    )
+
+
+def _true_yaml() -> str:
+    """PyYAML takes the key `on` for true; Interlock does not."""
+    return triage.CIRCUIT.replace(" on:", ' "on":')

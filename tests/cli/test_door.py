@@ -1,0 +1,185 @@
+"""The door: help, exit codes, errors on stderr only, broken pipes, and who goes before whom."""
+
+import subprocess
+
+import pytest
+from tests.cli import triage
+from tests.cli.world import COMMAND, LIMIT, Said, World
+
+from interlock.cli.door import VERBS
+
+HELP = """\
+Usage: interlock [OPTIONS] COMMAND [ARGS]...
+
+  Agents do the thinking; Interlock reads their signals, decides the route,
+  and never loses its place.
+
+Options:
+  --version  Say which.
+  --help     Show this message and exit.
+
+Commands:
+  demo      See it all once, in seconds.
+  init      Set a project up.
+  run       Run cases through a circuit.
+  resume    Go on with an unfinished run.
+  stop      Ask the process at work to stop.
+  runs      All runs in the database.
+  status    How a run stands, and which of its cases need a look.
+  logs      The journal: every decision, in order.
+  inbox     The questions that wait for a human, in all runs.
+  answer    Answer a question.
+  save      Save the answer to a case's open step.
+  explain   The life of a case.
+  replay    Decide a recorded run again with other thresholds.
+  circuit   Circuits: list, show, draw and verify them.
+  simulate  Walk a circuit with random legal answers.
+  lint      Check prompts and transcripts.
+  emit      Say a line signal.
+  respond   Answer signals that wait in files, with any command.
+  conform   Put a watcher through the file protocol and show what it did.
+  doctor    Check the machine and the database.
+"""
+
+
+def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
+    said = world.type("--help", env={"COLUMNS": "80"})
+    assert (said.code, said.err) == (0, "")
+    assert said.out == HELP
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([verb] for verb in VERBS if verb != "circuit"),
+        *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
+    ],
+    ids=" ".join,
+)
+def test_every_verb_speaks_json(world: World, words: list[str]) -> None:
+    said = world.say(*words, "--help")
+    assert said.code == 0
+    assert "  --json " in said.out
+
+
+def test_version(world: World) -> None:
+    assert world.say("--version") == Said(0, "interlock 0.1.0\n", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fly"],
+        ["status", "one"],
+        ["status", "--fast"],
+        ["run", "triage"],
+        ["run"],
+        ["answer", "x", "approve"],
+        ["simulate", "triage", "--cases", "0"],
+        ["simulate", "triage", "--cases", "many"],
+        [*triage.RUN, "--parallel", "0"],
+        ["circuit"],
+        ["circuit", "fold", "triage"],
+    ],
+)
+def test_wrong_words_are_a_usage_error_and_touch_nothing(world: World, words: list[str]) -> None:
+    triage.lay_out(world)
+    said = world.say(*words)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert not world.db.parent.exists()
+
+
+@pytest.mark.parametrize("words", [["logs"], ["circuit", "schema"], ["logs", "--json"], ["runs"]])
+def test_a_reader_who_goes_away_gets_no_traceback(world: World, words: list[str]) -> None:
+    triage.lay_out(world).cases(*(f"A{number}" for number in range(300)))
+    world.write("scout.yaml", '"*": {look: {answer: {confidence: 1}}}')
+    world.say(*triage.RUN)
+    with subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=world.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(LIMIT) in (0, 1)
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(world: World) -> None:
+    triage.lay_out(world).cases("A")
+    world.write("scout.yaml", '"*": {look: {answer: {confidence: 1, note: "größer …"}}}')
+    world.say(*triage.RUN)
+    said = world.type("explain", "A", env={"PYTHONIOENCODING": "ascii"})
+    assert (said.code, said.err) == (0, "")
+    assert '"note":"gr\\xf6\\xdfer \\u2026"' in said.out
+
+
+def test_flags_go_before_the_environment_and_that_before_the_project(world: World) -> None:
+    triage.lay_out(world).cases("A")
+    world.write(
+        "interlock.toml",
+        'db = "project.db"\nparallel = 3\n[agents]\nscout = "script:scout.yaml"\n'
+        "[thresholds]\nsure = 0.95\n[budget]\ndispatches = 50\n[slots]\nscout = 2\n",
+    )
+    begin = ("run", "triage", "--cases", "cases.jsonl", "--json", "--new")
+
+    project = world.type(*begin)
+    environment = world.type(*begin, env={"INTERLOCK_DB": "env.db", "INTERLOCK_PARALLEL": "4"})
+    flags = world.type(
+        *(*begin, "--db", "flag.db", "--parallel", "5", "--slots", "scout=1"),
+        *("--set", "sure=0.1", "--budget", "dispatches=60"),
+        env={"INTERLOCK_DB": "env.db", "INTERLOCK_PARALLEL": "4"},
+    )
+
+    assert [said.code for said in (project, environment, flags)] == [3, 3, 0]
+    options = [
+        world.say("runs", "--json", "--db", f"{name}.db").json["runs"][0]["options"]
+        for name in ("project", "env", "flag")
+    ]
+    assert [each["parallel"] for each in options] == [3, 4, 5]
+    assert [each["slots"] for each in options] == [{"scout": 2}, {"scout": 2}, {"scout": 1}]
+    assert [each["thresholds"] for each in options] == [
+        {"sure": 0.95},
+        {"sure": 0.95},
+        {"sure": 0.1},
+    ]
+    assert [each["budget"]["dispatches"] for each in options] == [50, 50, "60"]
+    assert not world.db.exists()
+
+
+@pytest.mark.parametrize(
+    ("toml", "problem"),
+    [
+        (
+            "parallel = 'many'\n",
+            "interlock.toml: Expected `int | null`, got `str` - at `$.parallel`",
+        ),
+        ("colour = 1\n", "interlock.toml: Object contains unknown field `colour`"),
+        ("parallel =\n", "interlock.toml: Invalid value (at line 1, column 11)"),
+        ("parallel = 0\n", "parallel (INTERLOCK_PARALLEL) must be a number from 1, not 0"),
+        ("parallel = -2\n", "parallel (INTERLOCK_PARALLEL) must be a number from 1, not -2"),
+        ("[slots]\nscout = 0\n", "slots scout=0: give at least 1 to one of human, scout"),
+        ("[agents]\npilot = 'script:x'\n", "no step has the role 'pilot'; roles are scout"),
+        ("[budget]\nbeer = 6\n", "budget 'beer' is unknown; use dispatches, tokens, money, time"),
+        ("[thresholds]\nsure = 'high'\n", "threshold sure is a number (0.7), not 'high'"),
+    ],
+)
+def test_a_project_file_that_is_wrong(world: World, toml: str, problem: str) -> None:
+    triage.lay_out(world)
+    world.write("interlock.toml", toml)
+    assert world.say(*triage.RUN, "--json") == Said(2, "", f"interlock: {problem}\n")
+    assert not world.db.parent.exists()
+
+
+@pytest.mark.parametrize("value", ["many", "-3", "0"])
+def test_an_environment_that_is_wrong(
+    world: World, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    triage.lay_out(world)
+    monkeypatch.setenv("INTERLOCK_PARALLEL", value)
+    problem = f"interlock: parallel (INTERLOCK_PARALLEL) must be a number from 1, not {value!r}\n"
+    assert world.say(*triage.RUN) == Said(2, "", problem)

@@ -1,0 +1,112 @@
+"""inbox and answer: the human gate."""
+
+import json
+
+import pytest
+from tests.cli.test_run import APPROVED
+from tests.cli.world import Said, World
+
+RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+INBOX = """\
+ID  RUN  CASE  STEP     SINCE                QUESTION
+5   1    one   approve  TIME  Publish this change on "the one"? fine The critic gave it 0.
+6   1    two   approve  TIME  Publish this change on "the two"? fine The critic gave it 0.
+"""
+TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
+KNOWN = "'approve', 'revise', 'reject'"
+SAVED = "saved the answer to question 5; 'interlock resume 1' goes on with it\n"
+
+
+@pytest.fixture
+def asked(world: World) -> World:
+    """Two cases wait at the gate, with questions 5 and 6."""
+    world.write("crew.yaml", APPROVED)
+    world.cases("one", "two")
+    assert world.say(*RUN).code == 4
+    return world
+
+
+def test_inbox_shows_what_waits(asked: World) -> None:
+    assert asked.say("inbox") == Said(0, INBOX, "")
+    questions = asked.say("inbox", "--json").json["questions"]
+    assert questions[0].pop("asked_at") > 1_700_000_000
+    assert questions[0] == {
+        "question_id": 5,
+        "run_id": 1,
+        "case_id": "one",
+        "step": "approve",
+        "answer_saved": False,
+        "prompt": 'Publish this change on "the one"?\n\nfine\n\nThe critic gave it 0.9.\n',
+    }
+
+
+def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
+    assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
+    said = asked.say("answer", "6", "reject", "--json")
+    assert (said.code, said.json) == (0, {"question_id": 6, "run_id": 1, "taken_now": False})
+
+    assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")
+    assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])
+
+    resumed = asked.say("resume")
+
+    assert resumed == Said(0, "run 1: done; 1 published, 1 rejected; 5 dispatches\n", "")
+    assert asked.say("inbox") == Said(0, "nothing waits for a human\n", "")
+    told = asked.say("explain", "one").out
+    assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in told
+
+
+def test_only_the_answered_question_moves(asked: World) -> None:
+    asked.say("answer", "6", "approve")
+    resumed = asked.say("resume")
+    assert (resumed.code, resumed.out.splitlines()[0]) == (
+        4,
+        "run 1: waiting; 1 open, 1 published; 5 dispatches",
+    )
+    assert [each["question_id"] for each in asked.say("inbox", "--json").json["questions"]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("9", "approve"), 1, "question 9 is not open; 'interlock inbox' lists them"),
+        (
+            ("5", "ok"),
+            2,
+            f"answer.decision must be one of {KNOWN}, not 'ok'; nothing was saved",
+        ),
+        (
+            ("5", "approve", "--set", "comment=3"),
+            2,
+            "answer.comment must be a string, not an integer; nothing was saved",
+        ),
+        (("5", "approve", "--set", "comment"), 2, "--set 'comment': write --set name=value"),
+    ],
+)
+def test_an_answer_that_cannot_be(
+    asked: World, words: tuple[str, ...], code: int, problem: str
+) -> None:
+    said = asked.say("answer", *words, "--json")
+    assert (said.code, said.out) == (code, "")
+    assert said.err == f"interlock: {problem}\n"
+    assert not (asked.folder / ".interlock" / "interlock.db.answers").exists()
+
+
+def test_an_answer_to_a_question_that_was_answered(asked: World) -> None:
+    asked.say("answer", "5", "approve")
+    asked.say("resume")
+    closed = "interlock: question 5 is not open; 'interlock inbox' lists them\n"
+    assert asked.say("answer", "5", "reject") == Said(1, "", closed)
+
+
+def test_a_tampered_answer_file_leaves_the_question_open(asked: World) -> None:
+    folder = asked.folder / ".interlock" / "interlock.db.answers"
+    folder.mkdir()
+    forged = {"question_id": 5, "by": "Eve", "data": {"decision": "sure"}}
+    (folder / "5.json").write_text(json.dumps(forged), encoding="utf-8")
+    assert asked.say("resume").code == 4
+    assert [each["question_id"] for each in asked.say("inbox", "--json").json["questions"]] == [
+        5,
+        6,
+    ]
+    assert "refused (Malformed)" in asked.say("explain", "one").out

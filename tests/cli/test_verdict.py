@@ -1,0 +1,77 @@
+"""An unsound circuit is not run: its findings are shown instead, and nothing is left behind."""
+
+import pytest
+from tests.cli import triage
+from tests.cli.world import Said, World
+
+NO_TEMPLATE = """\
+circuit triage is not sound, so nothing was started:
+bad.yaml:12: error circuit.prompt: the prompt of step 'look' can never be filled: {problem}
+    fix: write {{{{ case.NAME }}}} for what a case brings; templates can read circuit, case_id, \
+step, attempt, case, answers, context, loops, thresholds, complaint
+"""
+
+
+def test_a_run_of_an_unsound_circuit_shows_the_findings(world: World) -> None:
+    triage.lay_out(world)
+    world.write("bad.yaml", triage.CIRCUIT.replace("to: kept", "to: keept"))
+    said = _run(world)
+    assert (said.code, said.out) == (6, "")
+    lines = said.err.splitlines()
+    assert lines[0] == "circuit triage is not sound, so nothing was started:"
+    unknown = [line for line in lines if line.startswith("bad.yaml:18: error circuit.unknown-name")]
+    assert len(unknown) == 1
+    assert "'keept'" in unknown[0]
+    assert lines[lines.index(unknown[0]) + 1].startswith("    fix: ")
+    assert not world.db.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "problem"),
+    [
+        ("Look at {{ topic }}.", "it reads 'topic', which no prompt can"),
+        (
+            "Look at {{ case.topic",
+            "it is no template: unexpected end of template, expected 'end of print statement'.",
+        ),
+    ],
+)
+def test_a_prompt_that_can_never_be_filled_is_found_before_the_run(
+    world: World, prompt: str, problem: str
+) -> None:
+    triage.lay_out(world)
+    text = triage.CIRCUIT.replace("Look at {{ case.topic }}.", f'"{prompt}"')
+    world.write("bad.yaml", text)
+    assert _run(world) == Said(6, "", NO_TEMPLATE.format(problem=problem))
+    assert not world.db.parent.exists()
+    found = world.say("circuit", "verify", "bad.yaml", "--json")
+    assert (found.code, found.json["sound"]) == (6, False)
+    assert found.json["findings"][0]["id"] == "circuit.prompt"
+
+
+def test_a_prompt_that_one_case_cannot_fill_is_that_cases_failure(world: World) -> None:
+    triage.lay_out(world)
+    world.write("cases.jsonl", '{"id": "A", "topic": "x"}\n{"id": "B"}\n')
+    said = world.say(*triage.RUN)
+    assert said.out.startswith("run 1: unhealthy; 1 kept, 1 dropped; 2 dispatches\n")
+    assert world.say("status").out.splitlines()[-2] == (
+        "B     dropped  look  No answer. (crash: the prompt of step 'look' cannot be filled: "
+        "'dict object' has no attribute 'topic')"
+    )
+
+
+def test_a_circuit_with_remarks_only_is_sound(world: World) -> None:
+    overlapping = triage.CIRCUIT.replace(
+        "  - id: look-again\n",
+        "  - {id: surer, at: look, when: confidence >= 0.5, to: dropped}\n  - id: look-again\n",
+    )
+    world.write("odd.yaml", overlapping)
+    said = world.say("circuit", "verify", "odd.yaml")
+    assert said.code == 0
+    assert said.out.startswith("odd.yaml:19: note circuit.overlap: ")
+    assert said.out.endswith("dispatches per case\nsound, with the remarks above\n")
+
+
+def _run(world: World) -> Said:
+    words = ("run", "bad.yaml", "--cases", "cases.jsonl", "--agent", "script:scout.yaml")
+    return world.say(*words)

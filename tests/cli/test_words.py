@@ -1,0 +1,88 @@
+"""Words that carry more than a text: refused with what to write, before anything is touched."""
+
+import pytest
+from tests.cli import triage
+from tests.cli.world import Said, World
+
+from interlock.cli.words import budget, counts, pairs
+from interlock.core.plan import Budget
+
+WRONG = [
+    (("--set", "sure"), "--set 'sure': write --set name=value"),
+    (("--set", "="), "--set '=': write --set name=value"),
+    (("--set", "sore=1"), "triage has no threshold 'sore'; it has sure, patience"),
+    (("--set", "sure=.nan"), "threshold sure is a number (0.7), not '.nan'"),
+    (("--slots", "scout"), "--slots 'scout': write --slots name=value"),
+    (("--slots", "scout=many"), "--slots scout=many: 'many' is no whole number"),
+    (("--slots", "scout=0"), "slots scout=0: give at least 1 to one of human, scout"),
+    (("--slots", "pilot=1"), "slots pilot=1: give at least 1 to one of human, scout"),
+    (("--budget", "time"), "--budget 'time': write --budget name=value"),
+    (("--budget", "time=soon"), "budget time=soon: 'soon' is no amount; write time=2h"),
+    (("--budget", "beer=6"), "budget 'beer' is unknown; use dispatches, tokens, money, time"),
+    (("--budget", "money=nan"), "budget money=nan: 'nan' is no amount; write money=2.50"),
+    (("--budget", "money=-1"), "budget money=-1: '-1' is no amount; write money=2.50"),
+    (
+        ("--budget", "dispatches=1.5"),
+        "budget dispatches=1.5: '1.5' is no amount; write dispatches=100",
+    ),
+    (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
+    (("--agent", "scout=gpt:4"), "'gpt:4' names no agent; use exec:…, script:…"),
+    (("--agent", "exec:"), "'exec:' names no agent; use exec:…, script:…"),
+    (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),
+    (("--agent", "exec:'nobody"), "exec:'nobody: No closing quotation"),
+    (("--agent", "script:no.yaml"), "no.yaml cannot be read: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), WRONG)
+def test_a_word_that_is_wrong_stops_before_anything_begins(
+    world: World, words: tuple[str, ...], problem: str
+) -> None:
+    triage.lay_out(world)
+    assert world.say(*triage.RUN, *words, "--json") == Said(2, "", f"interlock: {problem}\n")
+    assert not world.db.parent.exists()
+
+
+def test_roles_without_an_agent_are_named(world: World) -> None:
+    triage.lay_out(world)
+    said = world.say("run", "change", "--cases", "cases.jsonl", "--agent", "author=exec:true")
+    assert said == Said(
+        2,
+        "",
+        "interlock: who answers for critic, publisher? Say it with "
+        "--agent critic=exec:COMMAND or --agent critic=script:FILE, "
+        "or with --dispatch file, batch-file or manual for all that have no agent\n",
+    )
+    assert not world.db.parent.exists()
+
+
+def test_a_command_that_is_there_but_may_not_run(world: World) -> None:
+    triage.lay_out(world).write("agent.sh", "#!/bin/sh\necho {}\n")
+    words = triage.RUN[:-1]
+    assert world.say(*words, "exec:./agent.sh --fast") == Said(
+        2,
+        "",
+        "interlock: exec:./agent.sh --fast: './agent.sh' may not be executed; chmod +x it, "
+        "or name its interpreter first\n",
+    )
+    near = "interlock: exec:agent.sh: there is no command 'agent.sh' to run; did you mean "
+    assert world.say(*words, "exec:agent.sh") == Said(2, "", f"{near}'./agent.sh'?\n")
+
+
+def test_words_that_are_right() -> None:
+    assert pairs(["a=1", "b = x=y "], "--set") == {"a": "1", "b": "x=y"}
+    assert counts(["a=3"], "--slots") == {"a": 3}
+    limits = {"dispatches": "7", "tokens": 9, "money": "2.5", "time": "2h"}
+    assert budget(limits) == Budget(7, 9, 2.5, 7200.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [("dispatches=0", 5), ("tokens=5", 5), ("money=0.25", 5), ("time=1000d", 3)],
+)
+def test_each_limit_of_the_budget_stops_the_run(world: World, limit: str, code: int) -> None:
+    triage.lay_out(world)
+    said = world.say(*triage.RUN, "--parallel", "1", "--budget", limit)
+    assert said.code == code
+    spent = world.say("runs", "--json").json["runs"][0]["spent"]["dispatches"]
+    assert spent == {"dispatches=0": 0, "tokens=5": 1, "money=0.25": 1, "time=1000d": 6}[limit]
