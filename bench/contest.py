@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import limits, protocol
+from bench import files, limits, protocol
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -68,6 +68,20 @@ class Contest:
                 return
             values = {"help_s": time.monotonic() - started}
             self.samples.append(Sample("interlock", "help", number, values))
+
+    def measure_files(self, times: int, idle_s: float) -> None:
+        """The carrier `file`, watched and polled: how fast an answer counts, what waiting costs."""
+        for number in range(1, times + 1):
+            for mode in files.MODES:
+                try:
+                    values = files.latency(self._fresh_workdir(), mode)
+                    values |= files.idle(self._fresh_workdir(), mode, idle_s)
+                except (OSError, ValueError, subprocess.SubprocessError) as error:
+                    self.rejections.append(f"interlock, file-{mode}: {error}")
+                    continue
+                self.samples.append(Sample("interlock", f"file-{mode}", number, values))
+                shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+                self._say(f"round {number}  file-{mode:<12}  {shown}")
 
     def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
         if task.measure == "resume":

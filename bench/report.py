@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.files import MODES
 from bench.results import Results, Spread, ratio, spread
 from bench.roster import OPEN_SIZES, PROGRAMS, Scale
 from bench.targets import TARGETS, measured, verdict
@@ -101,6 +102,16 @@ def open_table(results: Results) -> str:
     return table(["", "steps/s", "CPU ms/step", "peak MB"], rows)
 
 
+def file_table(results: Results) -> str:
+    rows = []
+    for mode in MODES:
+        metrics = ("p50_ms", "p95_ms", "cpu_percent")
+        found = [results.spread("interlock", f"file-{mode}", metric) for metric in metrics]
+        if any(found):
+            rows.append([mode, *map(cell, found)])
+    return table(["", "p50 ms", "p95 ms", "idle CPU %"], rows)
+
+
 def target_table(results: Results) -> str:
     rows = []
     for target in TARGETS:
@@ -147,6 +158,7 @@ def write(report: Report) -> str:
         "single": throughput_table(results, "single", "ceiling, single commits"),
         "resume": resume_table(results),
         "open": open_table(results),
+        "files": file_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

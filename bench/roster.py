@@ -55,9 +55,11 @@ class Scale(msgspec.Struct, frozen=True):
     divisor: int
     resume_cases: int
     limit_s: float
+    file_rounds: int = 0
+    idle_s: float = 10.0
 
 
-FULL = Scale(rounds=5, resume_rounds=3, divisor=1, resume_cases=1000, limit_s=0.5)
+FULL = Scale(rounds=5, resume_rounds=3, divisor=1, resume_cases=1000, limit_s=0.5, file_rounds=3)
 QUICK = Scale(rounds=1, resume_rounds=1, divisor=10, resume_cases=100, limit_s=0.1)
 
 

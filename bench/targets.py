@@ -58,6 +58,10 @@ TARGETS = (
         against="interlock",
         against_measure="open-100",
     ),
+    Target("artifact written to decision committed: p50", "file-inotify", "p50_ms", "<", 5, "ms"),
+    Target("the same, polling: p95", "file-poll", "p95_ms", "≤", 250, "ms"),
+    Target("1,000 waiting cases: idle CPU", "file-inotify", "cpu_percent", "<", 2, "%"),
+    Target("the same, polling", "file-poll", "cpu_percent", "<", 2, "%"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

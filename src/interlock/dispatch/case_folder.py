@@ -40,10 +40,7 @@ class CaseFolder(msgspec.Struct, frozen=True):
     folder: Path
     prompt: Path
     artifact: Path
-
-    @property
-    def signal(self) -> Path:
-        return self.folder / SIGNAL
+    signal: Path
 
     def moved(self) -> bool:
         """Whether the folder's name leads elsewhere by now."""
@@ -61,7 +58,7 @@ def case_folder(root: Path, run_id: int, case_no: int, papers: Papers) -> CaseFo
         if not _SAFE.fullmatch(name) or name == SIGNAL:
             raise SourceError(f"{name!r} is no safe file name")
     folder = _made(run_folder(root, run_id), f"{case_no}")
-    return CaseFolder(folder, folder / papers.prompt, folder / papers.artifact)
+    return CaseFolder(folder, folder / papers.prompt, folder / papers.artifact, folder / SIGNAL)
 
 
 def _made(above: Path, name: str) -> Path:

@@ -4,7 +4,6 @@ Knows which dispatches are open and when to look at their folders. An artifact w
 looked is found when its dispatch is sent again after a restart. Refuses to know what a file means.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,9 @@ from interlock.dispatch.watch import Mode, Watch
 PATIENCE = 600.0
 """Seconds a step may take when its circuit does not say."""
 _CLOSE_LOOK = 1.0
+"""Seconds between looks that see also the signal, and read again what seems unchanged."""
+_FULL_LOOK = 10.0
+"""Seconds between looks at everything, also where nothing seems to stir."""
 
 
 class FileDesk:
@@ -98,9 +100,9 @@ class FileDesk:
 
     def _tick(self) -> None:
         self._ticks += 1
-        closely = self._ticks % max(1, round(_CLOSE_LOOK / self.watch.interval)) == 0
+        closely, always = self._every(_CLOSE_LOOK), self._every(_FULL_LOOK)
         for waiting in list(self._open.values()):
-            if closely or waiting.hot or os.access(waiting.artifact_path, os.F_OK):
+            if always or waiting.stirs(signal_too=closely):
                 waiting.look(closely=closely)
         if closely:
             for look in self.at_ticks:
@@ -108,6 +110,9 @@ class FileDesk:
         self._cancel = None
         if self._open:
             self._set_timer()
+
+    def _every(self, seconds: float) -> bool:
+        return self._ticks % max(1, round(seconds / self.watch.interval)) == 0
 
     def _set_timer(self) -> None:
         when = self._clock.now() + self.watch.interval

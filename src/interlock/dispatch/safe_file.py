@@ -79,8 +79,9 @@ def _content(opened: int, name: str, most: int) -> bytes | NotRead:
     return bytes(parts)
 
 
-def write_whole(path: Path, content: bytes) -> Stamp:
-    """Put the content under that name: temporary file, sync, rename. OSError if it cannot be."""
+def write_whole(path: Path, content: bytes, *, sync: bool = True) -> Stamp:
+    """Put the content under that name: temporary file, sync, rename. OSError if it cannot be.
+    Without `sync` it is still whole for every reader, only not safe from a power cut."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     fresh.unlink(missing_ok=True)
     opened = os.open(fresh, _WRITE, _MODE)
@@ -88,7 +89,8 @@ def write_whole(path: Path, content: bytes) -> Stamp:
         left = memoryview(content)
         while left:
             left = left[os.write(opened, left) :]
-        os.fsync(opened)
+        if sync:
+            os.fsync(opened)
         fresh.rename(path)
         found = os.fstat(opened)
     except OSError:

@@ -4,6 +4,7 @@ Knows the life of a signal (waiting, processing, done, error), that a bad artifa
 twice, and that a signal replaced by nonsense is written again. Refuses to know when to look.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -53,8 +54,9 @@ class Waiting:
     def __init__(self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver) -> None:
         self.ask = ask
         self.place = place
-        self.artifact_path = str(place.artifact)
         self.taken = False
+        self._artifact_path = str(place.artifact)
+        self._signal_path = str(place.signal)
         self._clock = clock
         self._deliver = deliver
         self._artifact = _Sight()
@@ -63,10 +65,20 @@ class Waiting:
         self._timers: list[Callable[[], None]] = []
         self._current = _waiting_signal(ask, place)
 
-    @property
-    def hot(self) -> bool:
-        """Whether something lies at the artifact's place."""
-        return self._artifact.stamp is not None
+    def stirs(self, *, signal_too: bool) -> bool:
+        """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
+        next to nothing, and may miss what only a look can see (a link that leads nowhere)."""
+        if self._artifact.stamp is not None or os.access(self._artifact_path, os.F_OK):
+            return True
+        return signal_too and self._signal_stirs()
+
+    def _signal_stirs(self) -> bool:
+        seen = self._signal.stamp
+        try:
+            found = os.lstat(self._signal_path)
+        except OSError:
+            return True
+        return seen is None or (found.st_mtime_ns, found.st_ino) != (seen.modified, seen.inode)
 
     def lay_out(self) -> None:
         """Write prompt and signal, unless this very dispatch already lies there. What an earlier
@@ -220,7 +232,10 @@ class Waiting:
             raise FileNotFoundError(self.place.folder)
         if self.place.signal.is_dir() and not self.place.signal.is_symlink():
             set_aside(self.place.signal, "refused")
-        self._signal.stamp = write_whole(self.place.signal, encode_signal(self._current))
+        # The decision waits behind `processing`, and it is soon replaced: no sync for this one.
+        lasting = self._current.status != "processing"
+        content = encode_signal(self._current)
+        self._signal.stamp = write_whole(self.place.signal, content, sync=lasting)
 
     def _is_ours(self) -> bool:
         """Whether the artifact that lies there answers this dispatch: its signal was lost."""
