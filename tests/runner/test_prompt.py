@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.world.paper import PAPER
 
 from interlock.core.case import Case
@@ -147,3 +149,25 @@ def test_every_filling_starts_with_a_fresh_allowance() -> None:
 def test_who_is_asked_again_is_told_why(template: str, prompt: str) -> None:
     case = msgspec.structs.replace(CASE, complaint="Answer lacks the field 'score'.")
     assert fill(with_prompt(template), case) == prompt
+
+
+PIECES = st.sampled_from(
+    [
+        *("text ", "ü\n", "\r\n", "{", "}", "}}", "%}", "100 %", "\ud800"),
+        *("{{ case.topic }}", "{{case.id}}", "{{ attempt }}", "{{  case_id  }}", "{{ complaint }}"),
+        *("{{ case.items }}", "{{ case }}", "{{ missing }}", "{{ case.no.such }}", "{{ true }}"),
+        *("{{ answers.write.words }}", "{{ answers.write.list }}", "{{ case.topic.upper }}"),
+        *("{{- attempt }}", "{{ attempt | json }}", "{# no #}", "{% if attempt %}1{% endif %}"),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=6).map("".join))
+def test_the_short_way_and_jinjas_way_say_the_same(template: str) -> None:
+    outcomes = []
+    for way in (template, "{{ '' }}" + template):
+        try:
+            outcomes.append(fill(with_prompt(way or "x"), CASE))
+        except CircuitError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == (outcomes[1] if template else "x")

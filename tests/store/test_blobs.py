@@ -67,7 +67,7 @@ def test_what_is_remembered_is_bounded(raw: sqlite3.Connection) -> None:
     writer = BlobWriter(raw)
     for number in range(5_000):
         writer.put(b"%d" % number)
-    assert len(writer._known) == 4_096
+    assert len(writer._known) <= 4_096
     assert writer.put(b"4999") == 5_000
     assert writer.put(b"0") == 5_001
 

@@ -15,6 +15,7 @@ from interlock.core.errors import ExpressionError
 
 MAX_LENGTH = 1_000
 MAX_DEPTH = 25
+_SMALL = (bool, int, float, type(None))
 _LITERALS = {"true": True, "false": False, "null": None}
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 _WORDS = (
@@ -59,10 +60,10 @@ class Scope:
         return len(value)
 
     def _look(self, path: str) -> tuple[bool, Any]:
-        head, *rest = path.split(".")
+        head, dot, rest = path.partition(".")
         for part in self.parts:
             if head in part:
-                return _descend(part[head], rest)
+                return _descend(part[head], rest) if dot else (True, part[head])
         return False, None
 
 
@@ -105,6 +106,8 @@ def parse(text: str) -> Expression:
 
 def brief(value: Any) -> Any:
     """A value as a journal may keep it: small ones whole, large ones by their size."""
+    if type(value) in _SMALL:
+        return value
     if isinstance(value, str):
         return value if len(value) <= 200 else f"{value[:180]}… ({len(value)} characters)"
     if isinstance(value, list | tuple):
@@ -143,8 +146,8 @@ def literal_of(node: ast.expr) -> tuple[bool, Any]:
     return False, None
 
 
-def _descend(value: Any, rest: list[str]) -> tuple[bool, Any]:
-    for name in rest:
+def _descend(value: Any, rest: str) -> tuple[bool, Any]:
+    for name in rest.split("."):
         if not isinstance(value, Mapping) or name not in value:
             return False, None
         value = value[name]

@@ -197,9 +197,13 @@ def ready(
 
 def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place]:
     """The first of all who wait for these roles, as far as each role has places."""
-    queues = (
-        _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
-    )
+    queues = [
+        _allowed(suite, name, _least(most, _free(suite, suite.roles[name])))
+        for name in names
+        if suite.waiting.get(name)
+    ]
+    if len(queues) <= 1:
+        return queues[0] if queues else []
     return list(islice(merge(*queues), most))
 
 

@@ -6,21 +6,23 @@ when the circuit is read, so that no schema ever promises more than is checked.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from interlock.core.errors import CircuitError
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
+_KINDS: dict[str, tuple[str, ...]] = {
+    "object": ("dict",),
+    "array": ("list",),
+    "string": ("str",),
+    "number": ("int", "float"),
+    "integer": ("int",),
+    "boolean": ("bool",),
+    "null": ("NoneType",),
 }
+"""Kinds of JSON by the names of the types they are read as."""
 _NOTES = {"title", "description", "examples", "default", "$schema", "$id", "$comment", "$defs"}
 _CHECKED = {
     "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
@@ -51,7 +53,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     def problem(self, value: Any, at: str = "answer") -> str | None:
         """None if the value fits, else one sentence that names the place and what belongs there."""
-        if self.kinds and not _is_kind(value, self.kinds):
+        if self.kinds and not _is_one_of(type(value).__name__, self.kinds):
             return f"{at} must be {_a(' or '.join(self.kinds))}, not {_kind_of(value)}"
         if self.choices is not None and not any(_same(value, each) for each in self.choices):
             return f"{at} must be one of {_listed(self.choices)}, not {_shown(value)}"
@@ -77,8 +79,8 @@ class Shape(msgspec.Struct, frozen=True):
         for name, item in value.items():
             field = self.fields.get(name)
             if field is not None:
-                if problem := field.problem(item, f"{at}.{name}"):
-                    return problem
+                if field.problem(item, name):
+                    return field.problem(item, f"{at}.{name}")
             elif self.closed:
                 return f"{at} has a field {name!r} that the shape does not know"
         return None
@@ -88,8 +90,8 @@ class Shape(msgspec.Struct, frozen=True):
             return problem
         if self.items is not None:
             for index, item in enumerate(value):
-                if problem := self.items.problem(item, f"{at}[{index}]"):
-                    return problem
+                if self.items.problem(item):
+                    return self.items.problem(item, f"{at}[{index}]")
         return None
 
     def _text_problem(self, value: str, at: str) -> str | None:
@@ -262,9 +264,12 @@ def _pattern(given: Any, at: str) -> re.Pattern[str] | None:
 
 
 def _is_kind(value: Any, kinds: tuple[str, ...]) -> bool:
-    if isinstance(value, bool):
-        return "boolean" in kinds
-    return any(kind != "boolean" and isinstance(value, _KINDS[kind]) for kind in kinds)
+    return _is_one_of(type(value).__name__, kinds)
+
+
+@cache
+def _is_one_of(name: str, kinds: tuple[str, ...]) -> bool:
+    return any(name in _KINDS[kind] for kind in kinds)
 
 
 def _kind_of(value: Any) -> str:

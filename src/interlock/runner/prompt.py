@@ -5,6 +5,7 @@ as JSON, which is what programs like best. Who is asked again because an answer 
 told why.
 """
 
+import re
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,8 @@ from interlock.core.case import Case
 from interlock.core.circuit import Circuit
 from interlock.core.errors import CircuitError
 
+_PLACE = re.compile(r"\{\{ *([A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*) *\}\}")
+_PLAIN = (str, int, float)
 _FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
 
 
@@ -34,10 +37,49 @@ def fill(circuit: Circuit, case: Case) -> str:
     template = circuit.steps[case.step].prompt
     if not template:
         return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
-    text = _filled(template, facts, case.step) if "{" in template else template
+    text = _placed(template, facts) or _filled(template, facts, case.step)
     if case.complaint and "complaint" not in template:
         text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
     return text
+
+
+def _placed(template: str, facts: dict[str, Any]) -> str | None:
+    """What Jinja would make of a template that only puts plain values in places, in a fraction of
+    its time; None for any other template, or value."""
+    parts = _parts(template)
+    if parts is None:
+        return None
+    texts, paths = parts
+    found = [texts[0]]
+    for path, text in zip(paths, texts[1:], strict=True):
+        value: Any = facts
+        for name in path:
+            if type(value) is not dict or name not in value:
+                return None
+            value = value[name]
+        if type(value) not in _PLAIN:
+            return None
+        found += (str(value), text)
+    filled = "".join(found)
+    return filled if filled.isascii() or _is_text(filled) else None
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _parts(template: str) -> tuple[list[str], list[list[str]]] | None:
+    """The texts of a template and the paths between them, if there is nothing else in it."""
+    parts = _PLACE.split(template)
+    texts, paths = parts[::2], [path.split(".") for path in parts[1::2]]
+    special = any(mark in text for text in texts for mark in ("{{", "{%", "{#", "}}", "\r"))
+    methods = any(hasattr(dict, name) for path in paths for name in path)
+    return None if special or methods else (texts, paths)
 
 
 def _filled(template: str, facts: dict[str, Any], step: str) -> str:

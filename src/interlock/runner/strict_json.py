@@ -21,12 +21,12 @@ def decode(content: bytes) -> Any:
         written = msgspec.json.encode(value)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
-    if _depth(value) > MAX_DEPTH:
+    if content.count(b"{") + content.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
     # Without escapes, a name that was dropped for being there twice is two quotes fewer.
     if b"\\" in content or content.count(b'"') != written.count(b'"'):
         json.loads(content, object_pairs_hook=_each_once)
-    if _NUL.search(written):
+    if b"u0000" in written and _NUL.search(written):
         raise ValueError("there is a NUL character in it")
     return value
 

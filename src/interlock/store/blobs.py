@@ -6,7 +6,6 @@ touching one page per hash. The hash stands beside the text; doctor compares the
 
 import sqlite3
 import zlib
-from collections import OrderedDict
 from hashlib import blake2b
 
 from interlock.core.errors import StoreError
@@ -26,7 +25,7 @@ class BlobWriter:
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
-        self._known: OrderedDict[bytes, int] = OrderedDict()
+        self._known: dict[bytes, int] = {}
         self.rows: list[Row] = []
 
     def put(self, data: bytes) -> int:
@@ -36,9 +35,9 @@ class BlobWriter:
             return number
         number = self._next
         self._next += 1
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
         self._known[digest] = number
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
         packed = zlib.compress(data, 1) if len(data) >= _PACK_FROM else data
         smaller = len(packed) < len(data)
         self.rows.append((number, digest, int(smaller), packed if smaller else data))

@@ -7,7 +7,7 @@ holds a lock file that dies with its process; readers open read-only and never w
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, exc, pool, text
@@ -59,10 +59,14 @@ def driver(connection: Connection) -> sqlite3.Connection:
     return raw
 
 
-@contextmanager
-def transaction(connection: Connection) -> Iterator[sqlite3.Connection]:
+def transaction(connection: Connection) -> AbstractContextManager[sqlite3.Connection]:
     """All of it is committed at the end, or nothing is."""
-    raw = driver(connection)
+    return whole(driver(connection))
+
+
+@contextmanager
+def whole(raw: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """The same, for who has the driver's connection at hand."""
     raw.execute("begin immediate")
     try:
         yield raw

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from interlock.core.case import Case, Decision, Usage
 from interlock.store.blobs import BlobWriter, hash_of
-from interlock.store.database import driver, transaction
+from interlock.store.database import driver, whole
 
 _MOST_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
@@ -108,8 +108,7 @@ class Journal:
 
     def __init__(self, connection: Connection, run_id: int) -> None:
         self.run_id = run_id
-        self._connection = connection
-        raw = driver(connection)
+        self._raw = raw = driver(connection)
         self._blobs = BlobWriter(raw)
         last = raw.execute("select max(dispatch_id) from dispatches").fetchone()[0]
         self._last_dispatch_id = int(last or 0)
@@ -124,7 +123,7 @@ class Journal:
         try:
             self._commit(batch)
         except BaseException:
-            self._blobs = BlobWriter(driver(self._connection))
+            self._blobs = BlobWriter(self._raw)
             raise
 
     def _commit(self, batch: Batch) -> None:
@@ -153,7 +152,7 @@ class Journal:
         ]
         refusals = [self._refusal(refusal, at) for refusal in batch.refusals]
         named = [entry for entry in batch.entries if entry.answered_by]
-        with transaction(self._connection) as raw:
+        with whole(self._raw) as raw:
             self._blobs.flush(raw)
             for statement, rows in (
                 (_DISPATCH, dispatches),
