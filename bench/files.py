@@ -39,7 +39,7 @@ def idle(workdir: Path, mode: str, seconds: float, cases: int = WAITING) -> dict
 
 
 def _start(program: str, *words: object) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, PROGRAMS_DIR / program, *map(str, words)]
+    command = [sys.executable, str(PROGRAMS_DIR / program), *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 
