@@ -99,7 +99,7 @@ def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
 
 
 def _content(path: Path, *, deep: bool) -> "Iterator[Check]":
-    from interlock.cli.run import open_run
+    from interlock.cli.crew import open_run
     from interlock.store.audit import audit
     from interlock.store.database import HEAD, reading
     from interlock.store.runs import all_runs

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli.crew import open_run
 from interlock.cli.door import app
-from interlock.cli.run import open_run
 from interlock.cli.show import Db, Json, clock_time, document, say, table
 from interlock.core.errors import SourceError, StateError
 

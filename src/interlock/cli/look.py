@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli.crew import open_run
 from interlock.cli.door import app
-from interlock.cli.run import advice, open_run
+from interlock.cli.run import advice
 from interlock.cli.show import Db, Json, RunId, clock_time, counted, document, harmless, say, table
 
 if TYPE_CHECKING:

@@ -11,47 +11,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli.crew import (
+    Agents,
+    Crew,
+    Limits,
+    Options,
+    Parallel,
+    Slots,
+    crew_of,
+    merged,
+    open_run,
+)
 from interlock.cli.door import Exit, app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of, written_out
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
-from interlock.core.errors import SourceError, StateError
+from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core.circuit import Circuit, Role
     from interlock.core.notation import Written
-    from interlock.core.plan import Budget
-    from interlock.dispatch.briefer import Gauge
-    from interlock.dispatch.carrier import Carrier, Clock
     from interlock.runner.loop import Tally
     from interlock.store.runs import Run
 
 
-Agents = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--agent",
-        metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
-    ),
-]
-Slots = Annotated[
-    list[str] | None,
-    typer.Option("--slots", metavar="ROLE=N", help="Dispatches of a role at once."),
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--budget",
-        metavar="NAME=LIMIT",
-        help="dispatches=N, tokens=N, money=X or time=2h; may be repeated.",
-    ),
-]
-Parallel = Annotated[
-    int | None,
-    typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
-]
 New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
 _EXITS = {
@@ -60,17 +43,6 @@ _EXITS = {
     "waiting": Exit.WAITING,
     "budget": Exit.BUDGET,
 }
-
-
-class Options(msgspec.Struct, frozen=True):
-    """What a run was begun with, beside its circuit; a later sitting may change it."""
-
-    agents: dict[str, str] = {}
-    slots: dict[str, int] = {}
-    budget: dict[str, str | int | float] = {}
-    thresholds: dict[str, Any] = {}
-    parallel: int | None = None
-    files: dict[str, str | int] = {}
 
 
 @app.command()
@@ -108,12 +80,12 @@ def run(
     written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
-    options = _merged(
+    options = merged(
         Options(dict(usual.agents), dict(usual.slots), dict(usual.budget), changes, usual.parallel),
         *(agent, slots, budget, parallel),
         files_of(dispatch, root, watch, batch_size),
     )
-    crew = _crew(written.circuit, options, path)
+    crew = crew_of(written.circuit, options, path)
     text = msgspec.json.encode(bundle).decode()
     kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")
     mark = hashlib.sha256(kind + content).hexdigest()
@@ -164,17 +136,9 @@ def resume(
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
         before = msgspec.convert(found.options, Options)
         files = files_of(dispatch, root, watch, batch_size)
-        options = _merged(before, agent, slots, budget, parallel, files)
+        options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
         _sit(connection, found, crew, wait=wait, json=json)
-
-
-def open_run(found: "Run") -> "Circuit":
-    """The circuit a run was begun with, thresholds and prompts included."""
-    from interlock.runner.library import Bundle
-
-    bundle = msgspec.json.decode(found.text, type=Bundle)
-    return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
 
 
 def _taken_up(
@@ -184,7 +148,7 @@ def _taken_up(
     from interlock.store.runs import find_run, set_options
 
     found = find_run(connection, run_id)
-    crew = _crew(open_run(found), options, path)
+    crew = crew_of(open_run(found), options, path)
     set_options(connection, run_id, msgspec.to_builtins(options))
     if text:
         notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
@@ -204,66 +168,6 @@ def _changed(
     known = {name: value for name, value in usual.items() if name in circuit.thresholds}
     changes = checked_thresholds(circuit, known) | thresholds(circuit, words)
     return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
-
-
-def _merged(
-    before: Options,
-    agent: list[str] | None,
-    slots: list[str] | None,
-    budget: list[str] | None,
-    parallel: int | None,
-    files: dict[str, str | int],
-) -> Options:
-    from interlock.cli.words import counts, pairs
-    from interlock.wiring import split_agent
-
-    limits: Mapping[str, str | int | float] = pairs(budget or (), "--budget")
-    given = dict(split_agent(word) for word in agent or ())
-    usual = before.agents
-    if "dispatch" in files:
-        if "" in given:
-            raise SourceError("--dispatch is for roles without an agent, but --agent names all")
-        usual = {role: spec for role, spec in usual.items() if role}
-    return msgspec.structs.replace(
-        before,
-        agents=usual | given,
-        files=before.files | files,
-        slots=before.slots | counts(slots or (), "--slots"),
-        budget={**before.budget, **limits},
-        parallel=parallel or before.parallel,
-    )
-
-
-class Crew(msgspec.Struct, frozen=True):
-    """Who answers, in how many places, at what cost: settled before a run is touched."""
-
-    carriers: "Mapping[str, Carrier]"
-    roles: "Mapping[str, Role]"
-    parallel: int
-    budget: "Budget"
-    clock: "Clock"
-    gauge: "Gauge"
-
-
-def _crew(circuit: "Circuit", options: Options, path: Path) -> Crew:
-    from interlock import wiring
-    from interlock.cli.words import budget
-    from interlock.dispatch.briefer import Gauge
-    from interlock.runner.clock import RealClock
-
-    clock, gauge = RealClock(), Gauge()
-    limits = budget(options.budget)
-    files = msgspec.convert(options.files, wiring.Files)
-    specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
-    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0)
-    return Crew(
-        carriers=wiring.carriers(specs, path, clock, filed),
-        roles=wiring.roles_with(circuit, options.slots),
-        parallel=options.parallel or wiring.PARALLEL,
-        budget=limits,
-        clock=clock,
-        gauge=gauge,
-    )
 
 
 def _sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool, json: bool) -> None:

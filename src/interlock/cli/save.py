@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from interlock.cli.crew import Options, open_run
 from interlock.cli.door import app
-from interlock.cli.run import Options, open_run
 from interlock.cli.show import Db, Json, document, say
 from interlock.core.errors import SourceError, StateError
 

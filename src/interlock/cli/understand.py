@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli.crew import open_run
 from interlock.cli.door import app
-from interlock.cli.run import open_run
 from interlock.cli.show import Db, Json, RunId, Sets, clock_time, document, say, table
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ from interlock.core.case import ENDED, OPEN, Case, Signal
 from interlock.core.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
-from interlock.core.plan import NO_LIMITS, Budget, Spent, Suite, dispatches_left, ready
+from interlock.core.plan import Budget, Spent, Suite, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.runner.absorb import Refused, absorb
 from interlock.runner.deadlines import Deadlines
 from interlock.runner.prompt import fill
+from interlock.runner.purse import Purse
 from interlock.runner.rations import Rations
 from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal, Standing
 from interlock.store.runs import Loaded, OpenDispatch, RunStatus
@@ -62,9 +63,7 @@ class Loop:
         self._carriers = carriers
         self._rations = Rations(carriers)
         self._clock = clock
-        self._budget = budget or NO_LIMITS
-        self._spent = spent or Spent()
-        self._since = clock.now()
+        self._purse = Purse(budget, spent, clock.now())
         self._wait_for_humans = wait_for_humans
         self._watch = watch
         self._cases: dict[str, Case] = {}
@@ -102,7 +101,7 @@ class Loop:
 
     @property
     def spent(self) -> Spent:
-        return self._spent
+        return self._purse.spent
 
     def stop(self) -> None:
         """Once: let what is out come in, then end. Twice: end at once."""
@@ -187,7 +186,7 @@ class Loop:
         )
         batch.standings[number] = Standing(number, case, None)
         self._settle(ask, str(signal.data["reason"]) if signal.name in FAILURES else "")
-        self._spend(tokens=signal.usage.tokens, money=signal.usage.money)
+        self._purse.pay(tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
             self._suite.hold(decision.hold, case.case_id)
         if decision.release:
@@ -200,7 +199,7 @@ class Loop:
         self._rations.deal()
         more = True
         while more:
-            asked = ready(self._suite, self._left(batch.at), self._rations.closed)
+            asked = ready(self._suite, self._purse.left(batch.at), self._rations.closed)
             more = sum(self._offer(self._cases[case_id], batch) for case_id in asked) < len(asked)
 
     def _offer(self, case: Case, batch: Batch) -> bool:
@@ -214,13 +213,6 @@ class Loop:
         batch = Batch(self._clock.now())
         self._dispatch(batch)
         return batch
-
-    def _left(self, at: float) -> int | None:
-        """What the budget still allows, with the time that has passed since it was last noted."""
-        if self._budget == NO_LIMITS:
-            return None
-        seconds = self._spent.seconds + max(0.0, at - self._since)
-        return dispatches_left(self._budget, msgspec.structs.replace(self._spent, seconds=seconds))
 
     def _open(self, case: Case, batch: Batch) -> bool:
         """Open a dispatch for the case's step; False if it crashed before it could be sent."""
@@ -237,7 +229,7 @@ class Loop:
         )
         batch.standings[number] = Standing(number, case, dispatch_id)
         self._send_out(ask, batch.at)
-        self._spend(dispatches=0 if step.gate else 1)
+        self._purse.pay(dispatches=0 if step.gate else 1)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
         return not problem
@@ -251,8 +243,8 @@ class Loop:
 
     def _commit(self, batch: Batch) -> None:
         """Write the batch; then, and only then, act on it."""
-        self._note_time(batch)
         if batch:
+            batch.seconds = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
             self._journal.commit(batch)
         for ask, error in self._settled:
             self._carriers[ask.role].settled(ask.dispatch_id, error)
@@ -265,15 +257,7 @@ class Loop:
             self._carriers[many[0].role].send(many)
         self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.awaited()
-        self._watch(self.tally, self._spent)
-
-    def _note_time(self, batch: Batch) -> None:
-        """Working time is noted once a second; a row more in every commit would cost more."""
-        seconds = batch.at - self._since
-        if batch and (seconds >= 1.0 or batch.status is not None):
-            self._since = batch.at
-            batch.seconds = max(0.0, seconds)
-            self._spend(seconds=batch.seconds)
+        self._watch(self.tally, self._purse.spent)
 
     def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
         number = self._numbers[ask.case_id] if ask else None
@@ -322,17 +306,6 @@ class Loop:
         self.tally.ended += case.status == ENDED
         self.tally.unhealthy += case.status == ENDED and not healthy
         self.tally.stuck += case.status != ENDED
-
-    def _spend(
-        self, dispatches: int = 0, tokens: int = 0, money: float = 0.0, seconds: float = 0.0
-    ) -> None:
-        spent = self._spent
-        self._spent = Spent(
-            spent.dispatches + dispatches,
-            spent.tokens + tokens,
-            spent.money + money,
-            spent.seconds + seconds,
-        )
 
     def _deliver(self, reply: Reply) -> None:
         self._inbox.append(reply)

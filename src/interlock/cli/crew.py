@@ -1,0 +1,125 @@
+"""Who answers and what it may cost: from the words of a command line to a crew, ready to work.
+
+Knows what a run keeps of its words, so that a later sitting needs none. Nothing here touches a run:
+a crew is complete before one begins, or the user is told what is missing.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.core.circuit import Circuit, Role
+    from interlock.core.plan import Budget
+    from interlock.dispatch.briefer import Gauge
+    from interlock.dispatch.carrier import Carrier, Clock
+    from interlock.store.runs import Run
+
+Agents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent",
+        metavar="[ROLE=]AGENT",
+        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
+    ),
+]
+Slots = Annotated[
+    list[str] | None,
+    typer.Option("--slots", metavar="ROLE=N", help="Dispatches of a role at once."),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=LIMIT",
+        help="dispatches=N, tokens=N, money=X or time=2h; may be repeated.",
+    ),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
+]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a run was begun with, beside its circuit; a later sitting may change it."""
+
+    agents: dict[str, str] = {}
+    slots: dict[str, int] = {}
+    budget: dict[str, str | int | float] = {}
+    thresholds: dict[str, Any] = {}
+    parallel: int | None = None
+    files: dict[str, str | int] = {}
+
+
+def open_run(found: "Run") -> "Circuit":
+    """The circuit a run was begun with, thresholds and prompts included."""
+    from interlock.runner.library import Bundle
+
+    bundle = msgspec.json.decode(found.text, type=Bundle)
+    return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
+
+
+def merged(
+    before: Options,
+    agent: list[str] | None,
+    slots: list[str] | None,
+    budget: list[str] | None,
+    parallel: int | None,
+    files: dict[str, str | int],
+) -> Options:
+    from interlock.cli.words import counts, pairs
+    from interlock.wiring import split_agent
+
+    limits: Mapping[str, str | int | float] = pairs(budget or (), "--budget")
+    given = dict(split_agent(word) for word in agent or ())
+    usual = before.agents
+    if "dispatch" in files:
+        if "" in given:
+            raise SourceError("--dispatch is for roles without an agent, but --agent names all")
+        usual = {role: spec for role, spec in usual.items() if role}
+    return msgspec.structs.replace(
+        before,
+        agents=usual | given,
+        files=before.files | files,
+        slots=before.slots | counts(slots or (), "--slots"),
+        budget={**before.budget, **limits},
+        parallel=parallel or before.parallel,
+    )
+
+
+class Crew(msgspec.Struct, frozen=True):
+    """Who answers, in how many places, at what cost: settled before a run is touched."""
+
+    carriers: "Mapping[str, Carrier]"
+    roles: "Mapping[str, Role]"
+    parallel: int
+    budget: "Budget"
+    clock: "Clock"
+    gauge: "Gauge"
+
+
+def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
+    from interlock import wiring
+    from interlock.cli.words import budget
+    from interlock.dispatch.briefer import Gauge
+    from interlock.runner.clock import RealClock
+
+    clock, gauge = RealClock(), Gauge()
+    limits = budget(options.budget)
+    files = msgspec.convert(options.files, wiring.Files)
+    specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0)
+    return Crew(
+        carriers=wiring.carriers(specs, path, clock, filed),
+        roles=wiring.roles_with(circuit, options.slots),
+        parallel=options.parallel or wiring.PARALLEL,
+        budget=limits,
+        clock=clock,
+        gauge=gauge,
+    )
