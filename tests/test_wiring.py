@@ -3,32 +3,44 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from tests.world.clock import FakeClock
 from tests.world.paper import GOOD_CREW, PAPER
 
-from interlock.core.circuit import Role
+from interlock.core.circuit import HUMAN, Role
 from interlock.core.errors import SourceError
 from interlock.core.notation import read_circuit
+from interlock.dispatch.batch import BatchDesk
+from interlock.dispatch.briefer import Gauge
+from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.command import CommandAgent
+from interlock.dispatch.file import FileDesk
 from interlock.dispatch.human import HumanDesk
+from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.script import ScriptAgent
 from interlock.wiring import (
+    Files,
     Settings,
     agent,
     agents_by_role,
     answers_folder,
+    by_hand,
     carriers,
     database,
+    file_carrier,
     roles_with,
     settings,
     split_agent,
+    with_patience,
 )
 
 CIRCUIT = read_circuit(PAPER).circuit
+PATIENT = read_circuit(PAPER.replace("    timeout: 10s\n", "", 1)).circuit
 STAFFED = msgspec.structs.replace(
     CIRCUIT,
     roles={role.name: role for role in (Role("author"), Role("critic", 1, 5), Role("human"))},
@@ -244,3 +256,39 @@ def test_slots_that_are_none(slots: dict[str, int]) -> None:
     assert str(caught.value) == (
         f"slots {name}={places}: give at least 1 to one of author, critic, human"
     )
+
+
+def filed(word: str, folder: Path, **settings: Any) -> Mapping[str, Carrier]:
+    files = Files(word, root=str(folder / "runs"), **settings)
+    specs = agents_by_role(CIRCUIT, {"critic": "exec:cat"}, word)
+    made = file_carrier(files, CIRCUIT, FakeClock(), Gauge(), tokens=0)
+    return carriers(specs, folder / "db", FakeClock(), made)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"), [("file", FileDesk), ("batch-file", BatchDesk), ("manual", ManualDesk)]
+)
+def test_roles_without_an_agent_are_carried_by_files(
+    tmp_path: Path, word: str, kind: type[object]
+) -> None:
+    found = filed(word, tmp_path)
+    assert type(found["author"]) is kind
+    assert type(found["critic"]) is CommandAgent
+    hands = {HUMAN, "author"} if word == "manual" else {HUMAN}
+    assert by_hand(found) == hands
+
+
+@pytest.mark.parametrize(
+    ("word", "timeout"), [("file", 600.0), ("batch-file", 600.0), ("manual", None)]
+)
+def test_a_step_without_a_timeout_gets_one_where_files_are_watched(
+    tmp_path: Path, word: str, timeout: float | None
+) -> None:
+    found = with_patience(PATIENT, filed(word, tmp_path))
+    assert found.steps["write"].timeout == timeout
+    assert found.steps["judge"].timeout == PATIENT.steps["judge"].timeout
+
+
+def test_an_agent_for_all_goes_before_files() -> None:
+    chosen = agents_by_role(CIRCUIT, {"": "exec:cat"}, "file")
+    assert chosen == {"author": "exec:cat", "critic": "exec:cat"}

@@ -365,3 +365,36 @@ class Suites(RuleBasedStateMachine):
 
 
 TestSuites = Suites.TestCase
+
+
+def by_hand(*wants: str, places: int | None = None) -> Suite:
+    made = Suite(ROLES, places, frozenset({HUMAN, "critic"}))
+    for want in wants:
+        case_id, role = want.split(":")
+        made.add(case_id)
+        made.wants(case_id, role)
+    return made
+
+
+def test_what_is_answered_by_hand_takes_no_place() -> None:
+    made = by_hand("A:critic", "B:critic", "C:author", "D:author", "E:human", places=1)
+    assert ready(made) == ["E", "A", "B", "C"]
+    for case_id, role in (("A", "critic"), ("B", "critic"), ("E", HUMAN), ("C", "author")):
+        made.sent(case_id, role)
+    assert (made.busy, made.awaited()) == (1, 3)
+    assert ready(made) == []
+    made.answered("C")
+    assert ready(made) == ["D"]
+
+
+def test_what_is_answered_by_hand_counts_as_a_dispatch_but_for_humans() -> None:
+    made = by_hand("A:critic", "B:critic", "C:author", "D:author", "E:human")
+    assert ready(made, 0) == ["E"]
+    assert ready(made, 1) == ["E", "A"]
+    assert ready(made, 3) == ["E", "A", "B", "C"]
+
+
+def test_closed_roles_wait() -> None:
+    made = by_hand("A:critic", "C:author", "E:human")
+    assert ready(made, closed={"author"}) == ["E", "A"]
+    assert ready(made, closed={"author", "critic"}) == ["E"]

@@ -17,7 +17,7 @@ from interlock.dispatch.case_folder import SIGNAL, run_folder
 from interlock.dispatch.file import FileDesk
 from interlock.dispatch.manifest import BRIEFING, ManifestFile
 from interlock.dispatch.safe_file import write_whole
-from interlock.dispatch.waiting import timestamp
+from interlock.dispatch.signal_paper import timestamp
 from interlock.wire.batch import (
     Budget,
     Phase,

@@ -12,7 +12,8 @@ from interlock.core.circuit import CRASH
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.case_folder import SIGNAL, Names, case_folder, plain_names, run_folder
-from interlock.dispatch.waiting import Waiting, bury
+from interlock.dispatch.signal_paper import bury
+from interlock.dispatch.waiting import Waiting
 from interlock.dispatch.watch import Mode, Watch
 
 PATIENCE = 600.0

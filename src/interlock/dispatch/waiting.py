@@ -7,7 +7,6 @@ twice, and that a signal replaced by nonsense is written again. Refuses to know 
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,12 +24,12 @@ from interlock.dispatch.safe_file import (
     stamp,
     write_whole,
 )
-from interlock.wire.signal_file import SignalFile, SignalStatus, encode_signal, read_signal
+from interlock.dispatch.signal_paper import LARGEST_SIGNAL, signal_at, waiting_signal
+from interlock.wire.signal_file import SignalStatus, encode_signal, read_signal
 from interlock.wire.strict_json import Problem, decode_object
 
 SECOND_LOOK = 1.0
 """Seconds between the two looks at a file that is no valid JSON."""
-_LARGEST_SIGNAL = 64 * 1024
 _LONGEST_ERROR = 2_000
 _MOST_REFUSED = 50
 """Refusals journaled for one dispatch; whoever writes more nonsense adds nothing new."""
@@ -63,7 +62,7 @@ class Waiting:
         self._signal = _Sight()
         self._refused: set[tuple[str, bytes]] = set()
         self._timers: list[Callable[[], None]] = []
-        self._current = _waiting_signal(ask, place)
+        self._current = waiting_signal(ask, place)
 
     def stirs(self, *, signal_too: bool) -> bool:
         """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
@@ -83,7 +82,7 @@ class Waiting:
     def lay_out(self) -> None:
         """Write prompt and signal, unless this very dispatch already lies there. What an earlier
         one left at the artifact's place is set aside. OSError if the files cannot be written."""
-        there = _signal_at(self.place.signal)
+        there = signal_at(self.place.signal)
         again = there is not None and there.dispatch_id == self.ask.dispatch_id
         if not again and not self._is_ours():
             set_aside(self.place.artifact, f"attempt-{self.ask.attempt - 1}")
@@ -183,7 +182,7 @@ class Waiting:
         now = stamp(self.place.signal)
         if now is not None and now in (sight.stamp, None if sight.ripe else sight.doubted):
             return
-        raw = self._read(self.place.signal, _LARGEST_SIGNAL)
+        raw = self._read(self.place.signal, LARGEST_SIGNAL)
         problem = self._signal_problem(raw)
         if problem is None:
             sight.clear()
@@ -242,42 +241,3 @@ class Waiting:
         raw = read_regular(self.place.artifact, LARGEST)
         found = judge(raw, self.ask) if isinstance(raw, bytes) else None
         return isinstance(found, Reply)
-
-
-def bury(path: Path, alive: Callable[[int], bool]) -> None:
-    """End a signal that looks alive although its dispatch is not: the process that should have
-    ended it died in between."""
-    found = _signal_at(path)
-    if found is None or found.status not in ("waiting", "processing") or alive(found.dispatch_id):
-        return
-    was_taken = found.status == "processing"
-    ended = msgspec.structs.replace(
-        found,
-        status="done" if was_taken else "error",
-        error="" if was_taken else "this dispatch is over",
-    )
-    with suppress(OSError):
-        write_whole(path, encode_signal(ended))
-
-
-def _signal_at(path: Path) -> SignalFile | None:
-    raw = read_regular(path, _LARGEST_SIGNAL)
-    found = read_signal(raw) if isinstance(raw, bytes) else None
-    return found if isinstance(found, SignalFile) else None
-
-
-def _waiting_signal(ask: Ask, place: CaseFolder) -> SignalFile:
-    return SignalFile(
-        status="waiting",
-        dispatch_id=ask.dispatch_id,
-        case_id=ask.case_id,
-        step=ask.step,
-        prompt_path=str(place.prompt),
-        artifact_path=str(place.artifact),
-        timestamp=timestamp(ask.at),
-    )
-
-
-def timestamp(at: float) -> str:
-    """ISO 8601, as the seeds write it."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

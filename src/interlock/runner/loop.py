@@ -248,13 +248,13 @@ class Loop:
             self._journal.commit(batch)
         for ask, error in self._settled:
             self._carriers[ask.role].settled(ask.dispatch_id, error)
-        asks: dict[str, list[Ask]] = {}
+        asks: dict[int, list[Ask]] = {}
         for ask in self._to_send.values():
-            asks.setdefault(ask.role, []).append(ask)
+            asks.setdefault(id(self._carriers[ask.role]), []).append(ask)
         self._settled = []
         self._to_send = {}
-        for role, many in asks.items():
-            self._carriers[role].send(many)
+        for many in asks.values():
+            self._carriers[many[0].role].send(many)
         self.tally.in_flight = self._suite.busy
         self.tally.questions = self._suite.awaited()
         self._watch(self.tally, self._purse.spent)
