@@ -58,6 +58,7 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
         for task in one_round(programs, number, scale):
             contest.run(task)
     contest.measure_help(times=10)
+    contest.measure_reading(times=scale.rounds)
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
     shutil.rmtree(WORKDIR, ignore_errors=True)
     return contest

@@ -50,6 +50,15 @@ def number(value: float) -> str:
     return f"{value:#.3g}"
 
 
+READ = {
+    "clean": "8 MB of prose, a signal at the end",
+    "fences": "8 MB of signals inside fences, a live one at the end",
+    "open_fences": "8 MB of fences that are opened and never closed",
+    "near_signals": "1,000,000 lines that are nearly signals",
+    "one_line": "one line of 100 MB",
+}
+
+
 def cell(found: Spread | None, unit: str = "") -> str:
     """The median, and the range behind it when there is one."""
     if found is None:
@@ -112,6 +121,14 @@ def file_table(results: Results) -> str:
     return table(["", "p50 ms", "p95 ms", "idle CPU %"], rows)
 
 
+def reading_table(results: Results) -> str:
+    rows = [
+        [words, cell(results.spread("interlock", "text", f"{name}_mb_s"))]
+        for name, words in READ.items()
+    ]
+    return table(["message", "MB/s"], rows)
+
+
 def target_table(results: Results) -> str:
     rows = []
     for target in TARGETS:
@@ -159,6 +176,7 @@ def write(report: Report) -> str:
         "resume": resume_table(results),
         "open": open_table(results),
         "files": file_table(results),
+        "reading": reading_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

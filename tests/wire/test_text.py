@@ -617,3 +617,11 @@ def test_the_nonce_ties_an_answer_to_its_dispatch(text: str, strict: bool, expec
     reading = read_message(text, role="developer", task_id="t1", nonce="n1", strict=strict)
     found = reading.signal if isinstance(reading, Accepted) else reading.reason.value
     assert found == expected
+
+
+@pytest.mark.parametrize("lines", [0, 1_000, 100_000])
+def test_a_signal_that_was_meant_is_found_however_far_from_the_end(lines: int) -> None:
+    text = "Done.\nREADY_FOR_REVIEW: task 1 is near\n" + "A line of plain prose.\n" * lines
+    reading = read_message(text, role="developer", task_id="task-1")
+    assert isinstance(reading, Refused)
+    assert (reading.reason, reading.where) == (Reason.MALFORMED, 2)

@@ -23,6 +23,7 @@ _FOREIGN_LINE: Final = re.compile(r"\n[\x00-\x09\x0b-\x7f]*+[^\x00-\x7f]")
 _LONGEST_NAME: Final = 160
 _SHORT_LINE: Final = 16
 _MOST_LOOKS: Final = 16
+_FIRST_PART: Final = 1 << 16
 # Letters of other scripts that are drawn like ours and that Unicode does not decompose.
 _DRAWN_ALIKE: Final = {
     "A": "ΑАᎪꓮ",
@@ -123,8 +124,19 @@ def _last_plain(source: str) -> tuple[str, int] | None:
     if source.isascii() and source.count("\n") * _SHORT_LINE > len(source):
         found = _from_the_end(source, source.upper())
     if found is None:
-        found = list(deque(_PATTERN.finditer(source), maxlen=1))
+        found = _last_match(source)
     return (_word(found[-1]), found[-1].start()) if found else None
+
+
+def _last_match(source: str) -> list[re.Match[str]]:
+    """The last match, looked for in ever larger parts of the end; no match crosses a line."""
+    size = _FIRST_PART
+    while True:
+        start = max(0, source.rfind("\n", 0, max(0, len(source) - size) + 1))
+        found = deque(_PATTERN.finditer(source, start), maxlen=1)
+        if found or start == 0:
+            return list(found)
+        size *= 8
 
 
 def _from_the_end(source: str, capital: str) -> list[re.Match[str]] | None:
