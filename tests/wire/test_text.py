@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.wire.reading import Accepted, Refused
+from interlock.wire.reading import Accepted, Reason, Refused
 from interlock.wire.text import read_message
 
 AUDIT = "AUDIT_PASSED: t1\n\nVerification Results:\n- login works: VERIFIED - tests/test_login.py\n"
