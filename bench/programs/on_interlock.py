@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 from session import Session, job_parser, read_pragmas
 from workload import STEPS, opening, prompt
 
@@ -84,7 +85,7 @@ class Inside:
         self._give(ask, await self._session.agent.answer_async(ask.case_id, ask.step))
 
     def _give(self, ask: Ask, answer: dict[str, Any]) -> None:
-        self._deliver(Reply(ask.dispatch_id, json.dumps(answer).encode()))
+        self._deliver(Reply(ask.dispatch_id, msgspec.json.encode(answer)))
 
 
 async def work(session: Session) -> None:

@@ -116,13 +116,14 @@ class Suite:
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
         self._priority[case_id] = priority
-        self._needs[case_id] = set(needs)
-        for need in self._needs[case_id]:
+        if wanted := set(needs):
+            self._needs[case_id] = wanted
+        for need in wanted:
             self._dependents.setdefault(need, []).append(case_id)
 
     def wants(self, case_id: str, role: str) -> None:
         """The case needs a dispatch of that role as soon as it may have one."""
-        if self._needs[case_id]:
+        if self._needs.get(case_id):
             self.parked[case_id] = role
             return
         self._arrivals += 1

@@ -7,7 +7,7 @@ holds a lock file that dies with its process; readers open read-only and never w
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, exc, pool, text
@@ -59,14 +59,10 @@ def driver(connection: Connection) -> sqlite3.Connection:
     return raw
 
 
-def transaction(connection: Connection) -> AbstractContextManager[sqlite3.Connection]:
-    """All of it is committed at the end, or nothing is."""
-    return whole(driver(connection))
-
-
 @contextmanager
-def whole(raw: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """The same, for who has the driver's connection at hand."""
+def transaction(connection: Connection) -> Iterator[sqlite3.Connection]:
+    """All of it is committed at the end, or nothing is."""
+    raw = driver(connection)
     raw.execute("begin immediate")
     try:
         yield raw

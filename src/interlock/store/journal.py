@@ -4,7 +4,7 @@ Knows how records become rows, fast. An answer enters the journal once: a second
 dispatch breaks a unique key and the batch with it, so the caller must have refused it before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from interlock.core.case import Case, Decision, Usage
 from interlock.store.blobs import BlobWriter, hash_of
-from interlock.store.database import driver, whole
+from interlock.store.database import driver
 
 _MOST_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
@@ -82,10 +82,10 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     moves: int = 0
     end: str = ""
     reason: str = ""
-    loops: dict[str, int] = {}
-    visits: dict[str, int] = {}
+    loops: Mapping[str, int] = {}
+    visits: Mapping[str, int] = {}
     stack: tuple[str, ...] = ()
-    context: dict[str, Any] = {}
+    context: Mapping[str, Any] = {}
 
 
 class Batch(msgspec.Struct):
@@ -120,52 +120,41 @@ class Journal:
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch, or nothing."""
+        raw = self._raw
         try:
-            self._commit(batch)
+            rows = self._rows(batch)
+            raw.execute("begin immediate")
+            self._blobs.flush(raw)
+            for statement, many in rows:
+                raw.executemany(statement, many)
+            raw.commit()
         except BaseException:
-            self._blobs = BlobWriter(self._raw)
+            raw.rollback()
+            self._blobs = BlobWriter(raw)
             raise
 
-    def _commit(self, batch: Batch) -> None:
+    def _rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+        """The statements of a batch, in the order in which they refer to each other."""
         put = self._blobs.put
         at = batch.at
-        journal = [
-            (
-                *(e.case_no, e.dispatch_id, at, put(e.answer)),
-                *(e.usage.tokens, e.usage.money, _encode(e.decision).decode()),
-            )
-            for e in batch.entries
-        ]
-        dispatches = [
-            (d.dispatch_id, d.case_no, d.step, d.attempt, d.role, put(d.prompt.encode()), at)
-            for d in batch.dispatches
-        ]
-        standings = [
-            (
-                s.case.status,
-                s.case.step,
-                s.dispatch_id,
-                _encode(state_of(s.case)).decode(),
-                s.case_no,
-            )
-            for s in batch.standings.values()
-        ]
-        refusals = [self._refusal(refusal, at) for refusal in batch.refusals]
-        named = [entry for entry in batch.entries if entry.answered_by]
-        with whole(self._raw) as raw:
-            self._blobs.flush(raw)
-            for statement, rows in (
-                (_DISPATCH, dispatches),
-                (_JOURNAL, journal),
-                (_CASE, standings),
-                (_REFUSAL, refusals),
-                (_ASKED, [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]),
-                (_ANSWERED, [(at, e.answered_by, e.dispatch_id) for e in named]),
-            ):
-                if rows:
-                    raw.executemany(statement, rows)
-            if batch.status is not None or batch.seconds:
-                raw.execute(_RUN, (batch.seconds, at, batch.status, self.run_id))
+        rows: list[tuple[str, list[Any]]] = []
+        if batch.dispatches:
+            rows.append((_DISPATCH, [_dispatch(d, put, at) for d in batch.dispatches]))
+            if asked := [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]:
+                rows.append((_ASKED, asked))
+        if batch.entries:
+            rows.append((_JOURNAL, [_entry(e, put, at) for e in batch.entries]))
+            if named := [
+                (at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
+            ]:
+                rows.append((_ANSWERED, named))
+        if batch.standings:
+            rows.append((_CASE, [_standing(s) for s in batch.standings.values()]))
+        if batch.refusals:
+            rows.append((_REFUSAL, [self._refusal(refusal, at) for refusal in batch.refusals]))
+        if batch.status is not None or batch.seconds:
+            rows.append((_RUN, [(batch.seconds, at, batch.status, self.run_id)]))
+        return rows
 
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]
@@ -175,13 +164,30 @@ class Journal:
         )
 
 
+def _dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+    prompt = put(new.prompt.encode())
+    return (new.dispatch_id, new.case_no, new.step, new.attempt, new.role, prompt, at)
+
+
+def _entry(entry: Entry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+    usage, decision = entry.usage, _encode(entry.decision).decode()
+    answer = put(entry.answer)
+    return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
+
+
+def _standing(standing: Standing) -> tuple[Any, ...]:
+    case = standing.case
+    state = _encode(state_of(case)).decode()
+    return (case.status, case.step, standing.dispatch_id, state, standing.case_no)
+
+
 def state_of(case: Case) -> State:
     return State(
         moves=case.moves,
         end=case.end,
         reason=case.reason,
-        loops=dict(case.loops),
-        visits=dict(case.visits),
+        loops=case.loops,
+        visits=case.visits,
         stack=case.stack,
-        context=dict(case.context),
+        context=case.context,
     )

@@ -5,6 +5,7 @@ nothing for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +22,8 @@ from interlock.store.database import driver, transaction
 from interlock.store.journal import State, state_of
 
 RunStatus = Literal["running", "stopped", "waiting", "budget", "done", "unhealthy"]
+_AT_ONCE = 500
+"""Cases that are written together, so that a large run needs little memory to begin."""
 FINISHED = ("done", "unhealthy")
 MOST_RUNS = 2**63 - 1
 """Beyond it SQLite has no numbers."""
@@ -93,20 +96,26 @@ def begin_run(
         )
         first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
         run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
-        rows = []
-        for case_no, new in enumerate(cases, first):
-            case = open_case(circuit, new.case_id, new.input)
-            rows.append(
-                (
-                    *(case_no, run_id, new.case_id, blobs.put(encode(new.input)), new.priority),
-                    *(encode(new.needs).decode(), case.status, case.step, None),
-                    encode(state_of(case)).decode(),
-                )
-            )
         blobs.flush(raw)
         raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
-        raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        numbered = enumerate(cases, first)
+        while some := list(islice(numbered, _AT_ONCE)):
+            rows = [_case_row(circuit, blobs, run_id, number, new) for number, new in some]
+            blobs.flush(raw)
+            raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     return int(run_id)
+
+
+def _case_row(
+    circuit: Circuit, blobs: BlobWriter, run_id: int, case_no: int, new: NewCase
+) -> tuple[Any, ...]:
+    encode = msgspec.json.encode
+    case = open_case(circuit, new.case_id, new.input)
+    return (
+        *(case_no, run_id, new.case_id, blobs.put(encode(new.input)), new.priority),
+        *(encode(new.needs).decode(), case.status, case.step, None),
+        encode(state_of(case)).decode(),
+    )
 
 
 def all_runs(connection: Connection) -> list[Run]:
@@ -153,7 +162,7 @@ def load_cases(
         "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
         " from cases where run_id = ? order by case_no",
         (run_id,),
-    ).fetchall()
+    )
     for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
         if status == OPEN or whole:
             start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
