@@ -187,21 +187,22 @@ def ready(
 ) -> list[str]:
     """The cases that may be dispatched now, first things first; `left` is the budget's limit,
     `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
-    free = None if suite.places is None else max(0, suite.places - suite.busy)
-    shut = {HUMAN, *closed}
-    by_hand = _merged(suite, [name for name in suite.by_hand if name not in shut], left)
+    names = [name for name, queue in suite.waiting.items() if queue and name not in closed]
+    if not names:
+        return []
+    human = _allowed(suite, HUMAN, None) if HUMAN in names else []
+    by_hand = _merged(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
     left = None if left is None else left - len(by_hand)
-    agents = [name for name in suite.roles if name not in suite.by_hand and name not in shut]
-    chosen = [*_allowed(suite, HUMAN, None), *by_hand, *_merged(suite, agents, _least(free, left))]
+    free = None if suite.places is None else max(0, suite.places - suite.busy)
+    agents = [name for name in names if name not in suite.by_hand]
+    chosen = [*human, *by_hand, *_merged(suite, agents, _least(free, left))]
     return [place[-1] for place in chosen]
 
 
 def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place]:
     """The first of all who wait for these roles, as far as each role has places."""
     queues = [
-        _allowed(suite, name, _least(most, _free(suite, suite.roles[name])))
-        for name in names
-        if suite.waiting.get(name)
+        _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
     ]
     if len(queues) <= 1:
         return queues[0] if queues else []
