@@ -159,7 +159,7 @@ _PROBLEMS: Final = """\
 | no `dispatch_id`, or one that is no 64-bit integer (a string, a float, a boolean) | stale: ignored until the timeout, journaled as refused |
 | another `dispatch_id` | stale: the same |
 | `data` missing, null or no object | `error` |
-| a field of the step missing | the step is asked once more with the reason |
+| a field of the step missing or wrong | `error`; asked again as the circuit says, the prompt giving the reason |
 """
 _WATCHER: Final = """\
 ## A watcher, step by step

@@ -64,7 +64,10 @@ ROWS: Final = (
         ("processing", "error", "waiting"),
         "Read the prompt, write the wrapped artifact with this dispatch_id.",
     ),
-    _status("signal", "processing", (COORDINATOR,), ("done",), "Nothing: the artifact was taken."),
+    _status(
+        *("signal", "processing", (COORDINATOR,), ("done", "error")),
+        "Nothing: the artifact was taken; `error` follows if it does not fit the step.",
+    ),
     _status("signal", "done", (COORDINATOR,), ("waiting",), "Nothing: wait for the next signal."),
     _status(
         "signal",
