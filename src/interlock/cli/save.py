@@ -85,8 +85,9 @@ def _files_for(circuit: "Circuit", options: Options, asked: "Episode") -> "Files
 
 
 def _check(artifact: "Artifact", step: "Step", file: Path) -> None:
+    from interlock.core.case import Refused
     from interlock.dispatch.carrier import Reply
-    from interlock.runner.absorb import Refused, absorb
+    from interlock.runner.absorb import absorb
 
     found = absorb(Reply(artifact.dispatch_id, msgspec.json.encode(artifact.data)), step)
     if isinstance(found, Refused):

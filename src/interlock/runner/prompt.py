@@ -6,7 +6,9 @@ told why.
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -20,9 +22,10 @@ _PLAIN = (str, int, float)
 _FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
 
 
-def fill(circuit: Circuit, case: Case) -> str:
-    """The prompt for the step where the case stands; CircuitError if it cannot be filled."""
-    facts = {
+def fill(circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
+    application gives `more` facts than a case has."""
+    facts: dict[str, Any] = {
         "circuit": circuit.name,
         "case_id": case.case_id,
         "step": case.step,
@@ -33,6 +36,7 @@ def fill(circuit: Circuit, case: Case) -> str:
         "loops": case.loops,
         "thresholds": circuit.thresholds,
         "complaint": case.complaint,
+        **more,
     }
     template = circuit.steps[case.step].prompt
     if not template:

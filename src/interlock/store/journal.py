@@ -88,8 +88,12 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     context: Mapping[str, Any] = {}
 
 
+Effect = Callable[[Any, float], None]
+"""What an application changes in its own tables because of a decision, at that time."""
+
+
 class Batch(msgspec.Struct):
-    """What one transaction writes."""
+    """What one transaction writes, beside the effects that were carried out before."""
 
     at: float
     entries: list[Entry] = []
@@ -118,12 +122,26 @@ class Journal:
         self._last_dispatch_id += 1
         return self._last_dispatch_id
 
+    def carry_out(self, effect: Effect, at: float) -> None:
+        """Write what a decision of the batch to come changes elsewhere. It can be read back at once
+        over the same connection, and is kept with that batch or not at all."""
+        try:
+            self._begin()
+            effect(self._raw, at)
+        except BaseException:
+            self._raw.rollback()
+            raise
+
+    def _begin(self) -> None:
+        if not self._raw.in_transaction:
+            self._raw.execute("begin immediate")
+
     def commit(self, batch: Batch) -> None:
         """Write the whole batch, or nothing."""
         raw = self._raw
         try:
             rows = self._rows(batch)
-            raw.execute("begin immediate")
+            self._begin()
             self._blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)
