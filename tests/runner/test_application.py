@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
 
 
 def notes(world: World) -> list[str]:
-    return [row[0] for row in world.rows("select note from notes order by rowid")]
+    return [str(row[0]) for row in world.rows("select note from notes order by rowid")]
 
 
 class Diary(Plain):
