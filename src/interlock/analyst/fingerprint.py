@@ -8,8 +8,9 @@ import hashlib
 import posixpath
 import re
 
-from interlock.analyst.frames import own_frames
+from interlock.analyst.frames import read_frames
 from interlock.analyst.masking import masked
+from interlock.analyst.ownership import own_frames
 from interlock.apps.rca.failure import Failure
 
 _MOST_FRAMES = 12
@@ -43,7 +44,8 @@ def _flat(text: str) -> str:
 
 def _frame_words(stack: str) -> list[str]:
     words = []
-    for frame in own_frames(stack)[:_MOST_FRAMES]:
-        file = posixpath.basename(frame.file.replace("\\", "/"))
-        words.append(f"{_DRAWN.sub('', frame.function)}@{_DRAWN.sub('', file)}")
+    for frame in own_frames(read_frames(stack))[:_MOST_FRAMES]:
+        file = posixpath.basename(frame.file)
+        scope = _DRAWN.sub("", frame.scope)
+        words.append(f"{scope}.{_DRAWN.sub('', frame.function)}@{_DRAWN.sub('', file)}")
     return words

@@ -1,84 +1,199 @@
-"""Stack frames: the functions and files that a stack trace names, most languages alike.
+"""Stack traces of many languages as frames: where the program was, innermost first.
 
-Knows how traces are written and which frames belong to a language or a test framework rather
-than to the code under test. Reads text only: whether a file exists is for others to ask.
+Knows how languages print a frame and how they chain causes. The table `SHAPES` is the reader: a
+line that fits a row is a frame. Refuses to know whose code a frame is (`ownership`) or what it means.
 """
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
+MAX_LINES = 4_000
+"""A trace that overflowed its stack repeats itself; its beginning and its end tell all."""
+MAX_LINE = 1_000
+
 
 class Frame(msgspec.Struct, frozen=True):
-    """One line of a trace. `function` is as the trace writes it; unknown parts are empty or 0."""
+    """One place in the program. `scope` is the class, module or package, as far as it is told."""
 
-    function: str
-    file: str
+    scope: str = ""
+    function: str = ""
+    file: str = ""
     line: int = 0
-    own: bool = True
-    """Not a frame of the language, its library or a test framework."""
+
+    @property
+    def place(self) -> str:
+        """The same wherever the code stands in its file, and wherever the file is checked out."""
+        if self.scope:
+            return f"{self.scope}.{self.function}"
+        return f"{self.file.rsplit('/', 1)[-1]}:{self.function}"
 
 
-_AT = r":(?P<line>\d{1,9})"
-_FORMS = tuple(
-    re.compile(form)
-    for form in (
-        r'^\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d{1,9})(?:, in (?P<name>\S{1,500}))?',
-        rf"^\s*at (?P<name>[^\s(]{{1,500}})\((?P<file>[^():]{{1,300}})(?:{_AT})?\)",
-        r"^\s*at (?P<name>\S.{0,500}?) in (?P<file>\S.{0,500}?):line (?P<line>\d{1,9})",
+class Trace(msgspec.Struct, frozen=True):
+    """One error and its frames, innermost first. A root cause is the trace nothing else caused."""
+
+    type: str = ""
+    message: str = ""
+    frames: tuple[Frame, ...] = ()
+
+
+_SOURCES = (
+    "py|java|kt|kts|scala|groovy|clj|go|[cm]?[jt]sx?|vue|svelte|cs|fs|vb|rb|rs|c|cc|cpp|cxx|h|hh|hpp"
+    "|m|mm|swift|php|pl|pm|t|lua|ex|exs|erl|dart|hs|jl|r|sh|bash|feature|robot"
+)
+_FILE = r"(?P<file>(?:[A-Za-z]:)?[^\s():'\"<>|,;=]+\.(?:" + _SOURCES + r"))"
+SHAPES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (name, re.compile(pattern), hint)
+    for name, pattern, hint in (
         (
-            rf"^\s*at (?:async )?(?P<name>[^\s(]{{1,300}})[^(]{{0,200}} "
-            rf"\((?P<file>[^()]{{1,500}}?){_AT}(?::\d{{1,9}})?\)"
+            "jvm",
+            r"^\s*at (?:[\w.$@-]*/{1,2})*(?P<scope>[\w$.-]+)\.(?P<function>[\w$<>\u00a1-\uffff-]+)"
+            r"\((?:(?P<file>[\w$.-]+\.\w+)(?::(?P<line>\d+))?|Native Method|Unknown Source|<[^>]*>)\)",
+            "(",
         ),
-        rf"^\s*at (?P<name>)(?P<file>[^\s()]{{1,500}}?){_AT}:\d{{1,9}}$",
-        rf"^\s*(?:from )?(?P<file>[^\s:]{{1,500}}){_AT}:in [`'](?P<name>[^'`]{{1,300}})'",
-        rf"^\s*(?P<name>)(?P<file>\S{{1,500}}\.go){_AT}(?: \+0x[0-9a-f]+)?$",
         (
-            rf"^\s*#\d{{1,4}}\s+(?:0x[0-9a-f]+ in )?(?P<name>\S{{1,300}}) .{{0,300}}? at "
-            rf"(?P<file>[^\s:]{{1,500}}){_AT}"
+            "python",
+            r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?",
+            'File "',
+        ),
+        ("pytest", r"^" + _FILE + r":(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$", ": in "),
+        ("go", r"^\s+(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?\s*$", ".go:"),
+        ("rust", r"^\s+at (?P<file>\S+\.rs):(?P<line>\d+)(?::\d+)?\s*$", ".rs:"),
+        (
+            "javascript",
+            r"^\s*at (?:(?:async |new )*(?P<function>[^\s(]+(?: \[as [^\]]+\])?) )?\(?"
+            r"(?:file://|webpack://[^/]*/|async )?(?P<file>[^\s()]+?):(?P<line>\d+)(?::\d+)?\)?\s*$",
+            "at ",
         ),
         (
-            rf"^(?P<name>)(?P<file>[\w./\\-]{{1,500}}\.\w{{1,5}}){_AT}: ?"
-            r"(?:\w*(?:Error|Exception)|in \w+)?$"
+            "dotnet",
+            r"^\s*at (?P<scope>[\w.`+<>\[\],]+)\.(?P<function>[\w<>`|.\[\]]+)\s?\([^)]*\)"
+            r"(?: in (?P<file>.+?):line (?P<line>\d+))?\s*$",
+            "at ",
+        ),
+        ("gecko", r"^\s*(?P<function>[\w$./<]*)@(?P<file>[^\s@]+?):(?P<line>\d+):\d+\s*$", "@"),
+        (
+            "ruby",
+            r"^\s*(?:#\s+|from\s+|\d+:\s+from\s+)?" + _FILE + r":(?P<line>\d+):in "
+            r"[`'](?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?(?P<function>[^'`]+)'",
+            ":in ",
+        ),
+        (
+            "php",
+            r"^\s*#\d+ (?P<file>[^\s(]+\.php)\((?P<line>\d+)\): (?P<function>[\w\\:>-]+)\(",
+            ".php(",
+        ),
+        (
+            "native",
+            r"^\s*#\d+\s+(?:0x[0-9a-fA-F]+ (?:in )?)?(?P<function>[\w:~<>$.*& ,-]+?)\s*(?:\(.*\))? "
+            r"(?:at )?(?P<file>(?:[A-Za-z]:)?[^\s():]+):(?P<line>\d+)(?::\d+)?\s*$",
+            "#",
+        ),
+        ("panic", r"panicked at (?:'.*', )?(?P<file>[^\s':]+\.rs):(?P<line>\d+)", "panicked at"),
+        (
+            "place",
+            r"^\s*(?:Error Trace:\s*|#\s+|-->\s*)?" + _FILE + r"[:(](?P<line>\d+)(?:[:,]\d+)?\)?"
+            r"(?::|\s*$)",
+            ".",
         ),
     )
 )
-_FOREIGN = re.compile(
-    r"^(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|scala|groovy|clojure|jakarta)[./]"
-    r"|^(?:org\.(?:junit|testng|hamcrest|mockito|assertj|easymock|opentest4j|gradle|codehaus"
-    r"|scalatest|spockframework|apache\.(?:maven|tools\.ant))|junit|mockit|sbt|System|Microsoft"
-    r"|NUnit|Xunit|xunit)\."
-    r"|site-packages|dist-packages|[/\\]lib(?:64)?[/\\]python\d|<frozen |node_modules"
-    r"|^node:|internal/"
-    r"|[/\\]go[/\\]src[/\\]|[/\\]gems[/\\]|^(?:unittest|_pytest|pytest|pluggy|nose)\b|^<",
+"""How a frame is printed: a name, the pattern, and words that must be there (they are quick to seek)."""
+
+_CAUSED = re.compile(r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$")
+_HANDLING = re.compile(
+    r"^(?:During handling of the above exception|The above exception was the direct cause)"
 )
-_HINT = re.compile(r"[:(\"]")
-_LINE_LIMIT = 2_000
-"""A longer line is no frame."""
+_GO_CALL = re.compile(r"^(?:created by )?(?P<call>[\w./*()\-]+\.[\w.*()\-]+?)(?:\(.*\))?(?: in .*)?$")
+_RUST_CALL = re.compile(r"^\s*\d+:\s+(?:0x[0-9a-f]+ - )?(?P<call>[\w:<>{}#,& ]+?)\s*$")
+_HEAD = re.compile(
+    r"^(?:E\s+|\[\w+\]\s+|Exception in thread \"[^\"]*\" |Unhandled exception\. |Uncaught |panic: )?"
+    r"(?P<type>(?:[A-Za-z_$][\w$]*[.:]{1,2})*[A-Z_a-z$][\w$]*"
+    r"(?:Error|Exception|Failure|Failed|Timeout|Interrupt|Exit|Violation|Throwable|Refused|Warning))"
+    r"(?:\s*\([^)]*\))?(?::\s*(?P<message>.*))?\s*$"
+)
 
 
-def frames(stack: str, most: int = 500) -> list[Frame]:
-    """The frames of a trace in their order, at most so many."""
-    found: list[Frame] = []
-    for line in stack.split("\n"):
-        if len(found) == most:
-            break
-        if frame := _read(line.rstrip()):
-            found.append(frame)
-    return found
+def read_frame(line: str) -> Frame | None:
+    """The frame a line tells, if it is one."""
+    found = _shaped(line[:MAX_LINE])
+    return found[1] if found else None
 
 
-def own_frames(stack: str, most: int = 500) -> list[Frame]:
-    """The frames of a trace that are neither a language's nor a framework's."""
-    return [frame for frame in frames(stack, most) if frame.own]
+def read_traces(text: str) -> tuple[Trace, ...]:
+    """The errors of a text, root cause first."""
+    parts = [part for part in _parts(_bounded(text)) if part[1].frames or part[1].type]
+    if any(link == "handling" for link, _ in parts):
+        return tuple(trace for _, trace in parts)
+    return tuple(trace for _, trace in reversed(parts))
 
 
-def _read(line: str) -> Frame | None:
-    if len(line) > _LINE_LIMIT or not _HINT.search(line):
-        return None
-    for form in _FORMS:
-        if found := form.match(line):
-            name, file = found["name"] or "", found["file"].strip()
-            own = not (_FOREIGN.search(name) or _FOREIGN.search(file))
-            return Frame(name, file, int(found["line"] or 0), own)
+def read_frames(text: str) -> tuple[Frame, ...]:
+    """All frames, each once: those of the root cause first, of each error the innermost first."""
+    return tuple(dict.fromkeys(frame for trace in read_traces(text) for frame in trace.frames))
+
+
+def _bounded(text: str) -> list[str]:
+    lines = text.split("\n", MAX_LINES * 4)
+    if len(lines) > MAX_LINES:
+        lines = lines[: MAX_LINES // 2] + lines[-MAX_LINES // 2 :]
+    return [line[:MAX_LINE] for line in lines]
+
+
+def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
+    """Each error of the text, with how the text came to it."""
+    link, python = "", False
+    head, frames, above = Trace(), list[Frame](), ""
+    for line in lines:
+        caused, handling = _CAUSED.match(line), _HANDLING.match(line)
+        if caused or handling:
+            yield link, _closed(head, frames, python)
+            link = "caused" if caused else "handling"
+            head, frames, python = _headed(caused.group(1)) if caused else Trace(), [], False
+        elif found := _shaped(line):
+            name, frame = found
+            python |= name in ("python", "pytest")
+            frames.append(_named(name, frame, above))
+        elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
+            said := _headed(line)
+        ).type:
+            head = said
+        above = line
+    yield link, _closed(head, frames, python)
+
+
+def _closed(head: Trace, frames: list[Frame], outermost_first: bool) -> Trace:
+    ordered = tuple(reversed(frames)) if outermost_first else tuple(frames)
+    return msgspec.structs.replace(head, frames=ordered)
+
+
+def _headed(line: str) -> Trace:
+    found = _HEAD.match(line.strip())
+    return Trace(found["type"], found["message"] or "") if found else Trace()
+
+
+def _shaped(line: str) -> tuple[str, Frame] | None:
+    for name, pattern, hint in SHAPES:
+        if hint in line and (found := pattern.search(line)):
+            parts = found.groupdict()
+            return name, Frame(
+                parts.get("scope") or "",
+                parts.get("function") or "",
+                (parts.get("file") or "").replace("\\", "/"),
+                int((parts.get("line") or "0")[:9]),
+            )
     return None
+
+
+def _named(shape: str, frame: Frame, above: str) -> Frame:
+    """Go and Rust print the function on the line before its place."""
+    found = None
+    if shape == "go":
+        found = _GO_CALL.match(above)
+    elif shape == "rust":
+        found = _RUST_CALL.match(above)
+    if found is None:
+        return frame
+    scope, _, function = found["call"].replace("::", ".").rpartition(".")
+    return msgspec.structs.replace(frame, scope=scope, function=function)

@@ -1,0 +1,159 @@
+"""How alike two failures are, from 0 to 1, and why: read as the chance that their cause is one.
+
+A sum of few signs, each with a weight that is a row of `WEIGHTS`. Knows one pair at a time; which
+pairs are worth a look is `bands`' business, and what follows from it that of cluster and recall.
+"""
+
+import math
+import re
+
+import msgspec
+from rapidfuzz.distance import Indel
+
+from interlock.analyst.complaints import complaints
+from interlock.analyst.frames import Frame, read_frames
+from interlock.analyst.masking import masked
+from interlock.analyst.ownership import is_test, own_frames
+from interlock.apps.rca.failure import Failure
+
+WEIGHTS = {
+    "start": -9.6,  # two failures drawn at random
+    "text": 7.0,  # type, masked message and own frames, by edit ratio
+    "names": 7.0,  # words of test and class
+    "innermost": 4.5,  # the innermost frame of the product, at the same line
+    "lines": 2.7,  # own frames at the same lines, the innermost counting most
+    "message": 1.5,  # one message, word for word
+    "specific": 1.5,  # and it says something of its own
+}
+"""Logistic: what each sign adds to the log-odds."""
+
+MOST_FRAMES = 15
+LONGEST_MESSAGE = 500
+_ENOUGH_WORDS = 6
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_PLAIN = frozenset(
+    "the an is to of in and or at on for by no not but was were be been have has had it its that"
+    " this with from as expected actual got equal equals same null none nil true false undefined"
+    " assert assertion error exception failed failure fail should value values".split()
+)
+"""Words any message may use: they make it no one's own."""
+
+
+class Traits(msgspec.Struct, frozen=True):
+    """What of a failure is compared. Made once, compared often."""
+
+    type: str
+    message: str
+    """As said."""
+    text: str
+    """Type, masked message and own frames without lines: what the edit ratio sees."""
+    names: frozenset[str]
+    places: tuple[str, ...]
+    """Own frames, innermost first."""
+    lined: tuple[str, ...]
+    """The same with their lines."""
+    innermost: str
+    """The innermost frame of the product, with its line."""
+    class_name: str
+    test_name: str
+    own_words: frozenset[str]
+    """Words of the message that not any message uses."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is told but the test's name: like nothing, not even its like."""
+        return not self.text
+
+
+class Likeness(msgspec.Struct, frozen=True):
+    """A score from 0 to 1 and the signs it comes from, strongest first."""
+
+    score: float
+    why: str
+
+
+def traits(failure: Failure) -> Traits:
+    """What of this failure is compared with others."""
+    own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
+    message = failure.message or "" if failure.message or own else _told(failure)
+    said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    places = tuple(dict.fromkeys(frame.place for frame in own))
+    text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
+    return Traits(
+        type=failure.type.strip(),
+        message=message.strip(),
+        text=text,
+        names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
+        places=places,
+        lined=tuple(dict.fromkeys(map(_lined, own))),
+        innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
+        class_name=failure.class_name,
+        test_name=failure.test_name,
+        own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
+    )
+
+
+def likeness(one: Traits, other: Traits) -> Likeness:
+    """How alike the two are. Symmetric; 0 where either tells nothing."""
+    if one.empty or other.empty:
+        return Likeness(0.0, "one of them tells nothing")
+    found = signs(one, other)
+    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+    strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
+    why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
+    return Likeness(round(1 / (1 + math.exp(-total)), 6), why or "little in common")
+
+
+def signs(one: Traits, other: Traits) -> dict[str, float]:
+    """The signs of kinship, each from 0 to 1."""
+    same = bool(one.message) and one.message == other.message
+    own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS) if same else 0.0
+    return {
+        "text": Indel.normalized_similarity(one.text, other.text),
+        "names": _shared(one.names, other.names),
+        "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
+        "lines": _weighted(one.lined, other.lined),
+        "message": float(same),
+        "specific": own_words,
+    }
+
+
+_SAID = {
+    "text": "type, message and frames",
+    "names": "test names",
+    "innermost": "innermost product frame",
+    "lines": "own lines",
+    "message": "message",
+    "specific": "words of its own",
+}
+
+
+def name_words(name: str) -> set[str]:
+    """The words of the last part of a class or test name: `pkg.FooBarTest` is foo, bar, test."""
+    last = re.split(r"[.:/\\#]", name.split("[")[0].split("(")[0].rstrip(".:/\\# "))[-1]
+    return {word.lower() for word in _PART.findall(last)}
+
+
+def _told(failure: Failure) -> str:
+    """Where a failure has neither message nor stack, its log's complaints speak for it."""
+    return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
+
+
+def _lined(frame: Frame) -> str:
+    return f"{frame.place}:{frame.line}"
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    either = len(one | other)
+    return len(one & other) / either if either else 0.0
+
+
+def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    """Overlap of two lists in which the first counts most: one, a half, a third…"""
+    if not one or not other:
+        return 0.0
+    left = {place: 1 / at for at, place in enumerate(one, 1)}
+    right = {place: 1 / at for at, place in enumerate(other, 1)}
+    both = sum(min(weight, right[place]) for place, weight in left.items() if place in right)
+    return both / (sum(left.values()) + sum(right.values()) - both)

@@ -1,0 +1,54 @@
+"""The analyst's judgement as verbs: cluster, recall, triage, suspect.
+
+Failures in, one JSON object a failure out, in the order of the file. Says what was judged; how is
+the analyst's own business.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from interlock.cli.analyst import analyst
+
+Failures = Annotated[
+    str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
+]
+Learn = Annotated[
+    str | None,
+    typer.Option(metavar="LABELLED.jsonl", help="Failures with a `label`: their kinds are learnt."),
+]
+Candidates = Annotated[
+    str, typer.Option(metavar="FILE.jsonl", help="{id, candidates: [strings]} a line.")
+]
+
+
+@analyst.command()
+def cluster(failures: Failures) -> None:
+    """Say which failures are one family: {id, family} a line."""
+    from interlock.analyst.cluster import cluster as clustered
+    from interlock.analyst.intake import read_failures
+
+    known = list(read_failures(failures))
+    for failure, family in zip(known, clustered(known), strict=True):
+        _line({"id": failure.id, "family": family})
+
+
+@analyst.command()
+def recall(failures: Failures) -> None:
+    """Say of each failure whether an earlier one is the same: {id, verdict, match_id, score}."""
+    from interlock.analyst.intake import read_failures
+    from interlock.analyst.recall import recall_stream
+
+    for failure_id, found in recall_stream(read_failures(failures)):
+        said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
+        _line({"id": failure_id, **said, "why": found.why})
+
+
+def _line(row: dict[str, Any]) -> None:
+    import sys
+
+    import msgspec
+
+    from interlock.cli.show import harmless
+
+    sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")
