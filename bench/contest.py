@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, limits, protocol, reading
+from bench import files, junit, limits, protocol, reading
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -89,6 +89,18 @@ class Contest:
                 self.samples.append(Sample("interlock", f"file-{mode}", number, values))
                 shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
                 self._say(f"round {number}  file-{mode:<12}  {shown}")
+
+    def measure_junit(self, times: int) -> None:
+        """A JUnit report of 500 MB, read in a process of its own."""
+        for number in range(1, times + 1):
+            try:
+                values = junit.streaming(self._fresh_workdir())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.rejections.append(f"interlock, junit: {error}")
+                continue
+            self.samples.append(Sample("interlock", "junit", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  junit  {shown}")
 
     def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
         if task.measure == "resume":

@@ -67,6 +67,7 @@ TARGETS = (
     Target("the same, polling", "file-poll", "cpu_percent", "<", 2, "%"),
     Target("reading a message: clean text", "text", "clean_mb_s", "≥", 50, "MB/s"),
     Target("the slowest hostile text, of clean text", "text", "hostile_share", "≥", 0.5),
+    Target("a JUnit report of 500 MB: peak memory", "junit", "rss_mb", "<", 200, "MB"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 
