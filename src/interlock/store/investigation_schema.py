@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from interlock.store.knowledge_schema import CATEGORIES
@@ -145,6 +146,7 @@ rca_cases = Table(
     CheckConstraint("status != 'reviewed' or decision != ''", name="rca_case_reviewed"),
     Index("cases_of_symptom", "symptom_id", "rca_id"),
     Index("cases_of_rca", "rca_id"),
+    Index("cases_not_closed", "launch_id", sqlite_where=text("status != 'closed'")),
 )
 
 triages = Table(

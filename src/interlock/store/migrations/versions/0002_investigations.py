@@ -341,6 +341,13 @@ def _rca_cases() -> None:
         sa.UniqueConstraint("launch_id", "failure_id", name="one_case_per_failure"),
     )
     op.create_index("cases_of_rca", "rca_cases", ["rca_id"], unique=False)
+    op.create_index(
+        "cases_not_closed",
+        "rca_cases",
+        ["launch_id"],
+        unique=False,
+        sqlite_where=sa.text("status != 'closed'"),
+    )
     op.create_index("cases_of_symptom", "rca_cases", ["symptom_id", "rca_id"], unique=False)
 
 
