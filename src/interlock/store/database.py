@@ -13,10 +13,10 @@ from pathlib import Path
 from sqlalchemy import Connection, create_engine, exc, pool, text
 
 from interlock.core.errors import StoreError
+from interlock.store.investigation_schema import all_tables
 from interlock.store.lock import only_writer
-from interlock.store.schema import metadata
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 
 
@@ -141,7 +141,7 @@ def _create(path: Path) -> None:
         left_over.unlink()
     fresh.touch(mode=0o600)
     with _connected(fresh, "rw") as connection, transaction(connection):
-        metadata.create_all(connection)
+        all_tables.create_all(connection)
         connection.execute(text("create table alembic_version (version_num varchar(32) not null)"))
         connection.execute(text("insert into alembic_version values (:head)"), {"head": HEAD})
     _sync(fresh)

@@ -1,9 +1,11 @@
 """The journal: the writer's side. A batch of decisions, with all they lead to, is one transaction.
 
 Knows how records become rows, fast. An answer enters the journal once: a second one for the same
-dispatch breaks a unique key and the batch with it, so the caller must have refused it before.
+dispatch breaks a unique key and the batch with it, so the caller must have refused it before. What
+an application wants to change along with a decision is an effect, and its own business.
 """
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +35,10 @@ _RUN = (
     "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
     " where run_id = ?"
 )
+
+
+Effect = Callable[[sqlite3.Connection, float], None]
+"""Carried out inside the batch's transaction, with the batch's time. It does not commit."""
 
 
 class NewDispatch(msgspec.Struct, frozen=True, gc=False):
@@ -102,9 +108,11 @@ class Batch(msgspec.Struct):
     refusals: list[Refusal] = []
     seconds: float = 0.0
     status: str | None = None
+    effects: list[Effect] = []
+    """In the order in which they are carried out, after all rows of the journal are written."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.dispatches or self.refusals or self.status)
+        return bool(self.entries or self.dispatches or self.refusals or self.status or self.effects)
 
 
 class Journal:
@@ -145,6 +153,8 @@ class Journal:
             self._blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)
+            for effect in batch.effects:
+                effect(raw, batch.at)
             raw.commit()
         except BaseException:
             raw.rollback()

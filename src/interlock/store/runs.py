@@ -4,9 +4,10 @@ A run keeps the text of the circuit it was begun with, so that a file edited mea
 nothing for it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from sqlalchemy import Connection, func, select, update
@@ -36,6 +37,9 @@ class NewCase(msgspec.Struct, frozen=True):
     input: dict[str, Any]
     priority: int = 0
     needs: tuple[str, ...] = ()
+
+
+AnyCase = TypeVar("AnyCase", bound=NewCase)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -87,23 +91,87 @@ def begin_run(
     at: float,
 ) -> int:
     """A new run with all its cases, or nothing."""
-    encode = msgspec.json.encode
     with transaction(connection) as raw:
-        blobs = BlobWriter(raw)
-        run = (
-            *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
-            *(encode(options).decode(), "running", 0.0, at, at),
+        run_id = insert_run(
+            raw, circuit, text, source=source, fingerprint=fingerprint, options=options, at=at
         )
-        first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
-        run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
-        blobs.flush(raw)
-        raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
-        numbered = enumerate(cases, first)
-        while some := list(islice(numbered, _AT_ONCE)):
-            rows = [_case_row(circuit, blobs, run_id, number, new) for number, new in some]
-            blobs.flush(raw)
-            raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        insert_cases(raw, circuit, run_id, cases)
+    return run_id
+
+
+def add_cases(
+    connection: Connection, circuit: Circuit, run_id: int, cases: Iterable[NewCase], at: float
+) -> list[int]:
+    """More cases for a run, or nothing; those whose case_id it has are left out. The numbers of the
+    new ones. Not while a Journal of the same database is open: it counts texts for itself."""
+    numbers: list[int] = []
+    find_run(connection, run_id)
+    with transaction(connection) as raw:
+        insert_cases(
+            raw, circuit, run_id, unknown_cases(raw, run_id, cases),
+            lambda some: numbers.extend(number for number, _ in some),
+        )  # fmt: skip
+        if numbers:
+            wake_run(raw, run_id, at)
+    return numbers
+
+
+def insert_run(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    text: str,
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """A new run without cases; belongs inside a transaction."""
+    blobs = BlobWriter(raw)
+    run = (
+        *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
+        *(msgspec.json.encode(options).decode(), "running", 0.0, at, at),
+    )
+    run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
+    blobs.flush(raw)
+    raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
     return int(run_id)
+
+
+def insert_cases(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    run_id: int,
+    cases: Iterable[AnyCase],
+    also: Callable[[list[tuple[int, AnyCase]]], object] = lambda some: None,
+) -> None:
+    """Cases for a run, some at once; `also` is told the numbers of each lot when it is written, to
+    write what belongs to it. Belongs inside a transaction."""
+    blobs = BlobWriter(raw)
+    first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
+    numbered = enumerate(cases, first)
+    while some := list(islice(numbered, _AT_ONCE)):
+        rows = [_case_row(circuit, blobs, run_id, number, new) for number, new in some]
+        blobs.flush(raw)
+        raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        also(some)
+
+
+def unknown_cases(
+    raw: sqlite3.Connection, run_id: int, cases: Iterable[AnyCase]
+) -> Iterator[AnyCase]:
+    """Those whose case_id the run does not have, each once."""
+    seen: set[str] = set()
+    query = "select 1 from cases where run_id = ? and case_id = ?"
+    for new in cases:
+        if new.case_id not in seen and not raw.execute(query, (run_id, new.case_id)).fetchone():
+            seen.add(new.case_id)
+            yield new
+
+
+def wake_run(raw: sqlite3.Connection, run_id: int, at: float) -> None:
+    """A run that got more to do is not at its end, whatever it was before."""
+    raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
 
 
 def _case_row(

@@ -4,6 +4,8 @@ Each commits in the transaction of its decision. Thresholds are honoured here by
 taken: a match that was not sure enough to be routed as one links nothing.
 """
 
+from typing import Any
+
 import msgspec
 
 
@@ -67,6 +69,9 @@ class SentBack(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Reported: nothing more to do. The draft is kept."""
+
+    draft: dict[str, Any] = {}
+    """What F6 answered."""
 
 
 Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | Closed

@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from interlock.store.schema import metadata
+from interlock.store.investigation_schema import all_tables
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=all_tables)
 with context.begin_transaction():
     context.run_migrations()
