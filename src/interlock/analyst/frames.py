@@ -101,11 +101,15 @@ SHAPES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
 )
 """How a frame is printed: a name, the pattern, and words that must be there (they are quick to seek)."""
 
-_CAUSED = re.compile(r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$")
+_CAUSED = re.compile(
+    r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$"
+)
 _HANDLING = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)"
 )
-_GO_CALL = re.compile(r"^(?:created by )?(?P<call>[\w./*()\-]+\.[\w.*()\-]+?)(?:\(.*\))?(?: in .*)?$")
+_GO_CALL = re.compile(
+    r"^(?:created by )?(?P<call>[\w./*()\-]+\.[\w.*()\-]+?)(?:\(.*\))?(?: in .*)?$"
+)
 _RUST_CALL = re.compile(r"^\s*\d+:\s+(?:0x[0-9a-f]+ - )?(?P<call>[\w:<>{}#,& ]+?)\s*$")
 _HEAD = re.compile(
     r"^(?:E\s+|\[\w+\]\s+|Exception in thread \"[^\"]*\" |Unhandled exception\. |Uncaught |panic: )?"

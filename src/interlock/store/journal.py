@@ -38,7 +38,7 @@ _RUN = (
 
 
 Effect = Callable[[sqlite3.Connection, float], None]
-"""Carried out inside the batch's transaction, with the batch's time. It does not commit."""
+"""What an application changes in its own tables because of a decision. It does not commit."""
 
 
 class NewDispatch(msgspec.Struct, frozen=True, gc=False):
@@ -94,10 +94,6 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     context: Mapping[str, Any] = {}
 
 
-Effect = Callable[[Any, float], None]
-"""What an application changes in its own tables because of a decision, at that time."""
-
-
 class Batch(msgspec.Struct):
     """What one transaction writes, beside the effects that were carried out before."""
 
@@ -108,11 +104,9 @@ class Batch(msgspec.Struct):
     refusals: list[Refusal] = []
     seconds: float = 0.0
     status: str | None = None
-    effects: list[Effect] = []
-    """In the order in which they are carried out, after all rows of the journal are written."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.dispatches or self.refusals or self.status or self.effects)
+        return bool(self.entries or self.dispatches or self.refusals or self.status)
 
 
 class Journal:
@@ -153,8 +147,6 @@ class Journal:
             self._blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)
-            for effect in batch.effects:
-                effect(raw, batch.at)
             raw.commit()
         except BaseException:
             raw.rollback()

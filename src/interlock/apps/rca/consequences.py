@@ -46,7 +46,7 @@ def consequences(
         case step, _ if step == F5:
             return _reviewed(decision, data, by)
         case step, _ if step == F6:
-            return (Closed(),)
+            return (Closed(draft=dict(data)),)
     return ()
 
 
