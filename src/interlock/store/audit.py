@@ -6,14 +6,14 @@ read instead of stopping at it.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 from sqlalchemy import Connection, exc, select
 
 from interlock.core.circuit import Circuit
 from interlock.core.errors import InterlockError
-from interlock.store import schema
+from interlock.store import knowledge_audit, schema
 from interlock.store.blobs import hash_of, read_blob
 from interlock.store.database import driver
 from interlock.store.history import cases_of
@@ -67,8 +67,9 @@ def audit(connection: Connection, circuit_of: Callable[[Run], Circuit]) -> list[
         *_told("database", lambda: _integrity(connection)),
         *_told("blobs", lambda: _blobs(connection)),
         *_told("dispatches", lambda: _dispatches(connection)),
-        *_told("journal", lambda: _mismatches(connection)),
+        *_told("journal", lambda: _mismatches(connection, _MISMATCHES)),
         *_told("refusals", lambda: _refusals(connection)),
+        *_told("knowledge", lambda: _mismatches(connection, knowledge_audit.MISMATCHES)),
     ]
     for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
         faults += _told(f"run {run_id}", lambda: _folds(connection, run_id, circuit_of))  # noqa: B023
@@ -121,8 +122,8 @@ def _dispatches(connection: Connection) -> Iterator[Fault]:
             yield Fault("store.lost", f"dispatch {dispatch_id}", message)
 
 
-def _mismatches(connection: Connection) -> Iterator[Fault]:
-    for fault_id, (query, message) in _MISMATCHES.items():
+def _mismatches(connection: Connection, rules: Mapping[str, tuple[str, str]]) -> Iterator[Fault]:
+    for fault_id, (query, message) in rules.items():
         for (subject,) in driver(connection).execute(query):
             yield Fault(fault_id, subject, message)
 

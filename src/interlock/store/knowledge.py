@@ -33,11 +33,12 @@ _RCAS_OF_SYMPTOM = (
     _RCA + ", l.confidence from symptom_rca l join rcas a on a.rca_id = l.rca_id"
     " where l.symptom_id = ? and a.status != 'archived' order by a.rca_id desc"
 )
-_RCAS_OF_SUITE = (
-    _RCA + " from rcas a where a.rca_id in"
-    " (select r.rca_id from circuits c join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
+_IN_SUITE = (
+    " from rcas a where a.rca_id in (select r.rca_id from circuits c"
+    " join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
     " where c.suite_id = ?) order by a.rca_id"
 )
+_RCAS_OF_SUITE = _RCA + _IN_SUITE
 _OCCURRENCES = (
     "select l.launch_id, l.launch_key, l.name, v.label, min(coalesce(r.started_at, l.started_at,"
     " r.created_at)) as at, count(*) from rca_cases r join launches l on l.launch_id = r.launch_id"
