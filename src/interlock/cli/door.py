@@ -19,7 +19,7 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 VERBS = (
     *("demo", "init", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "respond", "conform", "doctor"),
+    *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -74,6 +74,7 @@ def _options(
 def main() -> None:
     """The command `interlock`."""
     from interlock.cli import (  # noqa: F401
+        analyst,
         circuits,
         conform,
         demo,
