@@ -11,8 +11,8 @@ import msgspec
 
 from interlock.apps.rca.failure import Failure
 
-_LONGEST: Final = 110
-"""Room is left below the 128 signs of a case's id for `#12`."""
+_LONGEST: Final = 80
+"""Long enough to be read, short enough for a file's name; `#12` may follow."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
