@@ -31,7 +31,7 @@ CULPRIT = Suspect(
     score=0.87,
     why="the first commit after the last green run that touches discount.py, which 14 of 14 stacks name",
 )
-_TRAIL = (
+_TRAIL: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
     ("F0_RECALL", "H2", "F1_TRIAGE", "no known symptom is like it", {"match": False}),
     (
         "F1_TRIAGE",

@@ -6,18 +6,19 @@ that was looked for and not found is no evidence and stays out. Refuses to know 
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from interlock.apps.rca.findings import Finding, Findings
-from interlock.report.kinds import defect_meaning, trust_of
-from interlock.report.links import safe_link, suspect_link
-from interlock.report.markdown_text import code, code_list, fence, prose
+from interlock.report.kinds import defect_meaning
+from interlock.report.links import suspect_link
+from interlock.report.markdown_text import code, code_list, fence, link, prose
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import block, clean, counted, first_line, line, writable
-from interlock.report.verdict import history, standing
+from interlock.report.verdict import history, standing, trust
 
 FOLDER = "jira-drafts"
 SCHEMA_VERSION = 1
@@ -51,25 +52,31 @@ def drafts(findings: Findings) -> dict[str, str]:
 def drafts_of(told: Outline) -> dict[str, str]:
     found = {}
     names = file_names([cause.family_id for cause in told.families])
-    for cause in told.families:
+    for cause, name in zip(told.families, names, strict=True):
         draft = draft_of(cause)
         body = msgspec.json.format(msgspec.json.encode(draft), indent=2).decode()
-        found[f"{FOLDER}/{names[cause.family_id]}.json"] = body + "\n"
-        found[f"{FOLDER}/{names[cause.family_id]}.md"] = _page(draft, cause, told.findings)
+        found[f"{FOLDER}/{name}.json"] = body + "\n"
+        found[f"{FOLDER}/{name}.md"] = _page(draft, cause, told.findings)
     return dict(sorted(found.items()))
 
 
-def file_names(family_ids: Iterable[str]) -> dict[str, str]:
-    """Names any file system takes; the same id has the same name in every report."""
-    return {family_id: _file_name(family_id) for family_id in family_ids}
+def file_names(family_ids: Iterable[str]) -> list[str]:
+    """Names any file system takes; an id has the same name in every report."""
+    met: Counter[str] = Counter()
+    found = []
+    for family_id in family_ids:
+        name = _file_name(family_id)
+        met[name] += 1
+        found.append(name if met[name] == 1 else f"{name}_{met[name]}")
+    return found
 
 
 def _file_name(family_id: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", family_id[:200].lower()).strip("-")[:48].rstrip("-")
-    if plain == family_id:
+    if plain and plain == family_id:
         return f"family-{plain}"
     mark = hashlib.sha256(family_id.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-    return f"family-{plain}-{mark}" if plain else f"family-{mark}"
+    return f"family-{plain}_{mark}" if plain else f"family_{mark}"
 
 
 def draft_of(cause: Cause) -> Draft:
@@ -193,7 +200,7 @@ def _page(draft: Draft, cause: Cause, findings: Findings) -> str:
         "Components": code_list(draft.components) or "not set",
         "Affected versions": code_list(draft.affected_versions) or "not known",
         "Labels": code_list(draft.labels),
-        "Review": prose(f"{standing(cause)} [{trust_of(cause.lead)}]"),
+        "Review": prose(f"{standing(cause)} [{trust(cause)}]"),
         "History": prose(history(cause)),
         "Suite": prose(findings.name),
     }
@@ -215,16 +222,13 @@ def _sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str,
     evidence = []
     for ref in draft.evidence_refs[:_TESTS]:
         known = verdicts.get(ref)
-        link = safe_link(known.url) if known else ""
-        said = f" ({prose(known.verdict)})" if known else " (unchecked)"
-        evidence.append(f"- {code(ref)}{said}{f' <{link}>' if link else ''}")
+        said = "found" if known and known.verdict == "found" else "unchecked"
+        evidence.append(f"- {link(code(ref), known.url if known else '')} ({said})")
     suspects = []
     for suspect in cause.suspects[:5]:
-        link = suspect_link(suspect, findings.repos)
+        commit = link(code(suspect.commit[:12]), suspect_link(suspect, findings.repos))
         who = f" by {prose(suspect.author)}" if suspect.author else ""
-        suspects.append(
-            f"- {code(suspect.commit[:12])} in {code(suspect.repo)}{who}: {prose(suspect.subject)}"
-            f"{f' <{link}>' if link else ''}\n  {prose(suspect.why)}"
-        )
+        where = f" in {code(suspect.repo)}" if suspect.repo else ""
+        suspects.append(f"- {commit}{where}{who}: {prose(suspect.subject)}\n  {prose(suspect.why)}")
     error = fence(block(cause.lead.error, 4000)[0]) if cause.lead.error else ""
     return [("Evidence", "\n".join(evidence)), ("Suspects", "\n".join(suspects)), ("Error", error)]

@@ -6,6 +6,7 @@ Knows how markup, tables, mentions and bare links come about. Refuses to know do
 import re
 from collections.abc import Iterable
 
+from interlock.report.links import safe_link
 from interlock.report.text import clean, line
 
 _MARKS = re.compile(r"([\\`*_\[\]|~$^])")
@@ -45,6 +46,12 @@ def code_list(texts: Iterable[str], limit: int = 12) -> str:
     all_ = list(texts)
     said = ", ".join(code(text) for text in all_[:limit])
     return f"{said} and {len(all_) - limit:,} more" if len(all_) > limit else said
+
+
+def link(said: str, url: str) -> str:
+    """A link that cannot end early, also in a table; only its text where the address is not safe."""
+    address = safe_link(url).replace("|", "%7C")
+    return f"[{said}](<{address}>)" if address and said else said
 
 
 def fence(text: str) -> str:

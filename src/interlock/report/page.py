@@ -14,12 +14,12 @@ from markupsafe import Markup
 
 from interlock.apps.rca.findings import Finding, Findings
 from interlock.report.jira import draft_of, plain_text
-from interlock.report.kinds import KINDS, kind_of, state_of, trust_of
+from interlock.report.kinds import KINDS, kind_of, state_of
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.templates import DRAFT, render, source
 from interlock.report.text import block, counted, writable
 from interlock.report.timeline import shades, timeline
-from interlock.report.verdict import verdict_lines
+from interlock.report.verdict import trust, verdict_lines
 
 MEMBERS = 25
 """So many cases of a family are told in full; all are in the list."""
@@ -105,16 +105,10 @@ def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline) -> Mark
         told=told,
         colour=colour,
         jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
-        trust=_trust(cause),
+        trust=trust(cause),
         other_kinds=_other_kinds(cause),
     )
     return Markup(html)  # noqa: S704 -- escaped by its template
-
-
-def _trust(cause: Cause) -> str:
-    """The least that holds for all of its cases."""
-    met = {trust_of(case) for case in cause.cases}
-    return next(word for word in ("unreviewed", "auto", "human") if word in met)
 
 
 def _other_kinds(cause: Cause) -> str:

@@ -5,7 +5,7 @@ The numbers add up to the number of failures. Refuses to sound surer than the fi
 
 from collections.abc import Iterable
 
-from interlock.report.kinds import KINDS, STATES
+from interlock.report.kinds import KINDS, STATES, trust_of
 from interlock.report.outline import Cause, Outline
 from interlock.report.text import counted, day
 
@@ -83,6 +83,12 @@ def standing(cause: Cause) -> str:
 def _so_many(number: int, state: str) -> str:
     word = STATES[state].lower()
     return f"{number:,} {word if number == 1 else word.replace('waits', 'wait')}"
+
+
+def trust(cause: Cause) -> str:
+    """Who stands behind all of its cases: human, auto (a rule somebody chose), or unreviewed."""
+    met = {trust_of(case) for case in cause.cases}
+    return next(word for word in ("unreviewed", "auto", "human") if word in met)
 
 
 def history(cause: Cause) -> str:
