@@ -62,7 +62,7 @@ def _launch(launch: Launch) -> str:
     if launch.version:
         said.append(f"version {code(launch.version, 40)}")
     if launch.branch or launch.commit:
-        commit = link(code(launch.commit[:10]), launchlink(launch)) if launch.commit else ""
+        commit = link(code(launch.commit[:10]), launch_link(launch)) if launch.commit else ""
         branch = code(launch.branch, 60)
         said.append(f"{branch} at {commit}" if branch and commit else branch or commit)
     if launch.started_at:
@@ -135,7 +135,7 @@ def _suspect(suspect: Suspect, findings: Findings) -> str:
 
 
 def _commit(suspect: Suspect, findings: Findings) -> str:
-    return link(code(suspect.commit[:10]), suspectlink(suspect, findings.repos))
+    return link(code(suspect.commit[:10]), suspect_link(suspect, findings.repos))
 
 
 def _evidence(cause: Cause) -> str:

@@ -49,7 +49,7 @@ def code_list(texts: Iterable[str], limit: int = 12) -> str:
 
 
 def link(said: str, url: str) -> str:
-    """A link that cannot end early, also in a table; only its text where the address is not safe."""
+    """A link that cannot end early, also in a table; its text alone if the address is not safe."""
     address = safe_link(url).replace("|", "%7C")
     return f"[{said}](<{address}>)" if address and said else said
 

@@ -13,7 +13,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from interlock.apps.rca.findings import Evidence, Finding, Turn
 from interlock.report import kinds, links, text
 from interlock.report.jira import draft_text
-from interlock.report.timeline import LANE, LEFT, TOP, WIDTH
 from interlock.report.verdict import history, standing
 
 _ERROR, _EXCERPT, _MESSAGE, DRAFT = 4_000, 6_000, 4_000, 6_000
@@ -63,10 +62,6 @@ def environment() -> Environment:
         STATES=kinds.STATES,
         DECISIONS=kinds.DECISIONS,
         SEVERITIES=kinds.SEVERITIES,
-        WIDTH=WIDTH,
-        LEFT=LEFT,
-        TOP=TOP,
-        LANE=LANE,
         error=lambda case: text.block(case.error, _ERROR),
         excerpt=lambda case: text.block(case.excerpt, _EXCERPT),
         message=lambda said: text.block(said, _MESSAGE),

@@ -1,6 +1,7 @@
 """The timeline: where on a strip each failure is drawn, lane by lane, one lane per cause.
 
-Knows times and pixels. Refuses to know SVG. Long silences (days between two launches) are folded,
+Knows times and shares of a width: x is in percent, so that the page can make the strip as wide as
+the reader's screen. Refuses to know SVG. Long silences (days between two launches) are folded,
 cases without a time are counted and said, and ten thousand failures become a few hundred dots.
 """
 
@@ -13,17 +14,13 @@ import msgspec
 
 from interlock.apps.rca.findings import Finding
 from interlock.report.outline import Cause, Outline
-from interlock.report.text import counted, fitted, line, moment, span
+from interlock.report.text import counted, line, moment, span
 
-WIDTH = 1000
-LEFT = 330
-RIGHT = 20
-TOP = 46
-LANE = 34
 _LANES = 10
-_BINS = 160
+_BINS = 130
+_LEFT, _RIGHT = 2.0, 98.0
 _FOLD = timedelta(hours=6)
-_FOLD_WIDTH = 26
+_FOLD_WIDTH = 4.0
 
 
 class Dot(msgspec.Struct, frozen=True):
@@ -38,7 +35,6 @@ class Dot(msgspec.Struct, frozen=True):
 class Lane(msgspec.Struct, frozen=True):
     """One cause, or all that got no lane of their own."""
 
-    y: float
     number: int
     """Of the cause; 0 for the rest."""
     kind: str
@@ -62,7 +58,6 @@ class Timeline(msgspec.Struct, frozen=True):
     first_x: float = 0.0
     first_text: str = ""
     first_at: str = ""
-    height: int = 0
     timed: int = 0
     untimed: int = 0
 
@@ -77,8 +72,8 @@ class _Scale(msgspec.Struct, frozen=True):
             if at <= end:
                 length = (end - begin) / timedelta(seconds=1)
                 part = (at - begin) / timedelta(seconds=1) / length if length else 0.5
-                return round(left + part * (right - left), 1)
-        return float(WIDTH - RIGHT)
+                return round(left + part * (right - left), 2)
+        return _RIGHT
 
 
 def timeline(told: Outline) -> Timeline:
@@ -96,7 +91,6 @@ def timeline(told: Outline) -> Timeline:
         first_x=scale.x(first_at),
         first_text=_short(first),
         first_at=f"{first_at:%Y-%m-%d %H:%M:%S} UTC",
-        height=TOP + LANE * len(lanes) + 34,
         timed=len(times),
         untimed=told.total - len(times),
     )
@@ -128,9 +122,9 @@ def _scale(times: Sequence[datetime]) -> _Scale:
         times[a:b] for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True) if times[a:b]
     ]
     lengths = [max(piece[-1] - piece[0], whole / 50) / timedelta(seconds=1) for piece in pieces]
-    room = WIDTH - LEFT - RIGHT - 16 - _FOLD_WIDTH * (len(pieces) - 1)
+    room = _RIGHT - _LEFT - _FOLD_WIDTH * (len(pieces) - 1)
     total = sum(lengths) or 1.0
-    stretches, left = [], float(LEFT + 8)
+    stretches, left = [], _LEFT
     for piece, length in zip(pieces, lengths, strict=True):
         right = left + room * (length / total if sum(lengths) else 1.0)
         stretches.append((piece[0], piece[-1], left, right))
@@ -148,20 +142,19 @@ def _lanes(causes: Sequence[Cause], scale: _Scale, first_at: datetime) -> tuple[
         rows.append((0, "unknown", 0, counted(len(rest), "more cause"), cases))
     return tuple(
         Lane(
-            y=TOP + LANE * row + LANE / 2,
             number=number,
             kind=kind,
             shade=shade,
-            label=fitted(line(title, 60), 38),
+            label=line(title, 90),
             size=len(cases),
             dots=_dots(cases, scale, first_at),
         )
-        for row, (number, kind, shade, title, cases) in enumerate(rows)
+        for number, kind, shade, title, cases in rows
     )
 
 
 def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[Dot, ...]:
-    width = (WIDTH - LEFT - RIGHT) / _BINS
+    width = 100 / _BINS
     bins: dict[int, list[datetime]] = {}
     for case in cases:
         if at := moment(case.at):
@@ -180,12 +173,12 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[
 def _ticks(scale: _Scale) -> tuple[Tick, ...]:
     found, last, shown = [], -1000.0, ""
     for begin, end, left, right in scale.stretches:
-        parts = max(1, min(5, int((right - left) // 120))) if end > begin else 0
+        parts = max(1, min(5, int((right - left) // 18))) if end > begin else 0
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
         for part in range(parts + 1):
             at = begin + (end - begin) * (part / parts if parts else 0)
             x = scale.x(at)
-            if x - last < 90:
+            if x - last < 13:
                 continue
             today = f"{at:%d %b} "
             found.append(Tick(x, f"{today if today != shown else ''}{at.strftime(clock)}"))
@@ -195,6 +188,6 @@ def _ticks(scale: _Scale) -> tuple[Tick, ...]:
 
 def _folds(scale: _Scale) -> tuple[Tick, ...]:
     return tuple(
-        Tick(round(one[3] + _FOLD_WIDTH / 2, 1), f"{span(two[0] - one[1])} without failures")
+        Tick(round(one[3] + _FOLD_WIDTH / 2, 2), f"{span(two[0] - one[1])} without failures")
         for one, two in pairwise(scale.stretches)
     )
