@@ -13,7 +13,8 @@ import msgspec
 _CODE_ENDINGS = """
 py pyx rb java kt kts scala groovy cs fs vb go rs c h cc cpp cxx hh hpp hxx m mm swift js mjs cjs
 jsx ts mts cts tsx vue svelte php pl pm lua ex exs erl hs ml clj dart sh bash ps1 r jl sql proto
-yaml yml json toml xml html css scss ini cfg conf properties tf gradle robot feature md txt rst
+yaml yml json toml xml html css scss ini cfg conf properties tf tfvars gradle robot feature md txt
+rst lock mod sum env csv j2 tmpl bat cmd mk cmake gql graphql ipynb
 """
 _CODE = frozenset(_CODE_ENDINGS.split())
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\.[\w$<>]+)+")
@@ -74,7 +75,7 @@ def readings(word: str) -> list[tuple[tuple[str, ...], bool]]:
     names = tuple(name for name in path.split("/") if name not in ("", ".", ".."))
     if not names:
         return []
-    if "/" in path or not _DOTTED.fullmatch(path) or path.rpartition(".")[2].lower() in _CODE:
+    if "/" in path or not _DOTTED.fullmatch(path) or names_code(path):
         return [(names, False)]
     dotted = tuple(part.partition("$")[0] or part for part in path.split("."))
     # The last words may be a method and a class inside the module.
@@ -82,9 +83,14 @@ def readings(word: str) -> list[tuple[tuple[str, ...], bool]]:
     return [(part, True) for part in shorter if part and (len(part) > 1 or len(dotted) == 1)]
 
 
+def names_code(path: str) -> bool:
+    """Whether a word ends as files of programs do."""
+    stem, dot, ending = path.rpartition(".")
+    return bool(dot and stem and ending.lower() in _CODE)
+
+
 def _stem(name: str) -> str:
-    stem, dot, ending = name.rpartition(".")
-    return stem if dot and stem and ending.lower() in _CODE else name
+    return name.rpartition(".")[0] if names_code(name) else name
 
 
 def _shared(one: tuple[str, ...], other: list[str]) -> int:

@@ -15,7 +15,7 @@ from interlock.sources.git import Git
 from interlock.sources.git_cache import HistoryCache
 
 MOST_FILES = 1_000
-_BATCH = 10_000
+_BATCH = 4_000
 _PATIENCE = 300.0
 _MOST_WORDS = 300
 _MARK = b"\x01"

@@ -12,7 +12,7 @@ from interlock.apps.rca.launch import Repo
 from interlock.core.errors import SourceError
 from interlock.sources.browse import Browse, browse
 from interlock.sources.file_kinds import is_test
-from interlock.sources.frames import PathIndex
+from interlock.sources.frames import Match, PathIndex
 from interlock.sources.git import Git
 from interlock.sources.git_cache import HistoryCache
 from interlock.sources.git_change import UNKNOWN, Nature, nature_by_diff, nature_by_files
@@ -41,10 +41,11 @@ class Repository:
         self.top = standing.top
         self.problems: list[RepoProblem] = list(standing.problems)
         self._git = standing.git or Git(Path())
-        self._shallow = standing.shallow
+        self.is_shallow = bool(standing.shallow)
         self._content = Content(self._git)
         self._cache = HistoryCache(cache, standing.git_dir, Commit)
         self._log = Log(self._git, standing.shallow, self._cache)
+        self._index: tuple[str, PathIndex[None]] | None = None
         self._resolved: dict[str, str] = {}
         self._within: dict[tuple[str, str], bool | None] = {}
 
@@ -193,13 +194,12 @@ class Repository:
     def test_files(self, rev: str = "") -> list[str]:
         return [path for path in self.files(rev).paths if is_test(path)]
 
-    @cached_property
-    def _index(self) -> PathIndex[None]:
-        return PathIndex((path, None) for path in self.files().paths)
-
-    def files_named(self, word: str) -> list[str]:
-        """The files of the tip that a stack's path, class or module may mean."""
-        return [match.path for match in self._index.find(word)] if self.readable else []
+    def files_named(self, word: str, rev: str = "") -> list[Match[None]]:
+        """The files that a stack's path, class or module may mean."""
+        end = self.at(rev)
+        if self._index is None or self._index[0] != end:
+            self._index = (end, PathIndex((path, None) for path in self.files(end).paths))
+        return self._index[1].find(word)
 
     def grep(self, identifier: str, rev: str = "", *, most: int = 50) -> list[Hit]:
         end = self.at(rev)
