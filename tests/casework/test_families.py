@@ -31,12 +31,26 @@ def test_one_of_a_family_goes_first_and_the_others_follow_at_its_review() -> Non
     families = Families(dict.fromkeys("ABC", "one"))
     assert [at(families, name, F2) for name in "ABC"] == [True] * 3
     assert families.let_go() == ["A"]
-    for step in (F3, F2, F3, F4):
+    for step in (F3, F2, F3):
         assert not at(families, "A", step, first=False)
         assert families.let_go() == []
+    assert at(families, "A", F4, first=False)
+    assert families.let_go() == ["A"]
     assert not at(families, "A", F5)
     assert families.let_go() == ["B", "C"]
     assert list(families.stand_in("C")) == ["A"]
+
+
+def test_findings_are_compared_when_nobody_looks_any_more() -> None:
+    families = Families({"A": "one", "B": "two"})
+    assert [at(families, name, F2) for name in "AB"] == [True, True]
+    assert families.let_go() == ["A", "B"]
+    assert at(families, "A", F4)
+    assert families.let_go() == []
+    assert not at(families, "B", F2, first=False)
+    assert families.let_go() == []
+    assert at(families, "B", F4)
+    assert families.let_go() == ["A", "B"]
 
 
 def test_when_the_first_fails_the_next_is_investigated() -> None:

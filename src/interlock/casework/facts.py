@@ -75,7 +75,9 @@ class Facts:
     def _history(self, place: Place) -> History:
         memories = self._lore.memories(place)
         past = history_of(self._connection, place.fingerprint)
-        earlier = [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
+        earlier = (
+            [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
+        )
         causes = {rca.rca_id: rca for memory in memories for rca in memory.rcas}
         return History(
             symptoms=tuple(self._symptom(memory) for memory in memories),

@@ -5,7 +5,7 @@ the others are let go when it comes to its review, or are investigated themselve
 Refuses to know why cases are of one family.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -28,13 +28,16 @@ class Seat(msgspec.Struct):
 
 
 class Families:
-    """Holds members back while another of their family is investigated for them."""
+    """Holds members back while another of their family is investigated for them, and holds what was
+    found back from comparison until all investigations have found something."""
 
     def __init__(self, family_of: Mapping[str, str]) -> None:
         self._family_of = family_of
         self._seats: dict[str, Seat] = {}
         self._triaging: set[str] = set()
+        self._investigating: set[str] = set()
         self._changed: dict[str, None] = {}
+        self._to_compare: dict[str, None] = {}
         self._members: dict[str, list[str]] = {}
         for case_id, family in family_of.items():
             self._members.setdefault(family, []).append(case_id)
@@ -51,28 +54,35 @@ class Families:
         seat.step, seat.status, seat.healthy = case.step, case.status, healthy
         seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
         self._note(case.case_id)
+        if case.status == OPEN and case.step == F4:
+            self._to_compare[case.case_id] = None
+            return True
         return seat.held
 
     def _note(self, case_id: str) -> None:
         seat = self._seats[case_id]
-        if seat.status == OPEN and seat.step in _TRIAGE:
-            self._triaging.add(case_id)
-        else:
-            self._triaging.discard(case_id)
+        is_open = seat.status == OPEN
+        _mark(self._triaging, case_id, is_open and seat.step in _TRIAGE)
+        _mark(self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES)
         self._changed[self._family_of.get(case_id, "")] = None
 
     def let_go(self) -> list[str]:
-        """Who may go on: nobody while cases are being triaged, then family by family."""
-        if self._triaging or not self._changed:
+        """Who may go on: nobody while cases are being triaged, then family by family; those that
+        have found something when nobody is looking any more."""
+        if self._triaging:
             return []
         changed, self._changed = self._changed, {}
         gone = [name for family in changed for name in self._of(self._members.get(family, []))]
         for name in gone:
             self._seats[name].held = False
             self._seats[name].worked = True
+            self._investigating.add(name)
+        if not self._investigating:
+            gone += self._to_compare
+            self._to_compare = {}
         return gone
 
-    def stand_in(self, case_id: str) -> Iterable[str]:
+    def stand_in(self, case_id: str) -> list[str]:
         """Who of the family was investigated before this case, first things first."""
         members = self._members.get(self._family_of.get(case_id, ""), [])
         return [name for name in members if name != case_id and self._found(name)]
@@ -98,3 +108,10 @@ class Families:
         return (seat.status == OPEN and seat.step not in _WORK) or (
             seat.status == ENDED and seat.healthy
         )
+
+
+def _mark(those: set[str], name: str, is_one: bool) -> None:
+    if is_one:
+        those.add(name)
+    else:
+        those.discard(name)

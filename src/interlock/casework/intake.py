@@ -46,7 +46,9 @@ class _New(msgspec.Struct, frozen=True):
 def arrivals(intakes: Sequence[Intake], known: Sequence[Known] = ()) -> list[Arrival]:
     """What is new in these, as cases that can be written."""
     seen = {each.content for each in known}
-    fresh = [[new for new in _news(intake.failures) if new.content not in seen] for intake in intakes]
+    fresh = [
+        [new for new in _news(intake.failures) if new.content not in seen] for intake in intakes
+    ]
     family_of = _families([new for some in fresh for new in some], known)
     number = len(known)
     found: list[Arrival] = []

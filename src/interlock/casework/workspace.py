@@ -1,0 +1,51 @@
+"""The workspace: the repositories of an investigation, opened once, and what changed in them.
+
+Knows which revision of each last passed and which was tested. Refuses to know whom to suspect.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from interlock.apps.rca.findings import Evidence
+from interlock.apps.rca.launch import Launch
+from interlock.casework.terms import Terms
+from interlock.sources.git_evidence import check_evidence
+from interlock.sources.git_log import Commit
+from interlock.sources.repository import Repository
+
+
+class Workspace:
+    """Repositories by name. One that cannot be read is there all the same, and says why."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._commits: dict[tuple[str, str], list[Commit]] = {}
+
+    @cached_property
+    def repositories(self) -> dict[str, Repository]:
+        cache = Path(self._terms.cache) if self._terms.cache else None
+        return {repo.name: Repository(repo, cache=cache) for repo in self._terms.repos}
+
+    def problems(self) -> list[str]:
+        """What could not be read, or not whole: a sentence each."""
+        found = [each.sentence for one in self.repositories.values() for each in one.problems]
+        return list(dict.fromkeys(found))
+
+    def tested(self, launch: Launch | None) -> str:
+        """The commit a launch was run on, or else its branch."""
+        return (launch.commit or launch.branch) if launch else ""
+
+    def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
+        """What is new in it since it last passed, newest first."""
+        tested = self.tested(launch)
+        tip = tested if repository.resolve(tested) else ""
+        if (repository.name, tip) not in self._commits:
+            greens = self._terms.last_green
+            green = greens.get(repository.name) or greens.get("")
+            self._commits[repository.name, tip] = repository.commits_since(green, tip)
+        return self._commits[repository.name, tip]
+
+    def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
+        """Whether what was cited is there."""
+        return check_evidence(refs, self.repositories, self.tested(launch), log or None)
