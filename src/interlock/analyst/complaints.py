@@ -32,6 +32,36 @@ def complaints(log: str, most: int = MOST) -> list[str]:
     return found
 
 
+_NOISE = re.compile(
+    r"[Dd]ownload(?:ing|ed)\b|^Progress|is present in the local repository|Plugin validation"
+    r"|^\[ERROR\] (?:\[Help|Re-run|To see|For more|After correcting)|^\[WARNING\] (?:The POM|The art"
+    r"ifact|Parameter)|^\[?(?:DEBUG|TRACE)\b"
+)
+"""What build tools say whatever happens."""
+_INFORMING = re.compile(r"^(?:\[[\w .:-]+\] )?\[?INFO\b")
+_FOLLOWING = 40
+
+
+def told(log: str, most: int = 3_000) -> list[str]:
+    """The complaints with what stands under them: traces, trees, details. Read by suspects."""
+    found: list[str] = []
+    following = 0
+    for line in log.split("\n"):
+        if _NOISE.search(line):
+            continue
+        if _INFORMING.match(line):
+            following = 0
+        elif _WORD.search(line) and not _QUIET.search(line):
+            following = _FOLLOWING
+            found.append(line[: 2 * LONGEST])
+        elif following:
+            following = following - 1 if line.strip() else min(following, 2)
+            found.append(line[: 2 * LONGEST])
+        if len(found) >= most:
+            break
+    return found
+
+
 def _lines(log: str, enough: int) -> Iterator[str]:
     at, count = 0, 0
     while count < enough and (word := _WORD.search(log, at)):

@@ -13,6 +13,7 @@ from rapidfuzz.distance import Indel
 from interlock.analyst.complaints import complaints
 from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.masking import masked
+from interlock.analyst.naming import name_words
 from interlock.analyst.ownership import is_test, own_frames
 from interlock.apps.rca.failure import Failure
 
@@ -30,7 +31,6 @@ WEIGHTS = {
 MOST_FRAMES = 15
 LONGEST_MESSAGE = 500
 _ENOUGH_WORDS = 6
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PLAIN = frozenset(
     "the an is to of in and or at on for by no not but was were be been have has had it its that"
@@ -76,7 +76,7 @@ class Likeness(msgspec.Struct, frozen=True):
 def traits(failure: Failure) -> Traits:
     """What of this failure is compared with others."""
     own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
-    message = failure.message or "" if failure.message or own else _told(failure)
+    message = failure.message if failure.message or own else _told(failure)
     said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
     text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
@@ -127,12 +127,6 @@ _SAID = {
     "message": "message",
     "specific": "words of its own",
 }
-
-
-def name_words(name: str) -> set[str]:
-    """The words of the last part of a class or test name: `pkg.FooBarTest` is foo, bar, test."""
-    last = re.split(r"[.:/\\#]", name.split("[")[0].split("(")[0].rstrip(".:/\\# "))[-1]
-    return {word.lower() for word in _PART.findall(last)}
 
 
 def _told(failure: Failure) -> str:

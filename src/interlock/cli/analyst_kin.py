@@ -44,6 +44,20 @@ def recall(failures: Failures) -> None:
         _line({"id": failure_id, **said, "why": found.why})
 
 
+@analyst.command()
+def suspect(failures: Failures, candidates: Candidates) -> None:
+    """Rank each failure's candidates: {id, ranked: [{candidate, score, why}]}, best first."""
+    import msgspec
+
+    from interlock.analyst.intake import read_candidates, read_failures
+    from interlock.analyst.suspect import suspects
+
+    listed = read_candidates(candidates)
+    for failure in read_failures(failures):
+        ranked = suspects(failure, listed.get(failure.id, ()))
+        _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+
+
 def _line(row: dict[str, Any]) -> None:
     import sys
 
