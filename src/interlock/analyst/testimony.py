@@ -29,7 +29,9 @@ _ACCUSING = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(?:[./\\][A-Za-z_$][\w$-]*){2,}")
 _COORDINATE = re.compile(r"([A-Za-z][\w.-]*\w):([A-Za-z][\w.-]*)")
-_ARCHIVE = re.compile(r"[/\\]([A-Za-z][\w.-]*?)-\d[\w.]*(?:-[\w.]+)*\.(?:jar|war|aar|whl|tgz|gem)\b")
+_ARCHIVE = re.compile(
+    r"[/\\]([A-Za-z][\w.-]*?)-\d[\w.]*(?:-[\w.]+)*\.(?:jar|war|aar|whl|tgz|gem)\b"
+)
 _RUNNER = re.compile(r"execute goal \S+|Task :?\S+")
 _VICTIM = re.compile(r"(?:onvergence|upper bound).* error for ([\w.-]+:[\w.-]+)")
 _BRANCH = re.compile(r"^(?:\[\w+\]\s*)?([ |]*)[+\\]- ?")

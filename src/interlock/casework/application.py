@@ -5,6 +5,7 @@ decides is decided by those tables; this only fetches what they need and carries
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from interlock.core.case import ENDED, Case, Decision, Refused, Signal
 from interlock.core.circuit import ARTIFACT, Circuit
 from interlock.store.effects import effect_of
 from interlock.store.journal import Effect
-from interlock.store.looks import Place, looks_of, place_of
+from interlock.store.looks import Look, Place, looks_of, place_of
 from interlock.store.suites import find_suite
 
 
@@ -48,28 +49,25 @@ class Casework:
         self.workspace = Workspace(terms)
         self.taxonomy = TAXONOMY.with_codes(terms.codes)
         self.facts_of = Facts(connection, terms, self.taxonomy)
-        self.families = self._families(connection, run_id) if terms.families else None
+        suite = find_suite(connection, run_id=run_id)
+        looks = looks_of(connection, suite.suite_id) if suite else []
+        self.number_of = {look.case_id: look.case_no for look in looks}
+        self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
+        self._sizes = Counter(self._family_of.values())
+        self.families = _families(looks, self._family_of) if terms.families else None
         self._circuit = circuit
         self._prompted = prompted
         self._fence = fence
         self._failures: dict[int, Failure] = {}
 
-    @staticmethod
-    def _families(connection: Connection, run_id: int) -> Families:
-        suite = find_suite(connection, run_id=run_id)
-        looks = looks_of(connection, suite.suite_id) if suite else []
-        families = Families({look.case_id: look.input.get("family", "") for look in looks})
-        for look in looks:
-            visits = _first(look.visits)
-            begun = look.asked or look.step not in (F2, F3) or visits > 1
-            worked = visits > 0 and begun
-            families.remember(look.case_id, look.step, look.status, worked=worked)
-        return families
-
     def failure(self, case_no: int, case: Case) -> Failure:
         if case_no not in self._failures:
             self._failures[case_no] = failure_of(case.case_id, case.input)
         return self._failures[case_no]
+
+    def kin_of(self, case_id: str) -> int:
+        """How many cases its family has, itself included."""
+        return self._sizes.get(self._family_of.get(case_id, ""), 1)
 
     def place(self, case_no: int) -> Place | None:
         return place_of(self.connection, case_no)
@@ -123,6 +121,16 @@ class Casework:
 
     def let_go(self) -> Iterable[str]:
         return self.families.let_go() if self.families else ()
+
+
+def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:
+    """Who waits for whom, as the journal left it."""
+    families = Families(family_of)
+    for look in looks:
+        visits = _first(look.visits)
+        begun = look.asked or look.step not in (F2, F3) or visits > 1
+        families.remember(look.case_id, look.step, look.status, worked=visits > 0 and begun)
+    return families
 
 
 def _first(visits: Mapping[str, int]) -> int:
