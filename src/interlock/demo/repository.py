@@ -76,7 +76,7 @@ def check_out(repository: Path, revision: str, folder: Path) -> None:
     """A clone at that revision, as a CI job would make it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     git(folder.parent, "clone", "--quiet", "--no-checkout", str(repository), folder.name)
-    git(folder, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", revision)
+    git(folder, "checkout", "--quiet", "--detach", revision)
 
 
 def _stream(changes: list[Change]) -> bytes:

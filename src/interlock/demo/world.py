@@ -24,7 +24,7 @@ PURPOSES = {
     "shop-deploy": "environments, services and the CI job: configuration",
 }
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
-TODAY = ("1207", "2026-11-12T05:30:00+00:00")
+TODAY = ("1209", "2026-11-12T05:30:00+00:00")
 _MARK = "world.json"
 _PARTS = ("repos", "ci", "results")
 

@@ -1,0 +1,46 @@
+"""The planted causes are the causes: without one of them, its family passes, and no other does."""
+
+from pathlib import Path
+
+import pytest
+from tests.demo.junit import failing, read_results
+
+from interlock.core.errors import SourceError
+from interlock.demo.nightly import run_job, run_nightly
+from interlock.demo.repository import git
+from interlock.demo.world import World
+
+QUIET = "1198"  # a build in which no mail is slow
+BEGAN = "2026-11-12T05:30:00+00:00"
+
+
+def heads(world: World) -> dict[str, str]:
+    return {repo.name: repo.branch for repo in world.repos}
+
+
+def test_last_green_is_green(world: World, tmp_path: Path) -> None:
+    results = tmp_path / QUIET
+    workspace = tmp_path / "ci"
+    repos = world.folder / "repos"
+    assert run_nightly(repos, world.last_green, workspace, results, began=BEGAN)
+    assert failing(read_results(results)) == set()
+
+
+@pytest.mark.parametrize("family_id", ["floats", "columns", "channel", "pattern", "stock-b"])
+def test_without_the_culprit_its_family_passes(
+    world: World, tmp_path: Path, family_id: str
+) -> None:
+    guilty = next(each for each in world.truth if each.family_id == family_id)
+    workspace = tmp_path / "ci"
+    repos = world.folder / "repos"
+    assert not run_nightly(repos, heads(world), workspace, tmp_path / "before" / QUIET, began=BEGAN)
+    git(workspace / guilty.repo, "revert", "--no-commit", guilty.commit)
+    run_job(workspace, tmp_path / "after" / QUIET, began=BEGAN)
+    before, after = (failing(read_results(tmp_path / name / QUIET)) for name in ("before", "after"))
+    assert before - after == set(guilty.tests)
+    assert after - before == set()
+
+
+def test_a_job_that_cannot_run_says_why(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"could not be run: .*can't open file"):
+        run_job(tmp_path, tmp_path / QUIET, began=BEGAN)
