@@ -44,3 +44,14 @@ def test_without_the_culprit_its_family_passes(
 def test_a_job_that_cannot_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"could not be run: .*can't open file"):
         run_job(tmp_path, tmp_path / QUIET, began=BEGAN)
+
+
+def test_a_suite_that_breaks_down_leaves_its_words(world: World, tmp_path: Path) -> None:
+    workspace = tmp_path / "ci"
+    results = tmp_path / QUIET
+    run_nightly(world.folder / "repos", heads(world), workspace, tmp_path / "0", began=BEGAN)
+    (workspace / "shop-tests" / "suite" / "junit.py").write_text("import nothing_like_it\n")
+    console = results / "logs" / "console.log"
+    with pytest.raises(SourceError, match=f"could not be run: see {console}"):
+        run_job(workspace, results, began=BEGAN)
+    assert console.read_text().endswith("No module named 'nothing_like_it'\n")

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.demo.junit import Result, failing, read_results
 
-from interlock.core.errors import StateError
+from interlock.core.errors import SourceError, StateError
 from interlock.demo.repository import git
 from interlock.demo.truth import Planted
 from interlock.demo.world import PURPOSES, World, build_world
@@ -203,6 +203,7 @@ def test_a_world_half_made_is_made_anew_and_nothing_else_touched(
     (folder / "results" / world.today.name).mkdir(parents=True)
     mark = json.loads((world.folder / "world.json").read_bytes())
     (folder / "world.json").write_text(json.dumps({"interlock_demo": mark["interlock_demo"]}))
+    (folder / "world.json.new").write_text("{")
     (folder / "notes.txt").write_text("mine")
     made = build_world(folder)
     assert made.last_green == world.last_green
@@ -229,6 +230,12 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "world").write_text("")
     with pytest.raises(StateError, match="is a file; name a folder"):
         build_world(tmp_path / "world")
+
+
+def test_a_place_where_nothing_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SourceError, match=r"the demo cannot be made in .*/file/world: "):
+        build_world(tmp_path / "file" / "world")
 
 
 def test_without_git_the_user_is_told(tmp_path: Path) -> None:

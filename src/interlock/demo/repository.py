@@ -24,7 +24,7 @@ def require_git() -> None:
 
 def plain_environment() -> dict[str, str]:
     """The user's environment without what would steer git, Python or Interlock."""
-    steering = ("GIT_", "PYTHON", "INTERLOCK_")
+    steering = ("GIT_", "PYTHON", "INTERLOCK_", "FORCE_COLOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
     return {
         **kept,

@@ -26,6 +26,7 @@ PURPOSES = {
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
 TODAY = ("1209", "2026-11-12T05:30:00+00:00")
 _MARK = "world.json"
+_NEW_MARK = "world.json.new"
 _PARTS = ("repos", "ci", "results")
 
 
@@ -75,7 +76,7 @@ def _own(folder: Path) -> _Mark | None:
     try:
         return msgspec.json.decode((folder / _MARK).read_bytes(), type=_Mark)
     except (OSError, msgspec.DecodeError):
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(each.name != _NEW_MARK for each in folder.iterdir()):
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
             raise StateError(problem) from None
     return None
@@ -107,7 +108,7 @@ def _make(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def _sign(folder: Path, mark: _Mark) -> None:
-    new = folder / f"{_MARK}.new"
+    new = folder / _NEW_MARK
     new.write_bytes(msgspec.json.encode(mark))
     new.replace(folder / _MARK)
 
