@@ -194,6 +194,20 @@ def test_a_finished_world_is_used_again(world: World) -> None:
     assert {path: path.stat().st_mtime_ns for path in sorted(world.folder.rglob("*"))} == before
 
 
+def test_two_who_make_one_world_get_the_same(world: World, tmp_path: Path) -> None:
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", MAKE, tmp_path / "w"], env=env, stdout=-1, stderr=-1
+        )
+        for env in [{**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}] * 2
+    ]
+    said = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert said[0] == said[1]
+    today = tmp_path / "w" / "results" / world.today.name
+    assert failing(read_results(today)) == failing(read_results(world.today))
+
+
 def test_a_world_half_made_is_made_anew_and_nothing_else_touched(
     world: World, tmp_path: Path
 ) -> None:
