@@ -24,7 +24,7 @@ def require_git() -> None:
 
 def plain_environment() -> dict[str, str]:
     """The user's environment without what would steer git, Python or Interlock."""
-    steering = ("GIT_", "PYTHON", "INTERLOCK_")
+    steering = ("GIT_", "PYTHON", "INTERLOCK_", "FORCE_COLOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
     return {
         **kept,
@@ -76,7 +76,7 @@ def check_out(repository: Path, revision: str, folder: Path) -> None:
     """A clone at that revision, as a CI job would make it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     git(folder.parent, "clone", "--quiet", "--no-checkout", str(repository), folder.name)
-    git(folder, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", revision)
+    git(folder, "checkout", "--quiet", "--detach", revision)
 
 
 def _stream(changes: list[Change]) -> bytes:

@@ -4,9 +4,12 @@ Makes nothing outside its folder, and touches no folder that is not its own. The
 out each time; only ids, ports and durations of the runs differ.
 """
 
+import fcntl
 import hashlib
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -24,8 +27,9 @@ PURPOSES = {
     "shop-deploy": "environments, services and the CI job: configuration",
 }
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
-TODAY = ("1207", "2026-11-12T05:30:00+00:00")
+TODAY = ("1209", "2026-11-12T05:30:00+00:00")
 _MARK = "world.json"
+_NEW_MARK = "world.json.new"
 _PARTS = ("repos", "ci", "results")
 
 
@@ -51,10 +55,13 @@ def build_world(folder: Path) -> World:
     """The world in that folder: as it is there already, or made anew."""
     require_git()
     folder = folder.resolve()
-    mark = _own(folder)
-    hashes = mark.hashes if mark is not None and mark.interlock_demo == _edition() else None
-    if hashes is None or not _whole(folder):
-        hashes = _make(folder)
+    _own(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            hashes = _finished(folder) or _make(folder)
+    except OSError as error:
+        raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
     return World(
         folder=folder,
         repos=tuple(
@@ -75,39 +82,48 @@ def _own(folder: Path) -> _Mark | None:
     try:
         return msgspec.json.decode((folder / _MARK).read_bytes(), type=_Mark)
     except (OSError, msgspec.DecodeError):
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(each.name != _NEW_MARK for each in folder.iterdir()):
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
             raise StateError(problem) from None
     return None
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Whoever makes the same world at the same time waits, and finds it finished."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _finished(folder: Path) -> dict[str, dict[str, str]] | None:
+    mark = _own(folder)
+    if mark is None or mark.interlock_demo != _edition() or not _whole(folder):
+        return None
+    return mark.hashes
+
+
 def _make(folder: Path) -> dict[str, dict[str, str]]:
     """The mark comes first, so that a world half made is known as ours, and is finished last."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _sign(folder, _Mark(interlock_demo=_edition()))
-        for part in _PARTS:
-            if (folder / part).exists():
-                shutil.rmtree(folder / part)
-        hashes = {
-            name: write_repository(folder / "repos" / name, read_history(name)) for name in PURPOSES
-        }
-        for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
-            run_nightly(
-                folder / "repos",
-                revisions(hashes, name),
-                folder / "ci" / build,
-                folder / "results" / build,
-                began=began,
-            )
-        _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
-    except OSError as error:
-        raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
+    _sign(folder, _Mark(interlock_demo=_edition()))
+    for part in _PARTS:
+        if (folder / part).exists():
+            shutil.rmtree(folder / part)
+    repos = folder / "repos"
+    hashes = {name: write_repository(repos / name, read_history(name)) for name in PURPOSES}
+    for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
+        workspace = folder / "ci" / build
+        results = folder / "results" / build
+        run_nightly(repos, revisions(hashes, name), workspace, results, began=began)
+    _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
     return hashes
 
 
 def _sign(folder: Path, mark: _Mark) -> None:
-    new = folder / f"{_MARK}.new"
+    new = folder / _NEW_MARK
     new.write_bytes(msgspec.json.encode(mark))
     new.replace(folder / _MARK)
 
