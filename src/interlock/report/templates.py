@@ -97,6 +97,7 @@ def _draft(case: Finding) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, bool | int | float):
-        return msgspec.json.encode(value).decode()
-    return str(value)
+    try:
+        return msgspec.json.encode(value, order="sorted").decode()
+    except (TypeError, ValueError):
+        return str(value)

@@ -18,6 +18,7 @@ from interlock.report.text import counted, line, moment, span
 
 _LANES = 10
 _BINS = 130
+_CROWD = 40
 _LEFT, _RIGHT = 2.0, 98.0
 _FOLD = timedelta(hours=6)
 _FOLD_WIDTH = 4.0
@@ -27,7 +28,7 @@ class Dot(msgspec.Struct, frozen=True):
     """Failures close together in one lane."""
 
     x: float
-    radius: float
+    number: int
     text: str
     first: bool = False
 
@@ -42,6 +43,11 @@ class Lane(msgspec.Struct, frozen=True):
     label: str
     size: int
     dots: tuple[Dot, ...]
+
+    @property
+    def crowded(self) -> bool:
+        """Too many dots to tell apart: better drawn as bars."""
+        return len(self.dots) > _CROWD
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -58,6 +64,8 @@ class Timeline(msgspec.Struct, frozen=True):
     first_x: float = 0.0
     first_text: str = ""
     first_at: str = ""
+    most: int = 0
+    """Failures in the fullest dot."""
     timed: int = 0
     untimed: int = 0
 
@@ -91,6 +99,7 @@ def timeline(told: Outline) -> Timeline:
         first_x=scale.x(first_at),
         first_text=_short(first),
         first_at=f"{first_at:%Y-%m-%d %H:%M:%S} UTC",
+        most=max(dot.number for lane in lanes for dot in lane.dots),
         timed=len(times),
         untimed=told.total - len(times),
     )
@@ -162,7 +171,7 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[
     return tuple(
         Dot(
             scale.x(min(times)),
-            round(min(12.0, 4.0 + len(times) ** 0.5), 1),
+            len(times),
             f"{counted(len(times), 'failure')}, {min(times):%Y-%m-%d %H:%M:%S} UTC",
             first_at in times,
         )
