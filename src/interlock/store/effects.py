@@ -27,6 +27,7 @@ from interlock.store.rca_case import (
     add_note,
     link,
     read_case,
+    set_decision,
     set_recalled,
     set_regression,
     set_status,
@@ -105,7 +106,7 @@ def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float)
         set_recalled(raw, case.case_no, recalled=False)
     else:
         link(raw, case, symptom_id, case.rca_id, at)
-    set_status(raw, case.case_no, "triaged", at)
+    set_status(raw, case, "triaged", at)
 
 
 def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, at: float) -> None:
@@ -127,7 +128,7 @@ def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, 
         notes="investigated",
     )
     set_recalled(raw, case.case_no, recalled=False)
-    set_status(raw, case.case_no, "investigated", at)
+    set_status(raw, case, "investigated", at)
 
 
 def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: float) -> None:
@@ -139,7 +140,7 @@ def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: 
     _take_over(raw, case, symptom_id, effect.rca_id, at, "correlated", effect.confidence)
     add_versions(raw, effect.rca_id, effect.affected_versions)
     set_recalled(raw, case.case_no, recalled=False)
-    set_status(raw, case.case_no, "investigated", at)
+    set_status(raw, case, "investigated", at)
 
 
 def _reviewed(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
@@ -147,26 +148,17 @@ def _reviewed(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: floa
         _overturn(raw, case, effect, at)
     elif case.rca_id is None and (words := _words_of_triage(raw, case)):
         _found_by_review(raw, case, words, at)
-    raw.execute(
-        "update rca_cases set status = 'reviewed', decision = ?, reviewed_by = ?, updated_at = ?"
-        " where case_no = ?",
-        (effect.decision, effect.by, at, case.case_no),
-    )
+    set_decision(raw, case.case_no, effect.decision, effect.by)
+    set_status(raw, case, "reviewed", at)
 
 
 def _sent_back(raw: sqlite3.Connection, case: RcaCase, effect: SentBack, at: float) -> None:
-    raw.execute(
-        "update rca_cases set status = ?, decision = '', reviewed_by = '', updated_at = ?"
-        " where case_no = ?",
-        (effect.status, at, case.case_no),
-    )
-    raw.execute(
-        "update suites set status = 'open', closed_at = null where suite_id = ?", (case.suite_id,)
-    )
+    set_status(raw, case, effect.status, at)
+    set_decision(raw, case.case_no, "", "")
 
 
 def _closed(raw: sqlite3.Connection, case: RcaCase, effect: Closed, at: float) -> None:
-    set_status(raw, case.case_no, "closed", at)
+    set_status(raw, case, "closed", at)
     if effect.draft:
         draft = msgspec.json.encode(effect.draft).decode()
         raw.execute("update rca_cases set draft = ? where case_no = ?", (draft, case.case_no))

@@ -79,9 +79,23 @@ def link(
         raw.execute(_UNLINK, (case.symptom_id, case.rca_id, case.case_no))
 
 
-def set_status(raw: sqlite3.Connection, case_no: int, status: str, at: float) -> None:
+def set_status(raw: sqlite3.Connection, case: RcaCase, status: str, at: float) -> None:
+    """Move the case's status. One that is not closed any more opens its suite again."""
     raw.execute(
-        "update rca_cases set status = ?, updated_at = ? where case_no = ?", (status, at, case_no)
+        "update rca_cases set status = ?, updated_at = ? where case_no = ?",
+        (status, at, case.case_no),
+    )
+    if case.status == "closed" != status:
+        raw.execute(
+            "update suites set status = 'open', closed_at = null where suite_id = ?",
+            (case.suite_id,),
+        )
+
+
+def set_decision(raw: sqlite3.Connection, case_no: int, decision: str, by: str) -> None:
+    raw.execute(
+        "update rca_cases set decision = ?, reviewed_by = ? where case_no = ?",
+        (decision, by, case_no),
     )
 
 
