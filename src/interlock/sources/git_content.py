@@ -141,7 +141,8 @@ class Content:
         head, _, content = ran.out.partition(b"\n")
         words = head.rsplit(b" ", 2)
         if head.endswith(b" missing") or len(words) < 3:
-            if not ran.fine:
+            # git calls a damaged object missing too, but not without a complaint.
+            if not ran.fine or ran.complaint:
                 raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
             return Entry()
         kind, size = words[1].decode(errors="replace"), int(words[2])

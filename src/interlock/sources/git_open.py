@@ -96,7 +96,7 @@ class _Visit:
         git = self._from_the_top(git, git_dir, is_bare == "true", prefix)
         shallow = self._shallow(git, git_dir) if is_shallow == "true" else frozenset()
         tip, branch = self._tip(git)
-        if not self._exists(git, tip):
+        if not self._exists(git, f"{tip}^{{tree}}"):
             raise self._stop(
                 "corrupted", f"{tip[:12]} ({branch}) cannot be read; try: git fsck, or clone again"
             )
@@ -125,7 +125,7 @@ class _Visit:
     def _folder(self) -> Path:
         if not self.repo.path:
             raise self._stop("missing", "it has no path; clone it and give the folder")
-        folder = Path(self.repo.path).expanduser()
+        folder = Path(self.repo.path)
         if not folder.exists():
             raise self._stop(
                 "missing", f"{folder} does not exist; correct the path, or clone it there"

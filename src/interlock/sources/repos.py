@@ -121,5 +121,12 @@ def _repo(table: Any, origin: str, folder: Path) -> Repo:
     if not texts["path"] and not texts["url"]:
         raise SourceError(f"{origin}: {texts['name']} has no path; give the folder of its clone")
     if texts["path"]:
-        texts["path"] = str(folder / Path(texts["path"]).expanduser())
+        texts["path"] = str(folder / _at_home(texts["path"]))
     return Repo(**texts)
+
+
+def _at_home(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~somebody, who has no home here
+        return Path(path)
