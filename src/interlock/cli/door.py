@@ -75,6 +75,7 @@ def main() -> None:
     """The command `interlock`."""
     from interlock.cli import (  # noqa: F401
         analyst,
+        analyst_read,
         circuits,
         conform,
         demo,
