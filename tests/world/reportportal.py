@@ -108,8 +108,8 @@ class Portal:
     def _page(self, rows: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
         size = min(int(query.get("page.size", "20")), self.page_limit)
         number = int(query.get("page.page", "1"))
-        if query.get("page.sort", "").endswith("DESC"):
-            rows = list(reversed(rows))
+        newest_first = query.get("page.sort", "").endswith("DESC")
+        rows = sorted(rows, key=lambda row: row["id"], reverse=newest_first)
         pages = -(-len(rows) // size)
         return {
             "content": rows[(number - 1) * size : number * size],

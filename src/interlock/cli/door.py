@@ -76,6 +76,7 @@ def main() -> None:
     from interlock.cli import (  # noqa: F401
         analyst,
         analyst_kin,
+        analyst_read,
         circuits,
         conform,
         demo,

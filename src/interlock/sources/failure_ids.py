@@ -13,6 +13,7 @@ from interlock.apps.rca.failure import Failure
 
 _LONGEST: Final = 80
 """Long enough to be read, short enough for a file's name; `#12` may follow."""
+_FIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,119}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -36,6 +37,13 @@ class FailureIds:
         found = base if number == 1 else f"{base}#{number}"
         self._given.setdefault(found, 1)
         return msgspec.structs.replace(failure, id=found)
+
+    def keep(self, failure: Failure) -> Failure:
+        """The same failure under the id it brings, if that is fit and free."""
+        if not _FIT.fullmatch(failure.id) or failure.id in self._given:
+            return self.name(failure)
+        self._given[failure.id] = 1
+        return failure
 
 
 def _full_name(failure: Failure) -> str:
