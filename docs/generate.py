@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: circuits, the protocols, and schemas.
+"""Rewrites the generated pages: circuits, guards, the protocols, and schemas.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.apps.rca.guards import guard_page
 from interlock.core.draw import draw, draw_text
 from interlock.core.format import circuit_schema
 from interlock.core.verify import verify
@@ -24,6 +25,7 @@ def pages() -> dict[str, str]:
     _, built_in = shelves(DOCS.parent)
     for name, file in built_in.files().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
+    found["circuits/rca-guards.md"] = guard_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}
     return found

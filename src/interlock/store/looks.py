@@ -74,7 +74,7 @@ def looks_of(connection: Connection, suite_id: int) -> list[Look]:
 def place_of(connection: Connection, case_no: int) -> Place | None:
     """None for a case that is about no failure."""
     row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
-    return Place(*row[:3], _numbers(row[3]), *row[4:]) if row else None
+    return Place(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
 
 
 def agreed(connection: Connection, rca_id: int) -> bool:

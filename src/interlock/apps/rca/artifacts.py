@@ -15,7 +15,8 @@ LOOP_TARGETS: Final = ("F1_TRIAGE", "F2_RESOLVE", "F3_INVESTIGATE")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field: what may stand in it, whether it must be there, and an example."""
+    """One field: what may stand in it, whether it must be there, and an example; None
+    leaves it out of the example."""
 
     name: str
     kind: str
@@ -58,11 +59,11 @@ _RESOLVE = (
             }
         ],
     ),
-    Field("cross_ref_strategy", "string", False, "with several: how they are compared", ""),
+    Field("cross_ref_strategy", "string", False, "with several: how they are compared", None),
 )
 _INVESTIGATE = (
-    Field("launch_id", "string", False, "launch_id as shown, or empty", ""),
-    Field("case_ids", "list of integers", False, "item_id as shown; empty if there is none", []),
+    Field("launch_id", "string", False, "launch_id as shown, if any", None),
+    Field("case_ids", "list of integers", False, "item_id as shown, if any", None),
     Field(
         "rca_message",
         "string",
@@ -80,6 +81,13 @@ _INVESTIGATE = (
         True,
         f"what you looked at yourself, as {EVIDENCE_FORMS}; empty if nothing",
         ["server:server/session.py:118", "server@4f2a9c1"],
+    ),
+    Field(
+        "contradicting_evidence",
+        "list of strings",
+        False,
+        "what speaks against it, as observations or references",
+        ["the renewal of a fresh session passes"],
     ),
     Field(
         "gap_brief",
@@ -105,7 +113,7 @@ _REVIEW = (
         "F1_TRIAGE, F2_RESOLVE or F3_INVESTIGATE",
         False,
         "with reassess: where to begin again; F2_RESOLVE if left out",
-        "",
+        None,
     ),
     Field(
         "human_override",
@@ -114,7 +122,7 @@ _REVIEW = (
         "with overturn: your defect_type and rca_message",
         {"defect_type": "ab001", "rca_message": "the test reads the old field name"},
     ),
-    Field("comment", "string", False, "with reassess: what the next look should heed", ""),
+    Field("comment", "string", False, "with reassess: what the next look should heed", None),
 )
 _REPORT = (
     Field("case_id", "string", True, "case_id as shown", "17"),
@@ -127,7 +135,7 @@ _REPORT = (
     Field("components", "list of strings", False, "all parts concerned", ["server/session"]),
     Field("evidence_refs", "list of strings", True, "only those shown", ["server@4f2a9c1"]),
     Field("affected_versions", "list of strings", False, "as shown", ["2.4"]),
-    Field("jira_id", "string", False, "a ticket that is already shown for this cause", ""),
+    Field("jira_id", "string", False, "a ticket that is already shown for this cause", None),
     Field(
         "regression_table",
         "list of objects",
@@ -160,7 +168,8 @@ ARTIFACTS: Final = {
 
 def example_of(fields: Sequence[Field]) -> str:
     """An artifact as it might be, in JSON."""
-    content = msgspec.json.encode({field.name: field.example for field in fields})
+    shown = {field.name: field.example for field in fields if field.example is not None}
+    content = msgspec.json.encode(shown)
     return msgspec.json.format(content, indent=2).decode()
 
 

@@ -29,7 +29,10 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def _failure(about: Subject, groups: Groups) -> str:
-    shown = {"case_id": groups["identity"]["case_id"], "item_id": groups["identity"]["item_id"]}
+    given = groups["identity"]
+    shown = {name: given[name] for name in ("case_id", "item_id", "job_id")}
+    if given["artifact_path"] != MISSING:
+        shown["artifact_path"] = given["artifact_path"]
     facts = {**groups["failure"]}
     for name in ("start", "end", "duration", "stats", "log_truncated", "auto_analyzed"):
         facts.pop(name)
@@ -39,7 +42,7 @@ def _failure(about: Subject, groups: Groups) -> str:
     known = {name: value for name, value in facts.items() if name in asked or _is_known(value)}
     if known.get("short_name") == known["name"]:
         known.pop("short_name")
-    return outline({**shown, "job_id": groups["identity"]["job_id"], **known})
+    return outline({**shown, **known})
 
 
 def _launch(about: Subject, groups: Groups) -> str:
@@ -101,9 +104,17 @@ def _digest(about: Subject, groups: Groups) -> str | None:
 def _prior(name: str) -> Callable[[Subject, Groups], str | None]:
     def text(about: Subject, groups: Groups) -> str | None:
         found = groups["prior"][name]
-        return outline(found) if found else None
+        return outline(_known(found) if isinstance(found, dict) else found) if found else None
 
     return text
+
+
+def _finding(about: Subject, groups: Groups) -> str | None:
+    """The finding without what has a block of its own."""
+    found = {**(groups["prior"]["investigate"] or {})}
+    for name in ("evidence", "evidence_refs", "contradicting_evidence"):
+        found.pop(name, None)
+    return outline(_known(found)) if found else None
 
 
 def _previous(about: Subject, groups: Groups) -> str | None:
@@ -155,8 +166,9 @@ _TABLE: Final = (
     Block("repo", "the repository of this pass", "F3", 3, 1, _prior("repo")),
     Block("findings", "what other repositories showed", "F3 F4 F5", 5, 1, _prior("findings")),
     Block("previous", "the previous investigation", "F2 F3", 5, 1, _previous),
-    Block("investigate", "the finding", "F4 F5 F6", 6, 1, _prior("investigate")),
-    Block("evidence", "evidence, as checked by machine", "F5 F6", 4, 1, _prior("evidence")),
+    Block("investigate", "the finding", "F4 F5 F6", 6, 1, _finding),
+    Block("evidence", "evidence, as checked by machine", "F4 F5 F6", 4, 1, _prior("evidence")),
+    Block("against", "what speaks against it", "F5", 3, 1, _prior("against")),
     Block("correlate", "comparison with other cases", "F5 F6", 3, 1, _prior("correlate")),
     Block("review", "the reviewer's words", "F1 F2 F3 F4 F5 F6", 3, 1, _review),
     Block("urls", "addresses", "F3 F5 F6", 2, 1, _urls),

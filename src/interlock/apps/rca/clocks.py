@@ -15,8 +15,8 @@ from interlock.apps.rca.launch import Job, Launch
 
 CLOCK_PLANE_NOTE: Final = (
     "Times are of up to three clocks: the executor's (CI job), the test node's (launch, tests), "
-    "and the tested system's (lines of its logs). They may differ; never order events of two clocks "
-    "by their times alone."
+    "and the tested system's (lines of its logs). They may differ; never order events of two "
+    "clocks by their times alone."
 )
 
 

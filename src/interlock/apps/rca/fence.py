@@ -1,7 +1,8 @@
 """The fence: how text from outside gets into a prompt without becoming part of it.
 
 Knows how to clean, shorten and enclose text that somebody else wrote: names, messages, logs,
-earlier agents' words. The mark of a fence is chance, given by the caller; text that holds it loses it.
+earlier agents' words. The mark of a fence is chance, given by the caller; text that
+holds it loses it.
 """
 
 import re

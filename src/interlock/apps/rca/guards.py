@@ -174,8 +174,8 @@ GUARDS: Final = (
     ),
     Guard(
         29, "hallucinated-evidence", ("F3", "F6"), "",
-        "Every reference must exist and have been looked at; each is checked by machine. None is "
-        "better than a made-up one.",
+        "Every reference must exist and have been looked at; each is checked by machine. No "
+        "reference is better than a made-up one.",
     ),
     Guard(
         30, "red-herring-refactor", ("F3",), "",

@@ -20,9 +20,7 @@ def prior(about: Subject) -> dict[str, Any]:
     """The earlier artifacts, what they mean for this step, and the additions of the rules."""
     said = _answers(about)
     context = about.case.context
-    found: dict[str, Any] = {
-        each.name: _tidy(about, said.get(each.name)) or None for each in FAMILIES
-    }
+    found: dict[str, Any] = {each.name: _object(about, said.get(each.name)) for each in FAMILIES}
     triage, finding = _of(said, "triage"), _of(said, "investigate")
     score = finding.get("convergence_score")
     return {
@@ -34,12 +32,13 @@ def prior(about: Subject) -> dict[str, Any]:
         "loop_iteration": about.case.loops.get("investigate", 0),
         "attempt": about.case.attempt,
         "recall_match": _of(said, "recall").get("match") is True,
-        "recall_candidate": _tidy(about, context.get("recall_candidate")) or None,
+        "recall_candidate": _object(about, context.get("recall_candidate")),
         **_repos(about, _of(said, "resolve")),
         "findings": _rows(_tidy(about, context.get("findings"))),
         "evidence": _evidence(about, finding),
+        "against": _listed(_tidy(about, finding.get("contradicting_evidence"))),
         "defect_type": _code(about, context, "defect_type"),
-        "human_override": _tidy(about, context.get("human_override")) or None,
+        "human_override": _object(about, context.get("human_override")),
         "review_note": _review_note(about, _of(said, "review")),
         "final_defect_type": _final(about, said),
     }
@@ -91,8 +90,17 @@ def _tidy(about: Subject, value: Any) -> Any:
     return about.fence.tidy(value, about.limits.words)
 
 
+def _object(about: Subject, value: Any) -> dict[str, Any] | None:
+    """What was said, if it is an object and says something."""
+    return _tidy(about, {**value}) if isinstance(value, Mapping) and value else None
+
+
 def _rows(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _repos(about: Subject, resolve: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +128,7 @@ def _completed(about: Subject, repo: dict[str, Any]) -> dict[str, Any]:
         return {**repo, "known": False}
     facts = {"path": known.path, "purpose": known.purpose, "branch": known.branch}
     said = {name: value for name, value in repo.items() if value}
-    return {**about.lines(facts), "url": about.line(known.url), **said}
+    return {"name": "", **about.lines(facts), "url": about.line(known.url), **said}
 
 
 def _evidence(about: Subject, finding: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -150,10 +158,18 @@ def _final(about: Subject, said: Mapping[str, Any]) -> str:
         (about.case.context.get("human_override"), "defect_type"),
         (about.case.context, "defect_type"),
         (said.get("investigate"), "defect_type"),
+        (_recalled(about, _of(said, "recall")), "defect_type"),
         (said.get("triage"), "defect_type_hypothesis"),
     )
     found = (_code(about, answer, name) for answer, name in places)
     return next((code for code in found if code), MISSING)
+
+
+def _recalled(about: Subject, recall: Mapping[str, Any]) -> dict[str, str]:
+    """The root cause that recall recognised, if it is one of those that were shown."""
+    known = {it.rca_id: it.defect_type for it in about.history.prior_rcas}
+    found = recall.get("prior_rca_id") if recall.get("match") is True else None
+    return {"defect_type": known[found]} if isinstance(found, int) and found in known else {}
 
 
 def _symptom(about: Subject, it: SymptomInfo) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The one taxonomy: where a fault lives, in words, and the defect codes that stand for it.
 
 Knows the words and codes of other times and houses, and what they are called here. Refuses to
-guess: a word that nobody defined has no code, and one that only describes the surface has no category.
+guess: a word that nobody defined has no code, and one that only describes the surface has no
+category.
 """
 
 import re
@@ -67,12 +68,12 @@ _SURFACES: Final = {
 class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
     """Categories and codes. `read_only` codes are understood, and not offered in prompts."""
 
-    categories: Mapping[str, str] = _CATEGORIES
-    codes: Mapping[str, Defect] = _STOCK
-    read_only: Mapping[str, Defect] = _RARE
-    aliases: Mapping[str, str] = _ALIASES
-    category_aliases: Mapping[str, str] = _CATEGORY_ALIASES
-    surfaces: Mapping[str, Surface] = _SURFACES
+    categories: Mapping[str, str]
+    codes: Mapping[str, Defect]
+    read_only: Mapping[str, Defect]
+    aliases: Mapping[str, str]
+    category_aliases: Mapping[str, str]
+    surfaces: Mapping[str, Surface]
 
     def code(self, word: str) -> str | None:
         """The code this word is, by itself or by an alias; None if it is none."""
@@ -168,4 +169,11 @@ def _plain(word: str) -> str:
     return word.strip().lower()
 
 
-TAXONOMY: Final = Taxonomy()
+TAXONOMY: Final = Taxonomy(
+    categories=_CATEGORIES,
+    codes=_STOCK,
+    read_only=_RARE,
+    aliases=_ALIASES,
+    category_aliases=_CATEGORY_ALIASES,
+    surfaces=_SURFACES,
+)
