@@ -87,6 +87,20 @@ class Families:
         members = self._members.get(self._family_of.get(case_id, ""), [])
         return [name for name in members if name != case_id and self._found(name)]
 
+    def of_several(self) -> list[list[str]]:
+        """The members of each family of which several came to be investigated, the one that stands
+        for them first."""
+        found: list[list[str]] = []
+        for members in self._members.values():
+            came = [name for name in members if self._came(name)]
+            if len(came) > 1:
+                found.append(sorted(came, key=lambda name: self._seats[name].held))
+        return found
+
+    def _came(self, name: str) -> bool:
+        seat = self._seats.get(name)
+        return bool(seat and (seat.held or seat.worked))
+
     def _of(self, members: list[str]) -> list[str]:
         waiting = [name for name in members if name in self._seats and self._seats[name].held]
         if not waiting:
