@@ -1,6 +1,7 @@
 """The answers prompts ask for: the fields outside agents know, with examples that hold them."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,16 +29,18 @@ def test_every_family_has_an_artifact() -> None:
 @pytest.mark.parametrize("name", REQUIRED)
 def test_the_example_is_an_artifact(name: str) -> None:
     fields = {field.name: field for field in ARTIFACTS[name]}
-    example = json.loads(example_of(ARTIFACTS[name]))
+    example: dict[str, Any] = json.loads(example_of(ARTIFACTS[name]))
     assert {field.name for field in fields.values() if field.required} == REQUIRED[name]
     assert REQUIRED[name] <= set(example) <= set(fields)
-    kinds = {"boolean": bool, "string": str, "integer": int, "number 0 to 1": float,
-             "list of strings": list, "list of objects": list, "object": dict}  # fmt: skip
+    kinds: dict[str, Any] = {
+        "boolean": bool, "string": str, "integer": int, "number 0 to 1": float,
+        "list of strings": list, "list of objects": list, "object": dict,
+    }  # fmt: skip
     for field, value in example.items():
         assert isinstance(value, kinds.get(fields[field].kind, str)), field
         assert value != ""
         if fields[field].kind == "defect code":
-            assert TAXONOMY.code(value) == value
+            assert TAXONOMY.code(str(value)) == value
 
 
 def test_a_reviewer_is_told_every_decision_and_target() -> None:

@@ -57,6 +57,8 @@ def test_cleaning_twice_changes_nothing_that_matters(text: str) -> None:
     ("\\x1b[31mred\\x1b[0m", "red"),
     ("#x1B[31mred#x1B[0m", "red"),
     ("&#27;[31mred", "red"),
+    ("\\u001B[31mred\\033[0m", "red"),
+    ("\u241b[31mred", "red"),
     ("\x9b31mred", "red"),
     ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
     ("\x1b(Bplain", "plain"),
@@ -68,6 +70,14 @@ def test_cleaning_twice_changes_nothing_that_matters(text: str) -> None:
 ])  # fmt: skip
 def test_noise_is_removed(raw: str, plain: str) -> None:
     assert clean(raw) == plain
+
+
+@given(st.lists(st.sampled_from([*"ab1 {}%#`>&;\\x\x1b[3m27u0|~\"'$-_"]), max_size=14).map("".join))
+def test_a_line_that_is_harmless_already_stays_as_it_is(text: str) -> None:
+    line = HERE.line(text)
+    assert HERE.line(line) == line
+    if line == text:
+        assert clean(text) == text
 
 
 def test_noise_is_noticed_at_both_ends() -> None:

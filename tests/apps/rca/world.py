@@ -123,7 +123,7 @@ HISTORY = History(
     last_seen="2024-04-20T00:00:00Z",
     digest=(RCA,),
 )
-TRIAGE = {
+TRIAGE: dict[str, Any] = {
     "symptom_category": "product",
     "severity": "high",
     "defect_type_hypothesis": "pb001",
@@ -133,7 +133,7 @@ TRIAGE = {
     "cascade_suspected": False,
     "data_quality_notes": "",
 }
-RESOLVE = {
+RESOLVE: dict[str, Any] = {
     "selected_repos": [
         {
             "name": "harbour",
@@ -143,7 +143,7 @@ RESOLVE = {
     ],
     "cross_ref_strategy": "",
 }
-INVESTIGATE = {
+INVESTIGATE: dict[str, Any] = {
     "rca_message": "totals() in harbour/ledger.py skips rows without mooring since 4f2a9c1.",
     "defect_type": "pb001",
     "component": "harbour/ledger",

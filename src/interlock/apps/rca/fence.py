@@ -19,6 +19,10 @@ _ANSI: Final = re.compile(
     r"|\x1b\][^\x07\x1b\n]{0,512}+(?:\x07|\x1b\\)?|\x1b[ -/]{0,4}+[0-~]?",
     re.IGNORECASE,
 )
+# Each code begins with one of these, so that a text without them is not searched at length.
+_SIGNS: Final = ("\x1b", "\x9b", "\\x1", "\\X1", "\\u0", "\\U0", "\\0", "#x1", "#X1", "&#27;", "␛")
+# Such a line is harmless as it is: most are.
+_HARMLESS: Final = re.compile(r"(?!>)[!\"$%'-\[\]-_a-z|~]+(?: [!\"$%'-\[\]-_a-z|~]+)*+")
 _BREAKS: Final = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -39,13 +43,23 @@ class Piece(msgspec.Struct, frozen=True):
 
 def is_noisy(text: str) -> bool:
     """Whether terminal codes or unseen characters stand in the text, its ends at least."""
-    ends = text if len(text) < 1 << 16 else text[: 1 << 15] + text[-(1 << 15) :]
-    return bool(_ANSI.search(ends) or _UNSEEN.search(_BREAKS.sub("\n", ends)))
+    looked_at = ends(text)
+    return bool(_is_coded(looked_at) or _UNSEEN.search(_BREAKS.sub("\n", looked_at)))
+
+
+def ends(text: str, most: int = 1 << 15) -> str:
+    """The beginning and the end of a text: enough to know what it is like."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
 def clean(text: str) -> str:
     """The text without terminal codes, control and unseen characters; lines end with a newline."""
-    return _UNSEEN.sub("", _BREAKS.sub("\n", _ANSI.sub("", text))).strip("\n")
+    plain = _ANSI.sub("", text) if _is_coded(text) else text
+    return _UNSEEN.sub("", _BREAKS.sub("\n", plain)).strip("\n")
+
+
+def _is_coded(text: str) -> bool:
+    return any(sign in text for sign in _SIGNS) and bool(_ANSI.search(text))
 
 
 def shorten(text: str, most: int, head: float = 0.4) -> Piece:
@@ -111,6 +125,8 @@ class Fence(msgspec.Struct, frozen=True):
         if value is None or value == "":
             return MISSING
         most = most or self.longest
+        if isinstance(value, str) and len(value) <= most and _HARMLESS.fullmatch(value):
+            return self._unmarked(value)
         text = clean(value[: 8 * most] if isinstance(value, str) else str(value))
         text = " ".join(text.replace("`", "'").split()).lstrip("#> ")
         text = _TEMPLATE.sub(r"\g<0> ", text)
@@ -132,6 +148,8 @@ class Fence(msgspec.Struct, frozen=True):
         return [self.tidy(each, longest, depth - 1) for each in list(value)[:_MOST_PARTS]]
 
     def _unmarked(self, text: str) -> str:
+        if self.mark not in text.lower():
+            return text
         return re.sub(self.mark, _FORGED, text, flags=re.IGNORECASE)
 
 

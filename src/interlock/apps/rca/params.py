@@ -4,7 +4,6 @@ Text from outside is here only as a harmless line or inside a fenced block, neve
 is room, and what was cut or is missing is said. Names no template, and reads nothing by itself.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from interlock.apps.rca.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.apps.rca.blocks import BLOCKS, fill_blocks
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import family_of
-from interlock.apps.rca.fence import Fence, Piece, is_noisy
+from interlock.apps.rca.fence import Fence, Piece, ends, is_noisy
 from interlock.apps.rca.guards import CONDITIONS, Guard, guards_for
 from interlock.apps.rca.history import History, Sibling
 from interlock.apps.rca.launch import Launch, Repo
@@ -33,8 +32,8 @@ NAMES: Final = (
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""
 _TEXTS: Final = {"error_message": "message", "stack": "stack", "log_snippet": "log"}
-_TIMEOUT: Final = re.compile(r"tim(?:e|ed|es|ing)[ -]?out|deadline|eventually", re.IGNORECASE)
-_LOOKED_AT: Final = 1 << 16
+_TIMEOUT: Final = ("timeout", "timed out", "time out", "time-out", "times out", "timing out",
+                   "deadline", "eventually")  # fmt: skip
 
 
 def parameters(
@@ -166,15 +165,15 @@ def _holding(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, Piec
         "missing": bool(found["missing"]),
         "candidates": bool(about.history.symptoms or about.history.prior_rcas),
         "siblings": about.siblings_total > 0,
-        "timeout_words": any(
-            _TIMEOUT.search(part)
-            for text in texts
-            for part in (text[:_LOOKED_AT], text[-_LOOKED_AT:])
-        ),
+        "timeout_words": any(word in text for text in map(_lowered, texts) for word in _TIMEOUT),
         "many_skipped": _many_skipped(about),
         "no_git": launch is None or not (launch.branch or launch.commit),
     }
     return {name for name, value in holds.items() if value}
+
+
+def _lowered(text: str) -> str:
+    return ends(text).lower()
 
 
 def _many_skipped(about: Subject) -> bool:
