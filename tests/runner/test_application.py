@@ -113,19 +113,18 @@ class Convoy(Plain):
     def __init__(self, size: int) -> None:
         self._size = size
         self._there: list[str] = []
-        self._gone = False
 
     def held(self, case_no: int, case: Case) -> bool:
-        if case.step != "judge" or case.status != "open" or self._gone:
+        if case.step != "judge" or case.status != "open":
             return False
         self._there.append(case.case_id)
         return True
 
     def let_go(self) -> Iterable[str]:
-        if self._gone or len(self._there) < self._size:
+        if len(self._there) < self._size:
             return ()
-        self._gone = True
-        return reversed(self._there)
+        gone, self._there = self._there, []
+        return reversed(gone)
 
 
 def test_held_cases_wait_and_are_let_go(world: World) -> None:

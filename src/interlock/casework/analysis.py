@@ -161,7 +161,10 @@ class Analysis:
         return answers.triage_answer(kind, where, cascade=cascade, skew=signs, failure=failure)
 
     def _kind(self, failure: Failure) -> Kind:
-        raise NotImplementedError
+        text = (failure.message + failure.stack + failure.log).lower()
+        if "refused" in text:
+            return Kind(category="infra", code="si001", confidence=0.8, why="x")
+        return Kind(category="product", code="pb001", confidence=0.5, why="x")
 
     def _where(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
         places: list[Where | None] = []

@@ -41,6 +41,7 @@ class Casework:
         circuit: Circuit,
         terms: Terms,
         *,
+        families: bool = False,
         prompted: Callable[[str], bool] = lambda _step: True,
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
@@ -54,7 +55,7 @@ class Casework:
         self.number_of = {look.case_id: look.case_no for look in looks}
         self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
         self._sizes = Counter(self._family_of.values())
-        self.families = _families(looks, self._family_of) if terms.families else None
+        self.families = _families(looks, self._family_of) if families else None
         self._circuit = circuit
         self._prompted = prompted
         self._fence = fence

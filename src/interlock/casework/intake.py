@@ -159,7 +159,7 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
         test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
         bands=bands_of(new.traits),
         features=_encode(new.traits).decode(),
-        excerpt=_excerpt(failure),
+        excerpt=failure.log[-2000:],
     )
 
 

@@ -20,8 +20,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers F5: a human over the inbox, a rule above a threshold, or whoever is asked."""
     review_above: float = 0.85
     """What a finding must score to be approved without a human, if a rule may do that."""
-    families: bool = False
-    """Whether one case of a family is investigated for the others."""
+    families: bool | None = None
+    """Whether one case of a family is investigated for the others; if nobody says so, where our own
+    analyst or a batch of agents does it."""
     recall_first: bool = False
     """Whether the store is looked up before anybody is asked whether a failure is known."""
     codes: Mapping[str, str] = {}

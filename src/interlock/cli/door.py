@@ -17,7 +17,7 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "run", "resume", "stop"),
+    *("demo", "init", "analyze", "report", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "save", "explain", "replay"),
     *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
 )
@@ -77,6 +77,7 @@ def main() -> None:
         analyst,
         analyst_kin,
         analyst_read,
+        analyze,
         circuits,
         conform,
         demo,

@@ -48,7 +48,8 @@ def save(
     artifact = read_saved(file, asked.dispatch_id)
     _check(artifact, circuit.steps[asked.step], file)
     left = leave_artifact(
-        *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact)
+        *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact),
+        names=wiring.names(circuit, files.root),
     )
     if json:
         fields = {"run_id": case.run_id, "case_id": case_id, "step": asked.step}

@@ -152,7 +152,7 @@ class Loop:
             if ask is not None:
                 self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
         for case_id in self._application.let_go():
-            self._place(self._cases[case_id])
+            self._queue(self._cases[case_id])
         if not self._stops:
             self._dispatch(batch)
         self._commit(batch)
@@ -310,9 +310,8 @@ class Loop:
         over makes room for others."""
         held = self._application.held(self._numbers[case.case_id], case)
         if case.status == OPEN:
-            if held:
-                return
-            self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
+            if not held:
+                self._queue(case)
             return
         healthy = case.status == ENDED and self._circuit.ends[case.end]
         self._suite.ended(case.case_id, healthy)
@@ -320,6 +319,9 @@ class Loop:
         self.tally.ended += case.status == ENDED
         self.tally.unhealthy += case.status == ENDED and not healthy
         self.tally.stuck += case.status != ENDED
+
+    def _queue(self, case: Case) -> None:
+        self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
 
     def _deliver(self, reply: Reply) -> None:
         self._inbox.append(reply)

@@ -6,7 +6,7 @@ told why.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -120,7 +120,7 @@ FACTS = (
 """The names a template can read."""
 
 
-def unfillable(template: str) -> str:
+def unfillable(template: str, known: Collection[str] = FACTS) -> str:
     """What is wrong with a template before any case is known; empty if it may well be filled."""
     from jinja2 import TemplateError, meta  # noqa: PLC0415
 
@@ -130,5 +130,5 @@ def unfillable(template: str) -> str:
         tree = _compiled(template).environment.parse(template)
     except TemplateError as error:
         return f"it is no template: {error}"
-    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*known})
     return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
+from interlock.casework import papers as rca_papers
 from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
-from interlock.casework import papers as rca_papers
 from interlock.dispatch.batch import SIZE, BatchDesk, single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
-from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.case_folder import Names, plain_names
+from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.file import PATIENCE, FileDesk
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk

@@ -1,6 +1,6 @@
 """Wiring of root cause analysis: its terms, its application, and who of ours answers what."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from interlock.casework.briefer import enriched
 from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
 from interlock.core.circuit import HUMAN, Circuit
+from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.program import ProgramDesk
 from interlock.sources.repos import repos_of
@@ -22,11 +23,13 @@ from interlock.wire.briefing import Briefing
 from interlock.wiring import RCA, Settings, Vacancy
 
 Begin = Callable[..., int]
+_UNREAD = "The built-in analyst was asked."
 
 
 class Staff(msgspec.Struct, frozen=True):
-    """A run's application and carriers, once the run is open."""
+    """A run's circuit, application and carriers, once the run is open."""
 
+    circuit: Circuit
     carriers: Mapping[str, Carrier]
     application: Casework | None = None
     enrich: Callable[[Briefing], Briefing] | None = None
@@ -38,14 +41,15 @@ def staff(
     """The carriers, with our own programs where they belong; an application if the circuit has
     one."""
     if run.circuit != RCA:
-        return Staff(carriers)
+        return Staff(circuit, carriers)
     agreed = msgspec.convert(terms, Terms)
     silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
+    in_families = agreed.families
+    if in_families is None:
+        in_families = any(isinstance(each, Vacancy | BatchDesk) for each in carriers.values())
     work = Casework(
-        connection,
-        run.run_id,
-        circuit,
-        agreed,
+        *(connection, run.run_id, circuit, agreed),
+        families=in_families,
         prompted=lambda step: circuit.steps[step].role not in silent,
     )
     analysis = Analysis(work, circuit.thresholds)
@@ -53,13 +57,24 @@ def staff(
     def enrich(briefing: Briefing) -> Briefing:
         return enriched(briefing, connection, run.run_id, work.families)
 
-    return Staff(_with_programs(carriers, analysis, agreed), work, enrich)
+    ahead = in_families or agreed.recall_first
+    own = _with_programs(carriers, analysis, agreed, ahead=ahead)
+    return Staff(_without_prompts(circuit, silent), own, work, enrich)
+
+
+def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
+    """Our own analyst reads no prompts, so none are written for it."""
+    steps = {
+        name: msgspec.structs.replace(step, prompt=_UNREAD) if step.role in silent else step
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)
 
 
 def _with_programs(
-    carriers: Mapping[str, Carrier], analysis: Analysis, terms: Terms
+    carriers: Mapping[str, Carrier], analysis: Analysis, terms: Terms, *, ahead: bool
 ) -> dict[str, Carrier]:
-    """Roles that share a carrier share what goes before it."""
+    """Roles that share a carrier share what goes before it; something does if we look `ahead`."""
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
         if id(carrier) in made:
@@ -68,7 +83,7 @@ def _with_programs(
             made[id(carrier)] = ProgramDesk(analysis.basic)
         elif role == HUMAN and terms.review == "auto":
             made[id(carrier)] = ProgramDesk(analysis.review, carrier)
-        elif role != HUMAN and (terms.families or terms.recall_first):
+        elif role != HUMAN and ahead:
             made[id(carrier)] = ProgramDesk(analysis.first, carrier)
         else:
             made[id(carrier)] = carrier
