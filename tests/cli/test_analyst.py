@@ -46,3 +46,24 @@ def test_a_log_that_is_not_there(world: World, verb: str) -> None:
     assert world.type("analyst", verb, "no.log") == Said(2, "", problem)
     problem = "interlock: . is no regular file; name a log file, or - for stdin\n"
     assert world.type("analyst", verb, ".") == Said(2, "", problem)
+
+
+def test_evidence_against_good_logs(world: World) -> None:
+    world.write("good.log", "ERROR: mirror 7 is slow\nfine\n")
+    world.write("other.log", "ERROR: no tea\n")
+    world.write("bad.log", "ERROR: mirror 9 is slow\nERROR: no tea\nfine\nERROR: lid is shut\n")
+    (row,) = rows(
+        world.type("analyst", "evidence", "bad.log", "--against", "good.log", "other.log")
+    )
+    assert row == {
+        "line": 4,
+        "text": "ERROR: lid is shut",
+        "score": 0.8,
+        "why": "an error, not in the good logs",
+    }
+
+
+def test_two_failing_logs_are_one_too_many(world: World) -> None:
+    world.write("bad.log", "ERROR\n")
+    problem = "interlock: one failing log at a time; logs of good runs follow --against\n"
+    assert world.type("analyst", "evidence", "bad.log", "bad.log") == Said(2, "", problem)

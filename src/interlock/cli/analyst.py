@@ -25,6 +25,17 @@ app.add_typer(analyst, name="analyst")
 LogFile = Annotated[str, typer.Argument(metavar="FILE", help="A log; - is stdin.")]
 
 
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE", help="Logs of good runs of the job: what they say too is left out."
+    ),
+]
+MoreLogs = Annotated[
+    list[str] | None, typer.Argument(metavar="MORE", help="More good logs, after --against.")
+]
+
+
 @analyst.command()
 def templates(file: LogFile) -> None:
     """The template of each line of a log: {line, template_id, template}."""
@@ -40,6 +51,25 @@ def templates(file: LogFile) -> None:
             rows = [b'{"line":%d%b' % (at, told[n]) for at, n in enumerate(numbers, line + 1)]
             line += len(numbers)
             sys.stdout.buffer.write(b"".join(rows))
+
+
+@analyst.command()
+def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> None:
+    """The lines of a failing log that say why it failed: {line, text, score, why}."""
+    from interlock.analyst import evidence as reading
+    from interlock.sources.ci_lines import lines_of
+
+    if more and not against:
+        raise SourceError("one failing log at a time; logs of good runs follow --against")
+
+    def good_logs() -> Iterator[Iterator[str]]:
+        for name in (*(against or ()), *(more or ())):
+            with opened(name) as good:
+                yield lines_of(good)
+
+    with opened(file) as source:
+        for line in reading.evidence(lines_of(source), good_logs()):
+            sys.stdout.write(harmless(msgspec.json.encode(line).decode()) + "\n")
 
 
 @contextmanager
