@@ -96,7 +96,7 @@ def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator
 
 def _is_wanted(name: str) -> bool:
     parts = PurePosixPath(name).parts
-    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
+    hidden = any(part.startswith((".", "__MACOSX")) and part != ".." for part in parts)
     return not hidden and PurePosixPath(name).suffix.lower() in (".xml", ".log", ".txt", ".out")
 
 

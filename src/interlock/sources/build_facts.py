@@ -40,7 +40,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _SECRET: Final = re.compile(
-    r"passw|passphrase|secret|token|credential|private|auth(?!or)|cookie|session"
+    r"passw|passphrase|secret|token|credential|private|auth(?!or(?!i))|cookie|session"
     r"|(?:api|access|ssh|gpg|signing|encryption)[_.-]?key",
     re.IGNORECASE,
 )

@@ -5,6 +5,7 @@ nobody names it. Refuses to know where files come from.
 """
 
 import hashlib
+import os
 from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import PurePath
@@ -112,8 +113,8 @@ class Gathering:
         """The file's name if there is one file, else the name of the folder."""
         if len(self._places) == 1:
             return self._places[0].stem
-        folder = PurePath(self._places[0].folder.partition("!")[0])
-        return folder.stem or "launch"
+        folders = {leaf.folder.partition("!")[0] for leaf in self._places}
+        return PurePath(os.path.commonpath(map(os.path.abspath, folders))).stem or "launch"
 
     def _is_new(self, leaf: Leaf, digest: str) -> bool:
         if digest in self._digests:

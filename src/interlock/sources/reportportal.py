@@ -129,30 +129,34 @@ class ReportPortal:
 
     def _all(self, path: str, params: Params, what: str) -> list[dict[str, Any]]:
         """All rows of a list, each once. A list that changes meanwhile is read again."""
-        rows: dict[int, dict[str, Any]] = {}
-        expected = 0
+        seen: dict[int, dict[str, Any]] = {}
         for _ in range(_MOST_READINGS):
-            expected = self._read_pages(path, params, what, rows)
-            if len(rows) >= expected:
+            rows, totals = self._read_pages(path, params, what)
+            if len(totals) <= 1 and len(rows) >= max(totals, default=0):
                 return list(rows.values())
+            seen |= rows
         self.notes.append(
-            f"ReportPortal says that {what} are {expected}, but gave {len(rows)}: "
+            f"ReportPortal gave {len(seen)} of {what}, and says there are {max(totals)}: "
             "the launch may still be changing; read it again later"
         )
-        return list(rows.values())
+        return list(seen.values())
 
     def _read_pages(
-        self, path: str, params: Params, what: str, rows: dict[int, dict[str, Any]]
-    ) -> int:
-        expected = 0
+        self, path: str, params: Params, what: str
+    ) -> tuple[dict[int, dict[str, Any]], set[int]]:
+        """The rows of all pages by id, and every number of rows that the pages claimed."""
+        rows: dict[int, dict[str, Any]] = {}
+        totals: set[int] = set()
         for page in range(1, _MOST_PAGES + 1):
             known = len(rows)
             content, about = self._page(path, {**params, "page.size": _PAGE}, page, what)
             rows.update({number(row["id"]): row for row in content if number(row.get("id"))})
-            expected, pages = number(about.get("totalElements")), number(about.get("totalPages"))
+            if "totalElements" in about:
+                totals.add(number(about["totalElements"]))
+            pages = number(about.get("totalPages"))
             if not content or (page >= pages if pages else len(rows) == known):
                 break
-        return expected
+        return rows, totals
 
     def _newest(self, path: str, params: Params, what: str) -> tuple[list[dict[str, Any]], bool]:
         rows: list[dict[str, Any]] = []

@@ -167,11 +167,12 @@ def attributes(value: Any) -> dict[str, str]:
     """Attributes as one word each: a list of key and value, or a map. Those without a key are
     `tags`; values of one key stand together."""
     if isinstance(value, dict):
-        return {str(key): str(each) for key, each in value.items() if each is not None}
+        return {_sound(key): _sound(each) for key, each in value.items() if each is not None}
     found: dict[str, list[str]] = {}
     for each in value if isinstance(value, list) else ():
         if isinstance(each, dict) and each.get("value") is not None:
-            found.setdefault(str(each.get("key") or "tags"), []).append(str(each["value"]))
+            key = _sound(each.get("key")) or "tags"
+            found.setdefault(key, []).append(_sound(each["value"]))
     return {key: ", ".join(dict.fromkeys(values)) for key, values in found.items()}
 
 
@@ -195,8 +196,15 @@ def number(value: Any) -> int:
 
 
 def text(row: Mapping[str, Any], *keys: str) -> str:
-    found = next((row[key] for key in keys if row.get(key) is not None), "")
-    return found if isinstance(found, str) else str(found) if isinstance(found, int) else ""
+    """The first of these that is told, as text."""
+    return _sound(next((row[key] for key in keys if row.get(key) is not None), ""))
+
+
+def _sound(value: Any) -> str:
+    """A text or a number as text that can be written down again: no half signs."""
+    if not isinstance(value, str | int):
+        return ""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:

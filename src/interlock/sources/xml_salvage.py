@@ -15,8 +15,9 @@ _LONGEST_TEXT: Final = 1 << 18
 _TAG: Final = re.compile(rb"<(?:[\w.-]+:)?(failure|error|skipped)(?=[\s/>])")
 _CASE: Final = re.compile(rb"<(?:[\w.-]+:)?testcase(?=[\s/>])")
 _REST: Final = re.compile(rb"""(?:[^>"']|"[^"]*+"|'[^']*+')*+>""")
-_ATTRIBUTE: Final = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_OPEN_ATTRIBUTE: Final = re.compile(r"""([\w:.-]+)\s*=\s*["']([^"']*)\Z""")
+_NAME: Final = r"(?<![\w:.-])([\w:.-]{1,100}+)\s{0,20}+=\s{0,20}+"
+_ATTRIBUTE: Final = re.compile(_NAME + r"""(?:"([^"]*+)"|'([^']*+)')""")
+_OPEN_ATTRIBUTE: Final = re.compile(_NAME + r"""["']([^"']*+)\Z""")
 _CLOSING: Final = re.compile(r"</(?:[\w.-]+:)?(?:failure|error|testcase)\b")
 _CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 NEXT: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
