@@ -1,6 +1,8 @@
 """Effects: each changes what it says, also when it meets what it sets; made-up ids link none."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -338,3 +340,19 @@ def test_a_case_that_is_no_failed_test_has_no_effects(world: Inquiry) -> None:
     with pytest.raises(StoreError) as caught:
         world.effect(5, APPROVED)
     assert str(caught.value) == ("case number 5 is no failed test: only an analysis has effects")
+
+
+def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.world.dying", str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["wrong"] == []
+    assert report["left"] == [[0] * 7, [1, 1, 1, 1, 2, 2, 1]]
+    assert report["moments"] > 20

@@ -1,17 +1,25 @@
 """The schema: what migrations make, what a new database gets and what the code says are one."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect
+from tests.world.inquiry import Inquiry, failed, launched
+from tests.world.paper import PAPER
+from tests.world.world import World
 
 import interlock.store
-from interlock.store.database import HEAD, revision, writing
+from interlock.core.errors import StoreError
+from interlock.store.database import HEAD, driver, revision, writing
+from interlock.store.intake import Opened
+from interlock.store.runs import NewCase, begin_run
 from interlock.store.schema import metadata
 
 MIGRATIONS = Path(interlock.store.__file__).parent / "migrations"
@@ -50,15 +58,78 @@ def structure(connection: Connection) -> dict[str, Any]:
     }
 
 
+def details(connection: Connection) -> set[tuple[str, str]]:
+    """What the inspector does not tell: the conditions of indexes, and tables without row ids."""
+    rows = connection.exec_driver_sql("select type, name, sql from sqlite_master")
+    found = {
+        (name, "".join(sql.lower().split())) for kind, name, sql in rows if sql and kind == "index"
+    }
+    rows = connection.exec_driver_sql("select name, sql from sqlite_master where type = 'table'")
+    return found | {(name, "without rowid") for name, sql in rows if "without rowid" in sql.lower()}
+
+
 def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
     with engine.connect() as migrated, writing(tmp_path / "new.db") as new:
         command.upgrade(config(migrated), "head")
         assert structure(migrated) == structure(new)
+        assert details(migrated) == details(new)
+        assert ("symptom_bands", "without rowid") in details(new)
         assert revision(migrated) == revision(new) == HEAD
         assert compare_metadata(MigrationContext.configure(migrated), metadata) == []
         assert compare_metadata(MigrationContext.configure(new), metadata) == []
     engine.dispose()
+
+
+def old_database(path: Path) -> None:
+    """A run with two cases in a database of the first revision."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        command.upgrade(config(connection), "0001")
+        connection.commit()
+        driver(connection).isolation_level = None
+        begin_run(
+            *(connection, World(path.parent).circuit, PAPER),
+            [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})],
+            source="old",
+            fingerprint="mark",
+            options={},
+            at=5.0,
+        )
+    engine.dispose()
+
+
+def test_an_old_database_is_brought_up_to_date_with_all_it_has(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old_database(world.db)
+    with pytest.raises(StoreError, match="it has schema 0001, this Interlock knows 0002"):
+        world.ends()
+    assert world.work() == "done"
+    assert world.ends() == {"A": "done", "B": "done"}
+    assert (world.run().source, world.run().created_at, world.faults()) == ("old", 5.0, [])
+    inquiry = Inquiry(tmp_path)
+    assert inquiry.open(launched(failed("a", "f"))) == Opened(1, 2)
+    assert inquiry.rows("select case_no from rca_cases") == [(3,)]
+
+
+def test_an_upgrade_that_fails_leaves_the_old_database(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old_database(world.db)
+    raw = sqlite3.connect(world.db)
+    raw.execute("create table triages (mine)")
+    raw.close()
+    before = tables(world.db)
+    with pytest.raises(StoreError, match="table triages already exists"):
+        world.work()
+    assert tables(world.db) == before
+
+
+def tables(path: Path) -> list[tuple[str, ...]]:
+    raw = sqlite3.connect(path)
+    found = raw.execute("select name, sql from sqlite_master order by name").fetchall()
+    found += raw.execute("select version_num from alembic_version").fetchall()
+    raw.close()
+    return found
 
 
 def test_head_is_the_newest_migration() -> None:

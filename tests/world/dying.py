@@ -1,0 +1,70 @@
+"""`python -m tests.world.dying FOLDER`: a batch of decisions and effects that dies all over.
+
+The process is killed before each statement that SQLite runs for it, commit included, each time on a
+copy of the database. What is left must be all of the batch or nothing. Prints one line of JSON.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from tests.world.crash import Death, in_a_process_of_its_own
+from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
+
+from interlock.core.case import Decision
+from interlock.store.database import driver, writing
+from interlock.store.effects import effect_of
+from interlock.store.journal import Batch, Entry, Journal, NewDispatch
+
+EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
+LEFT = (
+    "select (select count(*) from journal), (select count(*) from triages),"
+    " (select count(*) from symptoms), (select count(*) from sightings),"
+    " (select count(*) from rcas), (select count(*) from symptom_rca),"
+    " (select count(*) from rca_cases where status = 'reviewed')"
+)
+
+
+def commit(db: Path, moment: Callable[[str], None]) -> None:
+    with writing(db) as connection:
+        journal = Journal(connection, 1)
+        driver(connection).set_trace_callback(moment)
+        journal.commit(
+            Batch(
+                at=2e9,
+                dispatches=[NewDispatch(1, 1, "write", 1, "author", "p")],
+                entries=[Entry(1, 1, Decision("write", 1, "artifact", "open", "judge"), b"{}")],
+                effects=[effect_of(1, each) for each in EFFECTS],
+            )
+        )
+        driver(connection).set_trace_callback(None)
+
+
+def main(home: Path) -> None:
+    begun = home / "begun"
+    begun.mkdir()
+    Inquiry(begun).open(launched(failed("a", "f1", bands=(1, 2))))
+    left: list[object] = []
+    wrong: list[int] = []
+    moment = 0
+    done = False
+    while not done:
+        moment += 1
+        folder = home / str(moment)
+        shutil.copytree(begun, folder)
+        done = in_a_process_of_its_own(
+            lambda: commit(folder / "interlock.db", Death(moment).moment)  # noqa: B023
+        )
+        rows = Inquiry(folder).one(LEFT)
+        if rows not in left:
+            left.append(rows)
+        if rows != ((1, 1, 1, 1, 2, 2, 1) if done else (0,) * 7):
+            wrong.append(moment)
+    report = {"moments": moment - 1, "left": left, "wrong": wrong}
+    sys.stdout.write(msgspec.json.encode(report).decode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
