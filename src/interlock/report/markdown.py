@@ -39,11 +39,12 @@ def markdown_of(told: Outline) -> str:
 def _head(told: Outline) -> list[str]:
     findings = told.findings
     by = f", analysed by {prose(findings.agent, 60)}" if findings.agent else ""
+    made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     first, second = verdict_lines(told)
     parts = [
         f"# {prose(findings.name, 160) or f'Suite {findings.suite_id}'}",
         f"**{prose(first)}** {prose(second)}",
-        f"Suite {findings.suite_id}, {prose(when(findings.made_at))}{by}.",
+        f"Suite {findings.suite_id}{made}{by}.",
     ]
     if findings.launches:
         rows = [_launch(launch) for launch in findings.launches[:_LAUNCHES]]

@@ -31,9 +31,10 @@ def regressions(findings: Findings) -> str:
 def regressions_of(told: Outline) -> str:
     findings = told.findings
     name = prose(findings.name, 160) or f"Suite {findings.suite_id}"
+    made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     parts = [
         f"# Regressions: {name}",
-        f"Suite {findings.suite_id}, {prose(when(findings.made_at))}.",
+        f"Suite {findings.suite_id}{made}.",
         *_came_back(told),
         "## New and known",
         *_new_and_known(told),
