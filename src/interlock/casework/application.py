@@ -6,7 +6,7 @@ decides is decided by those tables; this only fetches what they need and carries
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,9 @@ from interlock.store.journal import Effect
 from interlock.store.looks import Look, Place, looks_of, place_of
 from interlock.store.suites import find_suite
 
+_SOMEBODY = "whoever was asked"
+"""Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
+
 
 class Casework:
     """What the circuit `rca` needs while a run of it is worked on."""
@@ -42,6 +45,7 @@ class Casework:
         terms: Terms,
         *,
         families: bool = False,
+        only: Collection[int] | None = None,
         prompted: Callable[[str], bool] = lambda _step: True,
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
@@ -57,6 +61,7 @@ class Casework:
         self._sizes = Counter(self._family_of.values())
         self.families = _families(looks, self._family_of) if families else None
         self._circuit = circuit
+        self._only = only
         self._prompted = prompted
         self._fence = fence
         self._failures: dict[int, Failure] = {}
@@ -108,12 +113,14 @@ class Casework:
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        found = consequences(case, decision, data, by, self.taxonomy)
+        found = consequences(case, decision, data, by or _SOMEBODY, self.taxonomy)
         return [effect_of(case_no, effect) for effect in found]
 
     def held(self, case_no: int, case: Case) -> bool:
         if case.status != "open":
             self._failures.pop(case_no, None)
+        if self._only is not None and case_no not in self._only:
+            return True
         if self.families is None:
             return False
         healthy = case.status != ENDED or self._circuit.ends[case.end]

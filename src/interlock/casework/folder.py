@@ -102,12 +102,12 @@ def _write(
         return
     folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
     write_whole(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
-    for each in life:
-        name = ARTIFACTS.get(each.step, "")
-        if name and each.answer and each.decision and not (folder / name).exists():
-            write_whole(
-                folder / name, _json({"dispatch_id": each.dispatch_id, "data": each.answer})
-            )
+    answered = {each.step: each for each in life if each.decision is not None}
+    for step, each in answered.items():
+        path = folder / ARTIFACTS.get(step, step)
+        asked_again = case.dispatch_id is not None and case.step == step
+        if not asked_again and not path.exists():
+            write_whole(path, _json({"dispatch_id": each.dispatch_id, "data": each.answer}))
     if case.step == F6 or case.status == "ended":
         write_whole(folder / REGRESSIONS, report.encode())
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from interlock.analyst.bands import bands_of
 from interlock.analyst.cluster import families
+from interlock.analyst.evidence import excerpt
 from interlock.analyst.fingerprint import fingerprint
 from interlock.analyst.likeness import Traits, traits
 from interlock.analyst.masking import masked
@@ -24,6 +25,7 @@ from interlock.store.intake import Arrival, FailedCase, begin_suite
 from interlock.store.runs import NewCase
 
 _LONGEST_PATTERN = 2_000
+_LONGEST_EXCERPT = 4_000
 _VOLATILE = ("id", "launch")
 _encode = msgspec.json.Encoder(order="sorted").encode
 _traits = msgspec.json.Decoder(Traits).decode
@@ -159,7 +161,7 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
         test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
         bands=bands_of(new.traits),
         features=_encode(new.traits).decode(),
-        excerpt=failure.log[-2000:],
+        excerpt=excerpt(failure.log, _LONGEST_EXCERPT)[0],
     )
 
 

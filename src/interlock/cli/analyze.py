@@ -1,10 +1,9 @@
 """The main verb: failing tests in, root causes out. And the one that writes its report anew."""
 
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -22,20 +21,17 @@ from interlock.cli.analysing import (
     SuiteName,
     WorkspaceFile,
     agreed,
-    with_prompts,
 )
-from interlock.cli.crew import Agents, Crew, Limits, Options, Parallel, Slots, crew_of, merged
+from interlock.cli.crew import Agents, Crew, Limits, Parallel, Slots, crew_of, merged
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
+from interlock.cli.opening import answered, before, circuit_for, read
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
 from interlock.cli.sitting import Sat, sit
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.casework.terms import Terms
-    from interlock.core.circuit import Circuit
-    from interlock.runner.library import Bundle
     from interlock.sources.intake import Intake
     from interlock.store.suites import Suite
 
@@ -83,7 +79,7 @@ def analyze(
     from interlock import wiring
     from interlock.store.database import writing
 
-    intakes = _read(sources, suite, rp_key)
+    intakes = read(sources, suite, rp_key)
     path = wiring.database(Path(), db)
     name = suite or suites.name_of(sources)
     said = {"review": review and str(review), "review_above": review_above}
@@ -93,11 +89,11 @@ def analyze(
         if found is None and not any(intake.failures for intake in intakes):
             _nothing_failed(intakes, json=json)
             return
-        bundle, circuit, changes = _circuit(sets or [], prompt_dir)
+        bundle, circuit, changes = circuit_for(sets or [], prompt_dir)
         files = files_of(dispatch, root, watch, batch_size)
-        before = _before(connection, found, changes, files)
-        terms = agreed(suites.terms_in(before), repo, workspace, last_green, **said)
-        options = _answered(merged(before, agent, slots, budget, parallel, files), terms)
+        usual = before(connection, found, changes, files)
+        terms = agreed(suites.terms_in(usual), repo, workspace, last_green, **said)
+        options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
         crew = crew_of(circuit, options, path)
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
         if found is not None:
@@ -123,75 +119,6 @@ def report(
     with reading(wiring.database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
-
-
-def _read(sources: Sequence[str], name: str, rp_key: Path | None) -> "list[Intake]":
-    from interlock.sources.intake import read_sources
-
-    intakes = read_sources(sources, name=name, environ=os.environ, key_file=rp_key)
-    for intake in intakes:
-        for note in intake.notes:
-            tell(f"note: {note}")
-    return intakes
-
-
-def _circuit(words: list[str], prompts: Path | None) -> "tuple[Bundle, Circuit, dict[str, Any]]":
-    """The circuit, as the project, the command line and the user's own templates change it."""
-    from interlock import wiring
-    from interlock.cli.verdict import refuse_unsound
-    from interlock.runner.library import find_circuit
-
-    bundle = with_prompts(find_circuit(wiring.RCA, Path()), prompts)
-    written = bundle.open()
-    usual = wiring.settings(Path()).thresholds
-    changes = suites.thresholds_of(written.circuit, usual, words)
-    circuit = written.circuit.with_thresholds(changes)
-    refuse_unsound(msgspec.structs.replace(written, circuit=circuit))
-    return bundle, circuit, changes
-
-
-def _before(
-    connection: "Connection",
-    suite: "Suite | None",
-    changes: dict[str, Any],
-    files: dict[str, str | int],
-) -> Options:
-    """What was agreed before: by the suite, or by the project and by what is usual."""
-    from interlock import wiring
-    from interlock.casework.papers import CALIBRATE, INVESTIGATIONS
-    from interlock.store.runs import find_run
-    from interlock.wiring.rca import terms_of
-
-    if suite is not None:
-        if changes:
-            tell("note: a suite keeps the thresholds it began with; --new begins another")
-        return msgspec.convert(find_run(connection, suite.run_id).options, Options)
-    usual = wiring.settings(Path())
-    by_hand = files.get("dispatch") == "manual"
-    terms = msgspec.structs.replace(
-        terms_of(usual, Path()), recall_first=True, review="dispatch" if by_hand else "human"
-    )
-    return Options(
-        dict(usual.agents),
-        dict(usual.slots),
-        dict(usual.budget),
-        changes,
-        usual.parallel,
-        {"root": INVESTIGATIONS if by_hand else CALIBRATE},
-        msgspec.to_builtins(terms),
-    )
-
-
-def _answered(options: Options, terms: "Terms") -> Options:
-    """With somebody for every role: the built-in analyst, if nobody else is named."""
-    from interlock import wiring
-
-    agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
-    if not dispatch and "" not in agents:
-        agents[""] = wiring.BASIC
-    if terms.review == "dispatch":
-        agents.setdefault("human", agents.get("") or dispatch)
-    return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(terms))
 
 
 def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
@@ -234,6 +161,4 @@ def _show(
         say(waiting)
     if sat and sat.tally.questions > len(sat.by_hand):
         say()
-        say(
-            "a human is asked: 'interlock inbox', 'interlock answer ID approve', then run this again"
-        )
+        say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,8 +47,15 @@ class Sat(msgspec.Struct, frozen=True):
         raise typer.Exit(stopped if self.status == "stopped" else _EXITS[self.status])
 
 
-def sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool) -> Sat:
-    """Work on a run until it ends or waits."""
+def sit(
+    connection: "Connection",
+    found: "Run",
+    crew: Crew,
+    *,
+    wait: bool,
+    only: Collection[int] | None = None,
+) -> Sat:
+    """Work on a run until it ends or waits; on `only` some of its cases, if they are named."""
     from interlock import wiring
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
@@ -57,7 +65,7 @@ def sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool) -> Sa
     by_hand = wiring.by_hand(crew.carriers)
     circuit = wiring.with_patience(open_run(found), crew.carriers)
     terms = msgspec.convert(found.options, Options).terms
-    ours = staff(connection, found, circuit, crew.carriers, terms)
+    ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
     with progress(crew.budget) as watch:
         sitting = Sitting(
             connection,

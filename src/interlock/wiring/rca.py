@@ -36,10 +36,16 @@ class Staff(msgspec.Struct, frozen=True):
 
 
 def staff(
-    connection: Connection, run: Run, circuit: Circuit, carriers: Mapping[str, Carrier], terms: Any
+    connection: Connection,
+    run: Run,
+    circuit: Circuit,
+    carriers: Mapping[str, Carrier],
+    terms: Any,
+    *,
+    only: Collection[int] | None = None,
 ) -> Staff:
     """The carriers, with our own programs where they belong; an application if the circuit has
-    one."""
+    one. Other cases than `only` these rest, if some are named."""
     if run.circuit != RCA:
         return Staff(circuit, carriers)
     agreed = msgspec.convert(terms, Terms)
@@ -50,6 +56,7 @@ def staff(
     work = Casework(
         *(connection, run.run_id, circuit, agreed),
         families=in_families,
+        only=only,
         prompted=lambda step: circuit.steps[step].role not in silent,
     )
     analysis = Analysis(work, circuit.thresholds)
