@@ -45,6 +45,20 @@ def recall(failures: Failures) -> None:
 
 
 @analyst.command()
+def triage(failures: Failures, learn: Learn = None) -> None:
+    """Say what kind each failure is: {id, category, confidence, reasons}; unknown is no answer."""
+    from interlock.analyst.intake import read_failures, read_labelled
+    from interlock.analyst.triage import Teacher
+    from interlock.analyst.triage import triage as triaged
+
+    judge = Teacher(read_labelled(learn)).triage if learn else triaged
+    for failure in read_failures(failures):
+        found = judge(failure)
+        said = {"category": found.category, "confidence": found.confidence}
+        _line({"id": failure.id, **said, "reasons": found.reasons})
+
+
+@analyst.command()
 def suspect(failures: Failures, candidates: Candidates) -> None:
     """Rank each failure's candidates: {id, ranked: [{candidate, score, why}]}, best first."""
     import msgspec
