@@ -32,8 +32,9 @@ _DOUBT = 1.0
 _LOOKED_AT = 20_000
 _STRUCTURE = {
     "product-inside": ("product", 1.2, "the innermost frame is the product's"),
-    "tests-only": ("automation", 0.5, "all frames are the tests' own"),
+    "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
 }
+_ASSERTING = re.compile(r"assert|expect|comparison|mismatch|should", re.IGNORECASE)
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,7 +117,10 @@ def _structure(failure: Failure) -> str:
     own = [each for each in owners if each != "library"]
     if not own:
         return ""
-    return "product-inside" if own[0] == "product" else "tests-only"
+    if own[0] == "product":
+        return "product-inside"
+    asserting = _ASSERTING.search(f"{failure.type} {failure.message[:_LOOKED_AT]}")
+    return "" if asserting or "product" in own else "tests-only"
 
 
 class Teacher:
