@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.masking import masked, masked_line, plain
+from interlock.analyst.masking import masked, masked_line
 
 SAME = [
     ("took 12 ms", "took 9 ms"),
@@ -94,8 +94,3 @@ PIECES = [
 def test_giant_lines_are_only_long(piece: str) -> None:
     """A pattern that backtracks would not end here."""
     assert isinstance(masked(piece * (400_000 // len(piece))), str)
-
-
-@given(st.text(alphabet="\x1b[]0;m\x07ab\n"))
-def test_plain_leaves_no_colour(text: str) -> None:
-    assert plain(plain(f"\x1b[1;31m{text}\x1b[0m")).find("\x1b[1;31m") == -1

@@ -7,8 +7,7 @@ and none crosses a line end. Masked text is for comparing; it is never shown or 
 
 import re
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_=>])")
-"""Colours, cursor moves and titles of a terminal."""
+from interlock.sources.ci_lines import plain
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[AaPp][Mm]\b)?"
@@ -64,8 +63,7 @@ _DIGIT = re.compile(r"\d")
 
 def masked(text: str) -> str:
     """`text` with all that is volatile replaced; the same number of lines."""
-    if "\x1b" in text:
-        text = ANSI.sub("", text)
+    text = plain(text)
     if "/" in text or "\\" in text:
         if "://" in text:
             text = _URL.sub("<url>", text)
@@ -84,11 +82,6 @@ def masked(text: str) -> str:
 def masked_line(line: str) -> str:
     """One line masked, without the blanks around it."""
     return masked(line).strip()
-
-
-def plain(text: str) -> str:
-    """`text` without a terminal's colours."""
-    return ANSI.sub("", text) if "\x1b" in text else text
 
 
 def _last_part(found: re.Match[str]) -> str:
