@@ -34,7 +34,7 @@ _QUIET = re.compile(
 
 
 def complaints(log: str, most: int = MOST) -> list[str]:
-    """The complaining lines in their order: the first and the last of them, where there are many."""
+    """The complaining lines in their order; of many, the first and the last."""
     found = [line[:LONGEST].strip() for line in log.split("\n") if _complains(line)]
     if len(found) > most:
         found = found[: most // 2] + found[-(most - most // 2) :]
@@ -43,8 +43,8 @@ def complaints(log: str, most: int = MOST) -> list[str]:
 
 _NOISE = re.compile(
     r"[Dd]ownload(?:ing|ed)\b|^Progress|is present in the local repository|Plugin validation"
-    r"|^\[ERROR\] (?:\[Help|Re-run|To see|For more|After correcting)|^\[WARNING\] (?:The POM|The art"
-    r"ifact|Parameter)|^\[?(?:DEBUG|TRACE)\b"
+    r"|^\[ERROR\] (?:\[Help|Re-run|To see|For more|After correcting)"
+    r"|^\[WARNING\] (?:The POM|The artifact|Parameter)|^\[?(?:DEBUG|TRACE)\b"
 )
 """What build tools say whatever happens."""
 _INFORMING = re.compile(r"^(?:\[[\w .:-]+\] )?\[?INFO\b")
@@ -87,5 +87,7 @@ def loudest(log: str, most: int = 200) -> list[str]:
 def _complains(line: str) -> bool:
     for hint in _HINTS:
         if hint in line:
-            return _WORD.search(line[:_LOOKED_AT]) is not None and not _QUIET.search(line[:_LOOKED_AT])
+            return _WORD.search(line[:_LOOKED_AT]) is not None and not _QUIET.search(
+                line[:_LOOKED_AT]
+            )
     return False

@@ -5,6 +5,7 @@ are. Knows nothing of labels.
 """
 
 import re
+from itertools import pairwise
 
 from interlock.analyst.complaints import loudest
 from interlock.analyst.frames import read_frames
@@ -37,7 +38,7 @@ def _add_line(found: set[str], line: str) -> None:
     words = _WORD.findall(line)
     lower = [word.lower() for word in words]
     found.update(lower)
-    found.update(f"{one} {other}" for one, other in zip(lower, lower[1:], strict=False))
+    found.update(f"{one} {other}" for one, other in pairwise(lower))
     found.update(f"~{part.lower()}" for word in words for part in _PART.findall(word))
     if line and len(line) < _SHORT_LINE:
         found.add(f"= {line}")

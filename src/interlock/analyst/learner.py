@@ -19,7 +19,7 @@ VISITS = 24_000
 """How many examples are looked at in all while learning."""
 ROUNDS = (4, 60)
 CALLED = 2.0
-"""What a kind gains when the failure uses the words of its label: people name kinds for what is said."""
+"""What a kind gains where a failure uses its label's words: kinds are named for what is said."""
 _DECAY = 1e-3
 _RATE = 4.0
 _LEAST_STEP = 1e-4
@@ -77,7 +77,7 @@ class Learner:
 
     def _nearest(self, vector: Vector) -> float:
         """Cosine with the nearest example."""
-        scores: Counter[int] = Counter()
+        scores: dict[int, float] = defaultdict(float)
         for number, weight in vector:
             for example, other in self._holding.get(number, ()):
                 scores[example] += weight * other

@@ -6,7 +6,7 @@ examples, by what they teach. Refuses to guess: `unknown` where nothing supports
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -17,9 +17,9 @@ from interlock.analyst.complaints import loudest
 from interlock.analyst.features import features
 from interlock.analyst.frames import read_frames
 from interlock.analyst.learner import Learner
-from interlock.analyst.masking import plain
 from interlock.analyst.ownership import owner
 from interlock.apps.rca.failure import Failure
+from interlock.sources.ci_lines import plain
 
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 UNKNOWN = "unknown"
@@ -69,7 +69,7 @@ def rules() -> tuple[tuple[Rule, re.Pattern[str]], ...]:
 
 def triage(failure: Failure) -> Triaged:
     """The kind of a failure by the rules."""
-    odds: Counter[str] = Counter()
+    odds: dict[str, float] = defaultdict(float)
     reasons: list[tuple[float, str, str]] = []
     for name, category, weight, why in _found(failure):
         odds[category] += weight
