@@ -5,12 +5,8 @@ UTF-8 is read as well as it can be. What cannot be used is one sentence with fil
 """
 
 import json
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -18,28 +14,30 @@ from interlock.apps.rca.failure import Failure
 from interlock.core.errors import SourceError
 
 TEXTS = ("test_name", "class_name", "type", "message", "stack", "log", "launch", "at")
+Lines = Iterable[bytes]
+"""An open file, or what stands for one."""
 _decode = msgspec.json.Decoder().decode
 
 
-def read_failures(name: str) -> Iterator[Failure]:
-    """The failures of a file in their order; `-` is stdin."""
-    for place, row in _rows(name):
+def read_failures(lines: Lines, file: str) -> Iterator[Failure]:
+    """The failures of a file in their order."""
+    for place, row in _rows(lines, file):
         yield _failure(row, place)
 
 
-def read_labelled(name: str) -> Iterator[tuple[Failure, str]]:
+def read_labelled(lines: Lines, file: str) -> Iterator[tuple[Failure, str]]:
     """Failures of which somebody said what they are, with what they said."""
-    for place, row in _rows(name):
+    for place, row in _rows(lines, file):
         label = _text(row.get("label"), "label", place).strip()
         if not label:
             raise SourceError(f"{place}: a failure to learn from needs a `label`")
         yield _failure(row, place), label
 
 
-def read_candidates(name: str) -> dict[str, tuple[str, ...]]:
+def read_candidates(lines: Lines, file: str) -> dict[str, tuple[str, ...]]:
     """Of each failure's id, the strings among which its culprit may be."""
     found: dict[str, tuple[str, ...]] = {}
-    for place, row in _rows(name):
+    for place, row in _rows(lines, file):
         listed = row.get("candidates")
         if listed is None:
             listed = []
@@ -51,7 +49,7 @@ def read_candidates(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _failure(row: Mapping[str, Any], place: str) -> Failure:
-    texts = {name: _text(row.get(name), name, place) for name in TEXTS}
+    texts: dict[str, Any] = {name: _text(row.get(name), name, place) for name in TEXTS}
     attributes = row.get("attributes") or {}
     if not isinstance(attributes, dict):
         raise SourceError(f"{place}: `attributes` is no object")
@@ -76,17 +74,15 @@ def _text(value: Any, name: str, place: str) -> str:
     raise SourceError(f"{place}: `{name}` is no text")
 
 
-def _rows(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    shown = "stdin" if name == "-" else name
-    with _opened(name) as file:
-        for number, raw in enumerate(file, 1):
-            if not raw.strip():
-                continue
-            place = f"{shown}, line {number}"
-            row = _read(raw.removeprefix(b"\xef\xbb\xbf"), place)
-            if not isinstance(row, dict):
-                raise SourceError(f"{place}: is no JSON object; write one failure a line")
-            yield place, row
+def _rows(lines: Lines, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        place = f"{'stdin' if file == '-' else file}, line {number}"
+        row = _read(raw.removeprefix(b"\xef\xbb\xbf"), place)
+        if not isinstance(row, dict):
+            raise SourceError(f"{place}: is no JSON object; write one a line")
+        yield place, row
 
 
 def _read(raw: bytes, place: str) -> Any:
@@ -100,19 +96,3 @@ def _read(raw: bytes, place: str) -> Any:
         return json.loads(json.dumps(row, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError):
         raise SourceError(f"{place}: is not JSON; write one object a line") from None
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    path = Path(name)
-    if not path.is_file():
-        what = "is no regular file" if path.exists() else "does not exist"
-        raise SourceError(f"{name} {what}")
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None

@@ -11,19 +11,18 @@ _TESTED = re.compile(
     r"^(?:Abstract|Base)?(?:Test(?=[A-Z])|IT(?=[A-Z])|test_)"
     r"|(?:_?[Tt]ests?|TestCase|TestBase|ITCase|IT|_?[Ss]pecs?)$"
 )
-COMMON_WORDS = frozenset(
-    "error errors warning fail fails failed failure exception java class classes symbol location"
-    " test tests run file files src main target expected version method variable package goal"
-    " compilation compile plugin project default found does not the for and with was but null"
-    " common commons core api util utils annotations runtime parent base org com net build"
-    " abstract impl should".split()
-)
+_COMMON_TEXT = """error errors warning fail fails failed failure exception java class classes
+symbol location test tests run file files src main target expected version method variable package
+goal compilation compile plugin project default found does not the for and with was but null common
+commons core api util utils annotations runtime parent base org com net build abstract impl should
+"""
+COMMON_WORDS = frozenset(_COMMON_TEXT.split())
 """Words that any name or complaint may hold: sharing them tells nothing."""
 
 
 def last_part(name: str) -> str:
     """`pkg.FooTest` is FooTest, `a/b.py::test_x[1]` is test_x."""
-    plain = name.split("[")[0].split("(")[0].rstrip(".:/\\# ")
+    plain = re.split(r"[\[(]", name, maxsplit=1)[0].rstrip(".:/\\# ")
     return re.split(r"[.:/\\#]", plain)[-1]
 
 
@@ -42,5 +41,5 @@ def text_words(text: str) -> set[str]:
 
 
 def tested(name: str) -> str:
-    """What a test is of, by its name: `FooTest`, `TestFoo`, `test_foo` and `foo_spec` are of foo."""
+    """What a test is of: `FooTest`, `TestFoo`, `test_foo` and `foo_spec` are of foo."""
     return _TESTED.sub("", last_part(name).split("$")[0])

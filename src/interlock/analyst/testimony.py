@@ -5,7 +5,7 @@ missing, what conflicts, what was asked for); refuses to know who the candidates
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -104,10 +104,10 @@ class _Hearing:
     """Listens line by line."""
 
     def __init__(self, own: tuple[str, ...]) -> None:
-        self.names: Counter[str] = Counter()
-        self.coordinates: Counter[str] = Counter()
-        self.archives: Counter[str] = Counter()
-        self.words: Counter[str] = Counter()
+        self.names: dict[str, float] = defaultdict(float)
+        self.coordinates: dict[str, float] = defaultdict(float)
+        self.archives: dict[str, float] = defaultdict(float)
+        self.words: dict[str, float] = defaultdict(float)
         self._own = own
         self._victim = ""
         self._depth = 0

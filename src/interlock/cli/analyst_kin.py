@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.cli.analyst import analyst
+from interlock.cli.analyst import analyst, opened
 
 Failures = Annotated[
     str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
@@ -28,7 +28,8 @@ def cluster(failures: Failures) -> None:
     from interlock.analyst.cluster import cluster as clustered
     from interlock.analyst.intake import read_failures
 
-    known = list(read_failures(failures))
+    with opened(failures) as lines:
+        known = list(read_failures(lines, failures))
     for failure, family in zip(known, clustered(known), strict=True):
         _line({"id": failure.id, "family": family})
 
@@ -39,9 +40,28 @@ def recall(failures: Failures) -> None:
     from interlock.analyst.intake import read_failures
     from interlock.analyst.recall import recall_stream
 
-    for failure_id, found in recall_stream(read_failures(failures)):
-        said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
-        _line({"id": failure_id, **said, "why": found.why})
+    with opened(failures) as lines:
+        for failure_id, found in recall_stream(read_failures(lines, failures)):
+            said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
+            _line({"id": failure_id, **said, "why": found.why})
+
+
+@analyst.command()
+def triage(failures: Failures, learn: Learn = None) -> None:
+    """Say what kind each failure is: {id, category, confidence, reasons}; unknown is no answer."""
+    from interlock.analyst.intake import read_failures, read_labelled
+    from interlock.analyst.triage import Teacher
+    from interlock.analyst.triage import triage as triaged
+
+    judge = triaged
+    if learn:
+        with opened(learn) as lines:
+            judge = Teacher(read_labelled(lines, learn)).triage
+    with opened(failures) as lines:
+        for failure in read_failures(lines, failures):
+            found = judge(failure)
+            said = {"category": found.category, "confidence": found.confidence}
+            _line({"id": failure.id, **said, "reasons": found.reasons})
 
 
 @analyst.command()
@@ -52,10 +72,12 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     from interlock.analyst.intake import read_candidates, read_failures
     from interlock.analyst.suspect import suspects
 
-    listed = read_candidates(candidates)
-    for failure in read_failures(failures):
-        ranked = suspects(failure, listed.get(failure.id, ()))
-        _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+    with opened(candidates) as lines:
+        listed = read_candidates(lines, candidates)
+    with opened(failures) as lines:
+        for failure in read_failures(lines, failures):
+            ranked = suspects(failure, listed.get(failure.id, ()))
+            _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
 
 
 def _line(row: dict[str, Any]) -> None:
