@@ -228,8 +228,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._send(401, {"errorCode": 4001, "message": "Bad token."})
         else:
-            self._send(*answer())
-        self.portal.changes(self.path)
+            status, body = answer()
+            raw = json.dumps(body).encode()
+            self.portal.changes(self.path)
+            self._write(status, raw, len(raw))
 
     def _meet(self, fault: Fault, answer: Callable[[], tuple[int, Any]]) -> None:
         if fault.kind == "slow":

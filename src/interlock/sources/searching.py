@@ -21,12 +21,11 @@ _PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
 
 def leaves_of(word: str) -> tuple[list[Leaf], list[str]]:
     """What the word names, in a stable order, and notes. SourceError if it names nothing."""
-    path = Path(word)
-    if path.is_dir():
-        return _in_folder(path)
-    if not path.exists() and glob.has_magic(word):
+    if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
+        return _in_folder(Path(word))
+    if not os.path.exists(word) and glob.has_magic(word):  # noqa: PTH110
         return _matching(word)
-    return _in_file(path)
+    return _in_file(Path(word))
 
 
 def _matching(word: str) -> tuple[list[Leaf], list[str]]:
@@ -48,7 +47,7 @@ def _in_file(path: Path) -> tuple[list[Leaf], list[str]]:
     except (OSError, ValueError) as error:
         reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
         raise SourceError(
-            f"{path} {reason}: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
+            f"{str(path)[:300]} {reason}: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
         ) from None
     if not stat.S_ISREG(mode):
         raise SourceError(f"{path} is no regular file: save its content to one and give that.")
