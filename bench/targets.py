@@ -67,6 +67,24 @@ TARGETS = (
     Target("the same, polling", "file-poll", "cpu_percent", "<", 2, "%"),
     Target("reading a message: clean text", "text", "clean_mb_s", "≥", 50, "MB/s"),
     Target("the slowest hostile text, of clean text", "text", "hostile_share", "≥", 0.5),
+    Target(
+        "100,000 commits read: seconds, of git log itself",
+        measure="history-first",
+        metric="read_s",
+        comparison="≤",
+        bound=3,
+        against="git",
+    ),
+    Target(
+        "the same once more: seconds, of the first time",
+        measure="history-again",
+        metric="read_s",
+        comparison="≤",
+        bound=0.05,
+        against="interlock",
+        against_measure="history-first",
+    ),
+    Target("the same: peak memory", "history-first", "rss_mb", "<", 200, "MB"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 
