@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, junit, limits, protocol, reading, templates
+from bench import files, history, junit, limits, protocol, reading, templates
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -108,6 +108,21 @@ class Contest:
             self.samples.append(Sample("interlock", "junit", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  junit  {shown}")
+
+    def measure_history(self, times: int) -> None:
+        """A long history of git, read for the first time and again; beside git's own telling."""
+        if not times:
+            return
+        try:
+            repository = self._fresh_workdir() / "long.git"
+            history.make(repository)
+            for number in range(1, times + 1):
+                for program, measure, values in history.one_round(repository, number):
+                    self.samples.append(Sample(program, measure, number, values))
+                    shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+                    self._say(f"round {number}  {measure:<14}  {program:<12}  {shown}")
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.rejections.append(f"interlock, history: {error}")
 
     def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
         if task.measure == "resume":

@@ -14,6 +14,7 @@ from random import Random
 
 from bench.roster import PROGRAMS_DIR
 
+FIRST, AGAIN = "history-first", "history-again"
 COMMITS = 100_000
 FILES = 2_000
 TIMEOUT_S = 600.0
@@ -32,6 +33,16 @@ def make(folder: Path, commits: int = COMMITS) -> None:
         importing.stdin.close()
         if importing.wait(TIMEOUT_S):
             raise subprocess.SubprocessError("git fast-import failed")
+
+
+def one_round(
+    repository: Path, number: int, commits: int = COMMITS
+) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Program, measure and values: git itself, then the first reading, then the second."""
+    cache = repository.with_name(f"cache-{number}")
+    yield "git", FIRST, plain(repository)
+    yield "interlock", FIRST, read(repository, cache, commits)
+    yield "interlock", AGAIN, read(repository, cache, commits)
 
 
 def plain(folder: Path) -> dict[str, float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bench.files import MODES
+from bench.history import AGAIN, FIRST
 from bench.results import Results, Spread, ratio, spread
 from bench.roster import OPEN_SIZES, PROGRAMS, Scale
 from bench.targets import TARGETS, measured, verdict
@@ -127,6 +128,19 @@ def file_table(results: Results) -> str:
     return table(["", "p50 ms", "p95 ms", "idle CPU %"], rows)
 
 
+def history_table(results: Results) -> str:
+    rows = []
+    for program, measure, words in (
+        ("git", FIRST, "git log itself"),
+        ("interlock", FIRST, "Interlock, the first time"),
+        ("interlock", AGAIN, "Interlock, once more"),
+    ):
+        found = [results.spread(program, measure, metric) for metric in ("read_s", "rss_mb")]
+        if any(found):
+            rows.append([words, *map(cell, found)])
+    return table(["", "s", "peak MB"], rows)
+
+
 def reading_table(results: Results) -> str:
     rows = [
         [words, cell(results.spread("interlock", "text", f"{name}_mb_s"))]
@@ -192,6 +206,7 @@ def write(report: Report) -> str:
         "files": file_table(results),
         "reading": reading_table(results),
         "templates": templates_table(results),
+        "history": history_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

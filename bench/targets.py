@@ -71,6 +71,24 @@ TARGETS = (
     Target(
         "log templates: 1,000,000 lines", "templates", "digits_lines_s", "≥", 250_000, " lines/s"
     ),
+    Target(
+        "100,000 commits read: seconds, of git log itself",
+        measure="history-first",
+        metric="read_s",
+        comparison="≤",
+        bound=3,
+        against="git",
+    ),
+    Target(
+        "the same once more: seconds, of the first time",
+        measure="history-again",
+        metric="read_s",
+        comparison="≤",
+        bound=0.05,
+        against="interlock",
+        against_measure="history-first",
+    ),
+    Target("the same: peak memory", "history-first", "rss_mb", "<", 200, "MB"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

@@ -1,14 +1,14 @@
-"""git is run for reading only, with an end, and nothing in a repository or around it redirects it."""
+"""git is run for reading only, with an end; nothing in a repository or around it redirects it."""
 
 from pathlib import Path
 
 import pytest
+from tests.world.git_repo import GitRepo
 
 from interlock.apps.rca.launch import Repo
 from interlock.core.errors import SourceError
 from interlock.sources.git import Git, environment, first_line
 from interlock.sources.repository import Repository
-from tests.world.git_repo import GitRepo
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_patience_ends(world: GitRepo) -> None:
 
 
 def test_a_bad_end_of_a_stream_is_told_in_git_s_own_words(world: GitRepo) -> None:
-    with pytest.raises(SourceError, match="git rev-list failed in .*: bad revision 'nothing'"):
+    with pytest.raises(SourceError, match=r"git rev-list failed in .*: bad revision 'nothing'"):
         list(Git(world.folder).stream("rev-list", "nothing", "--"))
 
 
@@ -44,7 +44,7 @@ def test_a_stream_may_be_left_early(world: GitRepo) -> None:
 
 
 def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="git cannot be run in .*gone"):
+    with pytest.raises(SourceError, match=r"git cannot be run in .*gone"):
         Git(tmp_path / "gone").run("status")
 
 

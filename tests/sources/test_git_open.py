@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.world.git_repo import GitRepo
 
 from interlock.apps.rca.launch import Repo
 from interlock.sources.git import Git
 from interlock.sources.git_open import examine, resolve
 from interlock.sources.repository import Repository
-from tests.world.git_repo import GitRepo
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 _MOST = 2_000
-_SCP = re.compile(r"(?:[^@/\s:]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):(?!//)([^\s]+)")
+_SCP = re.compile(r"(?:[^@/\s:]+@([\w.-]+)|([\w-]+\.[\w.-]+)):(\S+)")  # git@host:owner/name
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250})")
 _NUMBER = re.compile(r"[0-9]{1,5}")
 _KINDS = (
@@ -90,8 +90,7 @@ def _split(url: str) -> tuple[str, str, str] | None:
     """Scheme of the page, host (with the port of a web page) and path."""
     scp = _SCP.fullmatch(url)
     if scp and "://" not in url:
-        # One letter before the colon is a drive, not a host.
-        return ("https", scp[1], scp[2]) if len(scp[1]) > 1 else None
+        return "https", scp[1] or scp[2], scp[3]
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -59,6 +59,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     rev: str = ""
     path: str = ""
     first: int = 0
+    """The line, if one is named; -1 for a line 0, which nothing has."""
     last: int = 0
     words: str = ""
     """Of a file: the identifier. Of a log: what is said to stand there."""
@@ -66,7 +67,8 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sure(self) -> bool:
         """Whether it is surely meant so: words with spaces may be a sentence."""
-        return self.kind != "file" or not any(map(str.isspace, self.path + self.words))
+        is_plain = not any(map(str.isspace, self.path + self.words))
+        return is_plain or self.kind != "file" or bool(self.place)
 
 
 def pointers(ref: str, names: Collection[str]) -> Iterator[list[Pointer]]:
@@ -137,7 +139,7 @@ def _of_file(repo: str, text: str) -> Pointer:
         path, _, tail = text.partition("#")
     lines = _LINES.fullmatch(tail.strip())
     if lines:
-        first, last = int(lines[1]), int(lines[2] or 0)
+        first, last = int(lines[1]) or -1, int(lines[2] or 0)
         words = (lines[3] or "").strip("`\"' ")
     else:
         first, last, words = 0, 0, tail.strip("`\"' ")
@@ -157,7 +159,7 @@ def _of_log(ref: str) -> Pointer | None:
     found = _LOG.fullmatch(text)
     if found:
         words = found[3].lstrip(":-\N{EM DASH}\N{EN DASH} ")
-        return Pointer(kind="log", first=int(found[1]), last=int(found[2] or 0), words=words)
+        return Pointer(kind="log", first=int(found[1]) or -1, last=int(found[2] or 0), words=words)
     words_only = _LOG_WORDS.fullmatch(text)
     if words_only and not _looks_like_path(words_only[1].partition(":")[0]):
         return Pointer(kind="log", words=words_only[1])

@@ -8,8 +8,8 @@ that cannot be used costs time, never an answer. Refuses to know what a commit i
 import hashlib
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -17,6 +17,8 @@ import msgspec
 
 _FORM = 1
 _KEPT_RANGES = 200
+PATIENCE = 30.0
+"""How many seconds to wait for another analysis that is writing."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS blocks (
     block_id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, body BLOB NOT NULL, sum INTEGER NOT NULL);
@@ -34,43 +36,53 @@ class Named(Protocol):
 
 
 Row = TypeVar("Row", bound=Named)
+Result = TypeVar("Result")
 Run = tuple[int, int, int]
 """Commits that stand side by side: the block, the first, how many."""
+
+
+class _UnsoundError(Exception):
+    """What is kept is not what was written."""
+
+
+# Whatever a damaged file may bring: wrong bytes, wrong kinds of values, wrong counts.
+_UNSOUND = (
+    *(sqlite3.Error, msgspec.MsgspecError, _UnsoundError),
+    *(ValueError, TypeError, AttributeError, IndexError),
+)
+
+
+# The file may be sound, but cannot be used now: busy, no rights, no room.
+_OUTSIDE = frozenset(
+    (
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
+        *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+    )
+)
 
 
 class HistoryCache(Generic[Row]):
     """A file for one repository. Every failure of it is silent but kept in `trouble`."""
 
-    def __init__(self, folder: Path | None, key: str, row: type[Row]) -> None:
+    def __init__(
+        self, folder: Path | None, key: str, row: type[Row], *, patience: float = PATIENCE
+    ) -> None:
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24]
         self.file = folder / f"{name}.history-{_FORM}" if folder else None
         self.trouble = ""
+        self._patience = patience
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(list[row])  # type: ignore[valid-type]
         self._runs = msgspec.msgpack.Decoder(list[Run])
 
     def recall(self, key: str) -> tuple[list[Row], str] | None:
         """The range kept under that key, and what was remarked of it."""
-        found: tuple[list[Row], str] | None = None
-        with self._open() as db:
-            if db is not None:
-                found = self._range(db, key)
-        return found
+        return self._use(lambda db: self._range(db, key), None)
 
     def find(self, wanted: Collection[str]) -> dict[str, Row]:
         """Those of the wanted commits that are here."""
-        found: dict[str, Row] = {}
-        with self._open() as db:
-            if db is not None:
-                asked = frozenset(wanted)
-                for block_id, hashes in db.execute("SELECT block_id, hashes FROM blocks"):
-                    names = hashes.split()
-                    if not asked.isdisjoint(names):
-                        rows = self._block(db, block_id)
-                        found.update(
-                            pair for pair in zip(names, rows, strict=True) if pair[0] in asked
-                        )
-        return found
+        asked = frozenset(wanted)
+        return self._use(lambda db: self._among(db, asked), {})
 
     def add(self, rows: Sequence[Row]) -> None:
         """Keep a block of commits."""
@@ -78,26 +90,34 @@ class HistoryCache(Generic[Row]):
             return
         body = self._encoder.encode(rows)
         hashes = " ".join(row.hash for row in rows)
-        with self._open() as db:
-            if db is not None:
-                put = "INSERT INTO blocks (hashes, body, sum) VALUES (?, ?, ?)"
-                db.execute(put, (hashes, body, _sum(hashes.encode(), body)))
+        values = (hashes, body, _sum(hashes.encode(), body))
+        put = "INSERT INTO blocks (hashes, body, sum) VALUES (?, ?, ?)"
+        self._use(lambda db: db.execute(put, values), None)
 
     def remember(self, key: str, hashes: Sequence[str], remark: str) -> None:
         """Keep a range, if all of its commits are here."""
-        with self._open() as db:
-            if db is None:
-                return
-            runs = _runs(_places(db, hashes), hashes)
-            if runs is None:
-                return
-            body = self._encoder.encode(runs)
-            put = "INSERT OR REPLACE INTO ranges (key, remark, runs, sum) VALUES (?, ?, ?, ?)"
-            db.execute(put, (key, remark, body, _sum((key + remark).encode(), body)))
-            db.execute(
-                "DELETE FROM ranges WHERE range_id <= (SELECT max(range_id) FROM ranges) - ?",
-                (_KEPT_RANGES,),
-            )
+        self._use(lambda db: self._put_range(db, key, hashes, remark), None)
+
+    def _among(self, db: sqlite3.Connection, asked: frozenset[str]) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        for block_id, hashes in db.execute("SELECT block_id, hashes FROM blocks"):
+            names = hashes.split()
+            if not asked.isdisjoint(names):
+                pairs = zip(names, self._block(db, block_id), strict=True)
+                found.update(pair for pair in pairs if pair[0] in asked)
+        return found
+
+    def _put_range(
+        self, db: sqlite3.Connection, key: str, hashes: Sequence[str], remark: str
+    ) -> None:
+        runs = _runs(_places(db, hashes), hashes)
+        if runs is None:
+            return
+        body = self._encoder.encode(runs)
+        put = "INSERT OR REPLACE INTO ranges (key, remark, runs, sum) VALUES (?, ?, ?, ?)"
+        db.execute(put, (key, remark, body, _sum((key + remark).encode(), body)))
+        drop = "DELETE FROM ranges WHERE range_id <= (SELECT max(range_id) FROM ranges) - ?"
+        db.execute(drop, (_KEPT_RANGES,))
 
     def _range(self, db: sqlite3.Connection, key: str) -> tuple[list[Row], str] | None:
         ask = "SELECT remark, runs, sum FROM ranges WHERE key = ?"
@@ -122,22 +142,24 @@ class HistoryCache(Generic[Row]):
             raise _UnsoundError
         return self._decoder.decode(row[1])
 
-    @contextmanager
-    def _open(self) -> "Iterator[sqlite3.Connection | None]":
-        """A transaction on the file; None when it cannot be used. What fails inside is dropped."""
+    def _use(self, work: Callable[[sqlite3.Connection], Result], otherwise: Result) -> Result:
+        """What the work finds, in a transaction of its own; `otherwise` if the file is no good."""
         if self.file is None or self.trouble:
-            yield None
-            return
+            return otherwise
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.file, timeout=30.0)) as db:
+            with closing(sqlite3.connect(self.file, timeout=self._patience)) as db:
                 db.executescript(_TABLES)
                 with db:
-                    yield db
-        except (sqlite3.OperationalError, OSError) as error:
+                    return work(db)
+        except OSError as error:
             self.trouble = f"the history cache {self.file} cannot be used: {error}"
-        except (sqlite3.Error, msgspec.MsgspecError, ValueError, AttributeError, _UnsoundError):
-            self._discard()
+        except _UNSOUND as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OUTSIDE:
+                self.trouble = f"the history cache {self.file} cannot be used: {error}"
+            else:
+                self._discard()
+        return otherwise
 
     def _discard(self) -> None:
         """Begin anew: the next call finds an empty file."""
@@ -148,10 +170,6 @@ class HistoryCache(Generic[Row]):
                 self.file.with_name(self.file.name + tail).unlink(missing_ok=True)
         except OSError as error:
             self.trouble = f"the history cache {self.file} is damaged and stays: {error}"
-
-
-class _UnsoundError(Exception):
-    """What is kept is not what was written."""
 
 
 def _sum(key: bytes, body: bytes) -> int:

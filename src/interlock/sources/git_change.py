@@ -46,6 +46,13 @@ def nature_by_files(commit: Commit) -> Nature | None:
     return None
 
 
+def nature_of_merge(diff: str) -> Nature:
+    """What the combined diff of a merge tells: it has hunks only where no side was just taken."""
+    if "\n@@@" in diff:
+        return Nature(BEHAVIOUR, "a merge that changed lines on its own")
+    return Nature("merge", "a merge without changes of its own")
+
+
 def nature_by_diff(diff: str) -> Nature:
     """What a diff without context lines tells."""
     kinds = set()
@@ -68,7 +75,7 @@ def _hunks(diff: str) -> Iterator[tuple[str, list[str], list[str]]]:
     path, removed, added = "", list[str](), list[str]()
     left = 0  # lines of the hunk still to come: a line of content may look like a heading
     for line in diff.split("\n"):
-        if left > 0 and line[:1] in "+-":
+        if left > 0 and line.startswith(("+", "-")):
             (added if line[0] == "+" else removed).append(line[1:])
             left -= 1
         elif line.startswith("@@ "):

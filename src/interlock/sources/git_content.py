@@ -126,9 +126,13 @@ class Content:
 
     def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
         """What a commit changed, in these paths or everywhere."""
-        words = ["show", "--format=", "-M", "-l400", "--no-ext-diff", "--no-textconv", "--no-color"]
-        words += [f"--unified={context}", "--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
-        return self._run(*words, *filter(None, map(inside, paths)), most=most)
+        known = [path for path in map(inside, paths) if path]
+        if paths and not known:
+            return Ran(0, b"")
+        words = ["show", "--cc", "--format=", "-M", "-l400", f"--unified={context}"]
+        words += ["--no-ext-diff", "--no-textconv", "--no-color"]
+        words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
+        return self._run(*words, *known, most=most)
 
     def _run(self, *words: str, most: int) -> Ran:
         ran = self._git.run(*words, most=most)

@@ -108,7 +108,16 @@ class _Checker:
             name = pointer.place.rpartition("/")[2]
             unplaced = [one for one in repos if not one.browse and one.name.lower() == name]
             return same or unplaced
-        return repos
+        return [one for one in repos if self._holds(one, pointer)] or repos
+
+    def _holds(self, repository: Repository, pointer: Pointer) -> bool:
+        """Whether a repository has the commit or the file at all."""
+        if not repository.readable:
+            return False
+        if pointer.kind == "commit":
+            return bool(repository.commit_exists(pointer.rev))
+        _, refusal = _Search(repository, repository.at(self._tested)).path(pointer.path)
+        return refusal is None
 
     def _commit(self, pointer: Pointer, repository: Repository) -> Evidence:
         full = repository.commit_exists(pointer.rev)
@@ -242,7 +251,7 @@ def _fault(pointer: Pointer, path: str, entry: Entry) -> Evidence | None:
     if pointer.first or pointer.last:
         last = pointer.last or pointer.first
         if not 0 < pointer.first <= last:
-            return _said(MISSING, f"{pointer.first}-{last} are no lines")
+            return _said(MISSING, "lines are counted upwards, from 1")
         if last > entry.lines:
             return _said(MISSING, f"{path} has only {entry.lines:,} lines")
     if pointer.words and not _occurs(pointer.words, entry.content):

@@ -15,7 +15,13 @@ from interlock.sources.file_kinds import is_test
 from interlock.sources.frames import Match, PathIndex
 from interlock.sources.git import Git
 from interlock.sources.git_cache import HistoryCache
-from interlock.sources.git_change import UNKNOWN, Nature, nature_by_diff, nature_by_files
+from interlock.sources.git_change import (
+    UNKNOWN,
+    Nature,
+    nature_by_diff,
+    nature_by_files,
+    nature_of_merge,
+)
 from interlock.sources.git_content import Blame, Content, Entry, Hit, Listing
 from interlock.sources.git_log import Commit, Log, Range
 from interlock.sources.git_open import RepoProblem, examine, resolve
@@ -250,7 +256,7 @@ class Repository:
             return Nature(UNKNOWN, f"its diff cannot be read: {error}")
         if ran.cut:
             return Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
-        return nature_by_diff(ran.text)
+        return nature_of_merge(ran.text) if commit.parents > 1 else nature_by_diff(ran.text)
 
     def commit_url(self, commit: str) -> str:
         return self.browse.commit_url(commit) if self.browse else ""
