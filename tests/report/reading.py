@@ -13,11 +13,12 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.ids: list[str] = []
-        self.text = ""
+        self.parts: list[str] = []
         self.inside: dict[str, str] = {}
         self.feed(html)
         self.close()
         assert self.open == []
+        self.text = "".join(self.parts)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._met(tag, attrs)
@@ -30,12 +31,12 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag
-        self.text += " " if tag in ("td", "th", "li", "p", "div", "span") else ""
+        self.parts.append(" " if tag in ("td", "th", "li", "p", "div", "span") else "")
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] in ("style", "script", "title"):
             self.inside[self.open[-1]] = self.inside.get(self.open[-1], "") + data
-        self.text += data
+        self.parts.append(data)
 
     def _met(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         said = {name: value or "" for name, value in attrs}

@@ -6,6 +6,7 @@ contradict themselves (a member that is no case, a case in two families) still a
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from math import isfinite
 
 import msgspec
 
@@ -122,7 +123,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         severity=min((case.severity for case in cases), key=severity_rank),
         component="" if loose else _first(case.component for case in cases),
         message="" if loose else _first(case.message for case in cases),
-        score=None if loose else next((c.score for c in cases if c.score is not None), None),
+        score=None if loose else next(filter(_sure, (case.score for case in cases)), None),
         suspects=() if loose else next((case.suspects for case in cases if case.suspects), ()),
         evidence=() if loose else _evidence(cases),
         versions=tuple(sorted({case.version for case in cases if case.version})),
@@ -154,6 +155,10 @@ def _title(case: Finding) -> str:
 def _kind(cases: Iterable[Finding]) -> str:
     """Of the first case that has one."""
     return next((kind for kind in map(kind_of, cases) if kind != "unknown"), "unknown")
+
+
+def _sure(score: float | None) -> bool:
+    return score is not None and isfinite(score)
 
 
 def _first(texts: Iterable[str]) -> str:
