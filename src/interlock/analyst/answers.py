@@ -103,7 +103,7 @@ def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]
             {"name": each.repo, "focus_paths": list(each.paths[:5]), "reason": each.why}
             for each in chosen
         ],
-        "cross_ref_strategy": "what changed since the last green run, against the stack and the log",
+        "cross_ref_strategy": "what changed since the last green run, beside the stack and the log",
     }
 
 

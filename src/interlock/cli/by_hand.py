@@ -23,6 +23,7 @@ from interlock.cli.analyze import analyze, report
 from interlock.cli.crew import Options, crew_of, open_run
 from interlock.cli.door import app as interlock
 from interlock.cli.opening import answered, before, circuit_for, read
+from interlock.cli.push import push
 from interlock.cli.save import leave
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
 from interlock.cli.sitting import sit
@@ -147,6 +148,7 @@ def status(
 
 app.command()(analyze)
 app.command()(report)
+app.command()(push)
 
 
 def _begun(

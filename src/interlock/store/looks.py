@@ -81,3 +81,18 @@ def agreed(connection: Connection, rca_id: int) -> bool:
     """Whether somebody has reviewed the root cause."""
     (found,) = driver(connection).execute(_AGREED, (rca_id,)).fetchone()
     return bool(found)
+
+
+def open_reviews(connection: Connection, run_id: int) -> dict[int, Look]:
+    """The questions of a run that wait for a human, each with the case it is about."""
+    raw = driver(connection)
+    asked = dict(
+        raw.execute(
+            "select e.case_no, q.question_id from cases e"
+            " join questions q on q.question_id = e.dispatch_id"
+            " where e.run_id = ? and q.answered_at is null",
+            (run_id,),
+        ).fetchall()
+    )
+    looks = looks_of(connection, run_id) if asked else []
+    return {asked[look.case_no]: look for look in looks if look.case_no in asked}
