@@ -5,6 +5,7 @@ Looks up what the analyst needs (history, siblings, repositories) and hands it o
 analyst makes of it goes through the same guards and rules as any agent's word.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ class Analysis:
         self._work = casework
         self._thresholds = thresholds
         self._lore = Lore(casework.connection)
-        self._leads: dict[tuple[int, str], list[Lead]] = {}
+        self._leads: dict[tuple[int, str, bool], list[Lead]] = {}
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._recall,
             F1: self._triage,
@@ -225,16 +226,11 @@ class Analysis:
     def _prior(self, cause: Rca, own: Place) -> Prior:
         other = place_of(self._work.connection, cause.case_no)
         alike = likeness(_traits(own.features), _traits(other.features)).score if other else 0.0
-        said = [
-            found
-            for decision, found in journal_of(self._work.connection, cause.case_no)
-            if decision.step == F3 and "rca_message" in found
-        ]
         return Prior(
             rca_id=cause.rca_id,
             title=cause.title,
             likeness=alike,
-            commits=tuple(each.commit for each in suspects_in(said[-1])) if said else (),
+            commits=tuple(self._suspected(cause)),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
         )
@@ -260,12 +256,35 @@ class Analysis:
         tested = self._work.workspace.tested(self._work.launch(ask.case_no))
         return spots(failure, repository, tested) if repository else []
 
+    def _accused(self, ask: Ask) -> dict[str, int]:
+        """How many sure causes of the suite suspect a commit first; only asked when a first look
+        was not enough."""
+        own = place_of(self._work.connection, ask.case_no)
+        sure = float(self._thresholds["convergence_sufficient"])
+        found: Counter[str] = Counter()
+        for cause in rcas_of_suite(self._work.connection, own.suite_id) if own else ():
+            if cause.status != "archived" and (cause.convergence_score or 0.0) >= sure:
+                found.update(self._suspected(cause)[:1])
+        return dict(found)
+
+    def _suspected(self, cause: Rca) -> list[str]:
+        """The commits that a cause's own investigation suspects."""
+        said = [
+            found
+            for decision, found in journal_of(self._work.connection, cause.case_no)
+            if decision.step == F3 and "rca_message" in found
+        ]
+        return [each.commit for each in suspects_in(said[-1])] if said else []
+
     def _leads_of(self, ask: Ask, failure: Failure, name: str) -> Sequence[Lead]:
-        key = (ask.case_no, name)
+        key = (ask.case_no, name, ask.attempt > 1)
         if key not in self._leads:
             repository = self._work.workspace.repositories.get(name)
             launch = self._work.launch(ask.case_no)
             commits = self._work.workspace.commits(repository, launch) if repository else []
             tested = self._work.workspace.tested(launch)
-            self._leads[key] = leads(failure, repository, commits, tested) if repository else []
+            accused = self._accused(ask) if ask.attempt > 1 else {}
+            self._leads[key] = (
+                leads(failure, repository, commits, tested, accused) if repository else []
+            )
         return self._leads[key]
