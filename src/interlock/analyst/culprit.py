@@ -18,6 +18,7 @@ from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.suspect import Ranked, rank
 from interlock.analyst.testimony import Testimony, testimony
 from interlock.apps.rca.failure import Failure
+from interlock.sources.git_change import Nature
 from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
 
@@ -28,11 +29,16 @@ _BLAMED_FRAMES = 4
 _MOST_FILES = 4
 _FURTHER = 0.4
 """What a commit's further files count, of their own score."""
-_WROTE, _INSIDE = 0.3, 0.3
-_SPOKEN, _MOST_SPOKEN = 0.25, 0.5
-_ACCUSED, _MOST_ACCUSED = 0.3, 0.6
-_CHANGED = re.compile(r"^[+-](?![+-]{2} ).*$", re.MULTILINE)
-_HEADINGS = re.compile(r"^@@ [^@]* @@(.*)$", re.MULTILINE)
+_WROTE, _BESIDE, _NEAR = 0.25, 0.3, 8
+_SPOKEN, _MOST_SPOKEN = 0.35, 0.6
+_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
+_LINES = (
+    re.compile(r"^\+(?!\+\+ ).*$", re.MULTILINE),
+    re.compile(r"^-(?!-- ).*$", re.MULTILINE),
+)
+_HUNK = re.compile(
+    r"^(?:\+\+\+ b/(?P<path>.+)|@@ -\S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@.*)$", re.MULTILINE
+)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SAID = {
     "frame": "it is in the stack",
@@ -64,6 +70,10 @@ class Spot(msgspec.Struct, frozen=True):
     line: int
     function: str
     is_test: bool
+    depth: int = 0
+    """How many frames of the stack are further inside."""
+    shared: int = 1
+    """How many names of the path agree: the more, the surer it is this file."""
 
 
 def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Spot]:
@@ -71,14 +81,15 @@ def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Spot]
     first."""
     if not repository.readable:
         return []
-    found: list[Spot] = []
-    for frame in _own(failure):
+    found: dict[tuple[str, int], Spot] = {}
+    for depth, frame in enumerate(_own(failure)):
         word = frame.file if "/" in frame.file else frame.scope or frame.file
         for match in repository.files_named(word, rev)[:1]:
-            spot = Spot(match.path, frame.line, frame.function, is_test(frame))
-            if spot not in found:
-                found.append(spot)
-    return sorted(found, key=lambda spot: spot.is_test)
+            spot = Spot(
+                *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
+            )
+            found.setdefault((spot.path, spot.line), spot)
+    return sorted(found.values(), key=lambda spot: spot.is_test)
 
 
 def leads(
@@ -99,7 +110,8 @@ def leads(
     touched.sort(key=lambda lead: -lead.score)
     near = touched[:CLOSE_LOOK]
     changes = {lead.commit.hash: _Changes(repository, lead.commit) for lead in near}
-    look = _Look(said, changes, _blamed(failure, repository, rev), accused)
+    places = spots(failure, repository, rev)[:_BLAMED_FRAMES]
+    look = _Look(said, changes, places, _blamed(places, repository, rev), accused)
     return sorted(map(look.into, near), key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
 
 
@@ -128,9 +140,37 @@ class _Changes:
     def __init__(self, repository: Repository, commit: Commit) -> None:
         self.nature = repository.behavioural(commit)
         diff = repository.diff_of(commit.hash) if self.nature.behavioural else ""
-        lines = [line for line in _CHANGED.findall(diff) if not line[1:].lstrip().startswith("#")]
-        self.words = frozenset(_WORD.findall(" ".join(lines))) | name_words(commit.subject)
-        self.functions = frozenset(_WORD.findall(" ".join(_HEADINGS.findall(diff))))
+        came, went = (frozenset(_WORD.findall(" ".join(sign.findall(diff)))) for sign in _LINES)
+        brought = came ^ went  # a word of a line that only moved is in both
+        self.words = brought | name_words(commit.subject)
+        renamed = {
+            _stem(name) for each in commit.files if each.old for name in (each.path, each.old)
+        }
+        if self.nature.behavioural and renamed and brought <= renamed:
+            self.nature = Nature("moved", "it only follows a file to its new name")
+        self._places = list(_places(diff))
+
+    def beside(self, spot: Spot) -> bool:
+        """Whether something changed a few lines from there."""
+        return any(
+            path == spot.path and first - _NEAR <= spot.line <= last + _NEAR
+            for path, first, last in self._places
+        )
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def _places(diff: str) -> Iterator[tuple[str, int, int]]:
+    """Of each hunk the file and its lines, as they are after the change."""
+    path = ""
+    for found in _HUNK.finditer(diff):
+        if found["path"]:
+            path = found["path"]
+        elif path:
+            first, count = int(found["first"]), int(found["count"] or 1)
+            yield path, first, first + max(0, count - 1)
 
 
 class _Look:
@@ -140,14 +180,15 @@ class _Look:
         self,
         said: Testimony,
         changes: Mapping[str, _Changes],
+        spots: Sequence[Spot],
         blamed: Mapping[str, Spot],
         accused: Mapping[str, int],
     ) -> None:
         self._changes = changes
         self._blamed = blamed
         self._accused = accused
-        self._functions = _functions(said)
-        self._words = (_told(said) | self._functions) - COMMON_WORDS
+        self._spots = spots
+        self._words = (_told(said) | _functions(said)) - COMMON_WORDS
         self._spread = Counter(
             word for each in changes.values() for word in self._words & each.words
         )
@@ -167,10 +208,13 @@ class _Look:
     def _signs(self, commit: str, changes: _Changes) -> Iterator[tuple[float, str]]:
         if spot := self._blamed.get(commit):
             yield _WROTE, f"it wrote a line of the stack, {spot.path}:{spot.line}"
-        if inside := sorted(self._functions & changes.functions):
-            yield _INSIDE, f"it changed {', '.join(inside[:3])}, which is in the stack"
+        for depth, near in enumerate(self._spots, 1):
+            if changes.beside(near):
+                place = f"{near.path}:{near.line}"
+                yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
+                break
         # A word that every change uses tells nothing; one that only this uses tells much.
-        shared = {word: _SPOKEN / self._spread[word] for word in self._words & changes.words}
+        shared = {word: _SPOKEN / self._spread[word] ** 2 for word in self._words & changes.words}
         if shared:
             named = sorted(shared, key=lambda word: (-shared[word], word))[:4]
             yield min(_MOST_SPOKEN, sum(shared.values())), f"it speaks of {', '.join(named)}"
@@ -182,10 +226,10 @@ def _more(score: float, sign: float) -> float:
     return 1 - (1 - score) * (1 - sign)
 
 
-def _blamed(failure: Failure, repository: Repository, rev: str) -> dict[str, Spot]:
+def _blamed(places: Sequence[Spot], repository: Repository, rev: str) -> dict[str, Spot]:
     """Commits that wrote a line of the stack, each with the innermost such line."""
     found: dict[str, Spot] = {}
-    for spot in spots(failure, repository, rev)[:_BLAMED_FRAMES]:
+    for spot in places:
         blame = repository.blame_line(spot.path, spot.line, rev) if spot.line else None
         if blame is not None:
             found.setdefault(blame.commit, spot)

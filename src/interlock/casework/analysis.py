@@ -16,11 +16,13 @@ from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
 from interlock.analyst.likeness import Traits, likeness
 from interlock.analyst.memory import Memory, recall_answer
-from interlock.analyst.places import best_of, by_changes, by_stack
+from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
 from interlock.analyst.setup_failure import fails_in_set_up
+from interlock.analyst.triage import triage
 from interlock.apps.rca.clocks import ClockLimits, find_skew
 from interlock.apps.rca.examine import selected_repos
 from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Repo
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.casework.application import Casework
 from interlock.casework.findings import suspects_in
@@ -34,6 +36,7 @@ from interlock.store.runs import journal_of
 from interlock.store.suites import cases_by_rca
 
 _traits = msgspec.json.Decoder(Traits).decode
+UNSURE = "ti001"
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
 
@@ -148,24 +151,48 @@ class Analysis:
         return found
 
     def _triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        kind = self._kind(failure)
+        kind = self._kind(ask, failure)
         kin = self._work.kin_of(case.case_id)
         cascade = kin - 1 if kin >= _CASCADE and fails_in_set_up(failure) else 0
         launch = self._work.launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
-        where = best_of(
-            [
-                by_stack(one.repo, self._spots(ask, failure, name), kind.category)
-                for name, one in self._work.workspace.repositories.items()
-            ]
-        )
+        where = self._candidates(ask, failure, kind.category)
         return answers.triage_answer(kind, where, cascade=cascade, skew=signs, failure=failure)
 
-    def _kind(self, failure: Failure) -> Kind:
-        text = (failure.message + failure.stack + failure.log).lower()
-        if "refused" in text:
-            return Kind(category="infra", code="si001", confidence=0.8, why="x")
-        return Kind(category="product", code="pb001", confidence=0.5, why="x")
+    def _candidates(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
+        """Repositories worth a look. A stack that never leaves the tests says nothing about where
+        a fault of the product is: then those for that use are candidates, too."""
+        repositories = self._work.workspace.repositories
+        found = {name: self._spots(ask, failure, name) for name in repositories}
+        told = [by_stack(one.repo, found[name], category) for name, one in repositories.items()]
+        inside = any(not spot.is_test for spots in found.values() for spot in spots)
+        if inside or category == "automation":
+            return best_of(told)
+        fitting = [by_use(one.repo, category) for one in repositories.values()]
+        return best_of(fitting if any(fitting) else told)
+
+    def _kind(self, ask: Ask, failure: Failure) -> Kind:
+        """The kind by the words of the failure; where it breaks may tell more than they do."""
+        found = triage(failure)
+        kind = Kind(
+            category=found.category,
+            code=self._work.taxonomy.code_of(found.category) or UNSURE,
+            confidence=found.confidence,
+            why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
+        )
+        return by_place(kind, failure, self._innermost(ask, failure))
+
+    def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, Spot] | None:
+        """The repository in which the stack is deepest, and where."""
+        found = [
+            (spot.depth, name, spot)
+            for name in self._work.workspace.repositories
+            for spot in self._spots(ask, failure, name)
+        ]
+        if not found:
+            return None
+        _, name, spot = min(found, key=lambda each: (each[0], -each[2].shared, each[1]))
+        return self._work.workspace.repositories[name].repo, spot
 
     def _where(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
         places: list[Where | None] = []
@@ -198,7 +225,7 @@ class Analysis:
             if repository
             else {}
         )
-        kind = self._kind(failure)
+        kind = self._kind(ask, failure)
         return answers.investigate_answer(
             *(failure, name, found, self._spots(ask, failure, name), kind),
             looked_at=count,
