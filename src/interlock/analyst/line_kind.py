@@ -77,7 +77,8 @@ _STEMS = (
 """In small letters: a line without any of these does not complain."""
 _ERROR_START = re.compile(
     r"\s*(?:(?:ERROR|FATAL|FAIL|FAILED|Error|error|fatal|panic|CRITICAL)(?:[:!\s\[(]|$)"
-    r"|E {3}|E: |(?:\w+ )?ERR!|--- FAIL|not ok \d|[\u2715\u2717\u2718\u00d7\u25cf] |Traceback \(most recent)"
+    r"|E {3}|E: |(?:\w+ )?ERR!|--- FAIL|not ok \d"
+    r"|[\u2715\u2717\u2718\u00d7\u25cf] |Traceback \(most recent)"
 )
 _ERROR = re.compile(
     r"(?<=\w)(?:Error|Exception|Panic|Failure)\b(?![.\w]*[=(])"
