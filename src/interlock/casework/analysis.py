@@ -7,6 +7,7 @@ analyst makes of it goes through the same guards and rules as any agent's word.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.casework.application import Casework
+from interlock.casework.ballot import Ballot
 from interlock.casework.findings import suspects_in
 from interlock.casework.lore import Lore
 from interlock.core.case import Case
@@ -173,7 +175,7 @@ class Analysis:
 
     def _kind(self, ask: Ask, failure: Failure) -> Kind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
-        found = triage(failure)
+        found = self._ballot.kind_of(ask.case_no) or triage(failure)
         kind = Kind(
             category=found.category,
             code=self._work.taxonomy.code_of(found.category) or UNSURE,
@@ -181,6 +183,10 @@ class Analysis:
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
         return by_place(kind, failure, self._innermost(ask, failure))
+
+    @cached_property
+    def _ballot(self) -> Ballot:
+        return Ballot(self._work.looks())
 
     def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, Spot] | None:
         """The repository in which the stack is deepest, and where."""
@@ -280,7 +286,7 @@ class Analysis:
 
     def _spots(self, ask: Ask, failure: Failure, name: str) -> list[Spot]:
         repository = self._work.workspace.repositories.get(name)
-        tested = self._work.workspace.tested(self._work.launch(ask.case_no))
+        tested = self._work.workspace.tested(name, self._work.launch(ask.case_no))
         return spots(failure, repository, tested) if repository else []
 
     def _accused(self, ask: Ask) -> dict[str, int]:
@@ -309,7 +315,7 @@ class Analysis:
             repository = self._work.workspace.repositories.get(name)
             launch = self._work.launch(ask.case_no)
             commits = self._work.workspace.commits(repository, launch) if repository else []
-            tested = self._work.workspace.tested(launch)
+            tested = self._work.workspace.tested(name, launch)
             accused = self._accused(ask) if ask.attempt > 1 else {}
             self._leads[key] = (
                 leads(failure, repository, commits, tested, accused) if repository else []
