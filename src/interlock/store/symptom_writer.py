@@ -8,6 +8,7 @@ import sqlite3
 
 import msgspec
 
+from interlock.store.database import is_number
 from interlock.store.rca_case import RcaCase
 
 _FIXED = (
@@ -51,6 +52,8 @@ def meet(
 
 def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> Met | None:
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
+    if not is_number(symptom_id):
+        return None
     row = raw.execute("select status from symptoms where symptom_id = ?", (symptom_id,)).fetchone()
     if row is None:
         return None
