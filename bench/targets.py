@@ -67,6 +67,9 @@ TARGETS = (
     Target("the same, polling", "file-poll", "cpu_percent", "<", 2, "%"),
     Target("reading a message: clean text", "text", "clean_mb_s", "≥", 50, "MB/s"),
     Target("the slowest hostile text, of clean text", "text", "hostile_share", "≥", 0.5),
+    Target("recall among 1,000,000 symptoms: exact, p95", "recall", "exact_p95_ms", "<", 1, "ms"),
+    Target("the same, fuzzy: p95", "recall", "fuzzy_p95_ms", "<", 20, "ms"),
+    Target("families of 10,000 failures", "recall", "cluster_s", "<", 60, "s"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

@@ -65,6 +65,9 @@ class Traits(msgspec.Struct, frozen=True):
         return not self.text
 
 
+_decode = msgspec.json.Decoder(Traits).decode
+
+
 class Likeness(msgspec.Struct, frozen=True):
     """A score from 0 to 1 and the signs it comes from, strongest first."""
 
@@ -81,7 +84,7 @@ def traits(failure: Failure) -> Traits:
     text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
     return Traits(
         type=failure.type.strip(),
-        message=message.strip(),
+        message=message[: 4 * LONGEST_MESSAGE].strip(),
         text=text,
         names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
         places=places,
@@ -91,6 +94,16 @@ def traits(failure: Failure) -> Traits:
         test_name=failure.test_name,
         own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
     )
+
+
+def kept(known: Traits) -> str:
+    """Traits as text for a table: the same text for the same traits."""
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def restored(text: str) -> Traits:
+    """The traits of a text that `kept` made."""
+    return _decode(text)
 
 
 def likeness(one: Traits, other: Traits) -> Likeness:
