@@ -6,6 +6,7 @@ pairs are worth a look is `bands`' business, and what follows from it that of cl
 
 import math
 import re
+from collections.abc import Mapping
 
 import msgspec
 from rapidfuzz.distance import Indel
@@ -24,7 +25,8 @@ WEIGHTS = {
     "innermost": 4.5,  # the innermost frame of the product, at the same line
     "lines": 2.7,  # own frames at the same lines, the innermost counting most
     "message": 1.5,  # one message, word for word
-    "specific": 1.5,  # and it says something of its own
+    "specific": 1.5,  # one masked message that says something of its own
+    "alone": 1.5,  # and there are no frames: it is all there is to compare
 }
 """Logistic: what each sign adds to the log-odds."""
 
@@ -45,6 +47,8 @@ class Traits(msgspec.Struct, frozen=True):
     type: str
     message: str
     """As said."""
+    said: str
+    """The same, masked."""
     text: str
     """Type, masked message and own frames without lines: what the edit ratio sees."""
     names: frozenset[str]
@@ -65,6 +69,9 @@ class Traits(msgspec.Struct, frozen=True):
         return not self.text
 
 
+_decode = msgspec.json.Decoder(Traits).decode
+
+
 class Likeness(msgspec.Struct, frozen=True):
     """A score from 0 to 1 and the signs it comes from, strongest first."""
 
@@ -81,7 +88,8 @@ def traits(failure: Failure) -> Traits:
     text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
     return Traits(
         type=failure.type.strip(),
-        message=message.strip(),
+        message=message[: 4 * LONGEST_MESSAGE].strip(),
+        said=said,
         text=text,
         names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
         places=places,
@@ -93,28 +101,49 @@ def traits(failure: Failure) -> Traits:
     )
 
 
+def kept(known: Traits) -> str:
+    """Traits as text for a table: the same text for the same traits."""
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def restored(text: str) -> Traits:
+    """The traits of a text that `kept` made."""
+    return _decode(text)
+
+
 def likeness(one: Traits, other: Traits) -> Likeness:
-    """How alike the two are. Symmetric; 0 where either tells nothing."""
+    """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
     if one.empty or other.empty:
         return Likeness(0.0, "one of them tells nothing")
-    found = signs(one, other)
-    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+    found = _signs(one, other)
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
     why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
-    return Likeness(round(1 / (1 + math.exp(-total)), 6), why or "little in common")
+    return Likeness(_chance(found), why or "little in common")
 
 
-def signs(one: Traits, other: Traits) -> dict[str, float]:
+def score(one: Traits, other: Traits) -> float:
+    """The same without the reasons: for comparing many."""
+    return 0.0 if one.empty or other.empty else _chance(_signs(one, other))
+
+
+def _chance(found: Mapping[str, float]) -> float:
+    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+    return round(1 / (1 + math.exp(-total)), 6)
+
+
+def _signs(one: Traits, other: Traits) -> dict[str, float]:
     """The signs of kinship, each from 0 to 1."""
-    same = bool(one.message) and one.message == other.message
-    own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS) if same else 0.0
+    own_words = 0.0
+    if one.said and one.said == other.said:
+        own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
         "text": Indel.normalized_similarity(one.text, other.text),
         "names": _shared(one.names, other.names),
         "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
         "lines": _weighted(one.lined, other.lined),
-        "message": float(same),
+        "message": float(bool(one.message) and one.message == other.message),
         "specific": own_words,
+        "alone": own_words if not one.places and not other.places else 0.0,
     }
 
 
@@ -125,6 +154,7 @@ _SAID = {
     "lines": "own lines",
     "message": "message",
     "specific": "words of its own",
+    "alone": "nothing but the message",
 }
 
 

@@ -68,10 +68,12 @@ def take_in(
     """The suite with what is new in the intakes, and how much that is."""
     from interlock.casework.intake import Known, arrivals
     from interlock.store.intake import begin_suite, extend_suite
+    from interlock.store.lifecycle import sweep_dormant
     from interlock.store.looks import looks_of
     from interlock.store.runs import find_run, set_options
 
     at = time.time()
+    sweep_dormant(connection, _moment_of(intakes, at))
     if suite is None:
         new = arrivals(intakes)
         text = msgspec.json.encode(bundle).decode()
@@ -95,6 +97,14 @@ def take_in(
     numbers = extend_suite(connection, own, suite.suite_id, new, at)
     set_options(connection, suite.run_id, msgspec.to_builtins(options))
     return the_suite(connection, suite.suite_id), len(numbers)
+
+
+def _moment_of(intakes: "Sequence[Intake]", now: float) -> float:
+    """When these launches ran: what had not been seen for long then is what sleeps."""
+    from interlock.store.intake import seconds_of
+
+    begun = [seconds_of(intake.launch.started_at) for intake in intakes]
+    return min((at for at in begun if at is not None), default=now)
 
 
 def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
