@@ -41,6 +41,8 @@ class Gathering:
         self._places: list[Leaf] = []
         self._logs: list[Leaf] = []
         self._reports = 0
+        self._beside: dict[str, int] = {}
+        """Of each log that lay beside a report, how many failures it is the log of."""
         self._ids = FailureIds()
         self._known: set[_Same] = set()
 
@@ -91,9 +93,16 @@ class Gathering:
         content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
         launch = self._launch(content)
         failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
+        notes = [*self._notes, *self._logs_taken()]
         if not failures:
-            self._notes.append("there are no failures in there")
-        return launch, failures, self._notes
+            notes.append("there are no failures in there")
+        return launch, failures, notes
+
+    def _logs_taken(self) -> list[str]:
+        if not self._beside:
+            return []
+        which = next(iter(self._beside)) if len(self._beside) == 1 else f"{len(self._beside)} logs"
+        return [f"{which}: taken as the log of {sum(self._beside.values())} failures"]
 
     def _launch(self, launch_id: str) -> Launch:
         jobs = tuple(self._jobs.values())
@@ -126,14 +135,16 @@ class Gathering:
 
     def _add(self, failures: Iterable[Failure]) -> int:
         """Keep the failures that no earlier file told; the number of the others."""
-        known, repeated = set(self._known), 0
+        fresh: list[_Same] = []
+        repeated = 0
         for failure in failures:
             same = _same(failure)
-            if same in known:
+            if same in self._known:
                 repeated += 1
                 continue
-            self._known.add(same)
+            fresh.append(same)
             self._failures.append(self._ids.name(failure))
+        self._known.update(fresh)
         return repeated
 
     def _add_jobs(self, jobs: Iterable[Job], repeated: int) -> None:
@@ -163,7 +174,7 @@ class Gathering:
         except SourceError as error:
             self._notes.append(f"skipped: {error}")
             return failures
-        self._notes.append(f"{log.label}: taken as the log of {len(bare)} failures")
+        self._beside[log.label] = self._beside.get(log.label, 0) + len(bare)
         return [each if each.log else _with_part(each, parts) for each in failures]
 
     def _take_given_logs(self) -> None:
