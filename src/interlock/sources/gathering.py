@@ -6,6 +6,7 @@ nobody names it. Refuses to know where files come from.
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import PurePath
@@ -65,7 +66,8 @@ class Gathering:
             self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
         repeated = self._add(self._with_log(leaf, failures))
         if repeated:
-            self._notes.append(f"{leaf.label}: {repeated} failures stand in an earlier report too")
+            number = repeated.total()
+            self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
         self._add_jobs(report.jobs, repeated)
 
     def log(self, leaf: Leaf) -> None:
@@ -79,7 +81,7 @@ class Gathering:
         found = list(failures)
         self._failures += [self._ids.keep(each) for each in found]
         tally = Tally(tests=len(found), failed=len(found))
-        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)], 0)
+        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
 
     def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
         """The launch, its failures and notes; None if nothing was there to read."""
@@ -133,29 +135,33 @@ class Gathering:
         self._places.append(leaf)
         return True
 
-    def _add(self, failures: Iterable[Failure]) -> int:
-        """Keep the failures that no earlier file told; the number of the others."""
+    def _add(self, failures: Iterable[Failure]) -> Counter[str]:
+        """Keep the failures that no earlier file told; the numbers of the others, by job."""
         fresh: list[_Same] = []
-        repeated = 0
+        repeated: Counter[str] = Counter()
         for failure in failures:
             same = _same(failure)
             if same in self._known:
-                repeated += 1
+                repeated[failure.job] += 1
                 continue
             fresh.append(same)
             self._failures.append(self._ids.name(failure))
         self._known.update(fresh)
         return repeated
 
-    def _add_jobs(self, jobs: Iterable[Job], repeated: int) -> None:
+    def _add_jobs(self, jobs: Iterable[Job], repeated: Counter[str] | None = None) -> None:
         for job in jobs:
-            old = self._jobs.get(job.name)
-            if old is None:
-                self._jobs[job.name] = job
-            elif not (repeated and old.tally == job.tally):
-                tally = _sum((old.tally, job.tally))
-                status = "FAILED" if tally.failed else old.status
-                self._jobs[job.name] = msgspec.structs.replace(old, tally=tally, status=status)
+            old, again = self._jobs.get(job.name), (repeated or {}).get(job.name, 0)
+            if old and again and old.tally == job.tally:
+                continue  # the same job in another report
+            added = Tally(
+                tests=job.tally.tests - again,
+                failed=job.tally.failed - again,
+                skipped=job.tally.skipped,
+            )
+            tally = _sum((old.tally if old else Tally(), added))
+            status = "FAILED" if tally.failed else job.status
+            self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
     def _with_log(self, leaf: Leaf, failures: list[Failure]) -> list[Failure]:
         """The failures; those without a log get their part of the one that lies beside."""
@@ -195,7 +201,7 @@ class Gathering:
             for each in found.failures
         ]
         status = "FAILED" if found.tally.failed or found.failures else "PASSED"
-        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)], 0)
+        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
 
 
 def _marked(failure: Failure) -> Failure:
