@@ -68,6 +68,9 @@ TARGETS = (
     Target("reading a message: clean text", "text", "clean_mb_s", "≥", 50, "MB/s"),
     Target("the slowest hostile text, of clean text", "text", "hostile_share", "≥", 0.5),
     Target("a JUnit report of 500 MB: peak memory", "junit", "rss_mb", "<", 200, "MB"),
+    Target(
+        "log templates: 1,000,000 lines", "templates", "digits_lines_s", "≥", 250_000, " lines/s"
+    ),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

@@ -15,7 +15,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Tally
 from interlock.sources.ci_counts import Counting
 from interlock.sources.ci_lines import bare
-from interlock.sources.ci_names import HEADING, Named, Row, read_name
+from interlock.sources.ci_names import HEADING, WENT_WRONG, Named, Row, read_name
 
 _MOST_FAILURES = 10_000
 _HEAD_LINES, _TAIL_LINES = 40, 60
@@ -35,7 +35,6 @@ _END = re.compile(
 _FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: )")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
-_WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
 """Tools that tell the decisive exception last."""
 
@@ -116,8 +115,7 @@ class _Reader:
             named = msgspec.structs.replace(named, cls=self.suite)
         told = self._again(row, named) if row.repeats else None
         if not told and len(self.told) < _MOST_FAILURES:
-            sure = row.tool != "surefire" or " took " not in line
-            told = _Told(named, row.tool, sure, [], deque(maxlen=_TAIL_LINES))
+            told = _Told(named, row.tool, not row.pending, [], deque(maxlen=_TAIL_LINES))
             self.told.append(told)
             for key in {named.key, named.loose_key}:
                 self.known.setdefault(key, []).append(told)
@@ -147,7 +145,7 @@ class _Reader:
         if not told or (told.size < 3 and _RULE.match(line)):
             return
         if not told.sure:
-            told.sure = bool(_WENT_WRONG.match(line))
+            told.sure = bool(WENT_WRONG.match(line))
             self.open = told if told.sure else None
         elif _END.match(line) or told.size == _BLOCK_LINES:
             self.open = None

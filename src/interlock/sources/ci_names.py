@@ -26,6 +26,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """It may name a failure again that was told before; otherwise each line is one more."""
     loose: bool = False
     """It leaves parameters out."""
+    pending: bool = False
+    """The next line tells whether it failed: see `WENT_WRONG`."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -59,6 +61,7 @@ def _row(
     block: bool = True,
     repeats: bool = True,
     loose: bool = False,
+    pending: bool = False,
 ) -> Row:
     return Row(
         tool=tool,
@@ -69,6 +72,7 @@ def _row(
         block=block,
         repeats=repeats,
         loose=loose,
+        pending=pending,
     )
 
 
@@ -131,7 +135,7 @@ ROWS = (
         "surefire",
         r"Testcase: (?P<name>[^\s(]+)(?:\((?P<cls>[\w.$]+)\))?:\s+(?:FAILED|Caused an ERROR)",
     ),
-    _row("surefire", r"Testcase: (?P<name>\S+) took [\d.]+ sec$", repeats=False),
+    _row("surefire", r"Testcase: (?P<name>\S+) took [\d.]+ sec$", repeats=False, pending=True),
     _row("sbt", rf"Test {_JVM}\.(?P<name>[^\s.]+) failed: (?P<message>.*?)(?:, took .*)?$"),
     _row("sbt", r"- (?P<name>\S.*?) \*\*\* FAILED \*\*\*"),
     _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
@@ -168,6 +172,7 @@ ROWS = (
     _row("xctest", r".*Test Case '-\[(?P<cls>\S+) (?P<name>\S+)\]' failed"),
     _row("bazel", r"(?P<name>//\S+) +FAILED(?: in .*)?$", block=False),
 )
+WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
     r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors) ?:.*"

@@ -151,7 +151,7 @@ class Gathering:
 
     def _add_jobs(self, jobs: Iterable[Job], repeated: Counter[str] | None = None) -> None:
         for job in jobs:
-            old, again = self._jobs.get(job.name), (repeated or {}).get(job.name, 0)
+            old, again = self._jobs.get(job.name), repeated[job.name] if repeated else 0
             if old and again and old.tally == job.tally:
                 continue  # the same job in another report
             added = Tally(
