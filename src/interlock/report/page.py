@@ -26,7 +26,9 @@ MEMBERS = 25
 CARDS = 250
 """So many causes get a card; all are in the list."""
 BUDGET = 10_000_000
-"""Bytes for cards and the cases told in full."""
+"""Bytes for cards with the cases they tell in full."""
+_CASES = 7_000_000
+"""Of these, bytes for the cases."""
 ROWS = 20_000
 """So many failures are listed at all."""
 _SHARE = 20
@@ -75,12 +77,13 @@ def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozen
     """Cards while they fit, and the numbers of the cases they tell in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
-    spent, first = 0, 1
+    room, spent, first = _CASES, 0, 1
     for cause in told.causes[:CARDS]:
         if first > ROWS:
             break
         left = min(_SHARE, len(told.causes) - len(cards))
-        shown = _shown(cause, first, (BUDGET - spent) // left)
+        shown = _shown(cause, first, room // left)
+        room -= sum(map(_bytes, shown))
         card = _card(cause, shown, colours[cause.number], told)
         full.update(range(first, first + len(shown)))
         spent += _bytes(card)
