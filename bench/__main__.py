@@ -59,7 +59,11 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
             contest.run(task)
     contest.measure_help(times=10)
     contest.measure_reading(times=scale.rounds)
+    contest.measure_templates(times=scale.resume_rounds)
+    contest.measure_recall(times=min(1, scale.file_rounds))
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
+    contest.measure_junit(times=scale.file_rounds)
+    contest.measure_history(times=scale.history_rounds)
     shutil.rmtree(WORKDIR, ignore_errors=True)
     return contest
 

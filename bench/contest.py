@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, limits, protocol, reading
+from bench import files, history, junit, limits, protocol, reading, recall, templates
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -76,6 +76,24 @@ class Contest:
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  reading  {shown}")
 
+    def measure_templates(self, times: int) -> None:
+        for number in range(1, times + 1):
+            values = templates.speeds()
+            self.samples.append(Sample("interlock", "templates", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  templates  {shown}")
+
+    def measure_recall(self, times: int) -> None:
+        for number in range(1, times + 1):
+            try:
+                values = recall.speeds(self._fresh_workdir())
+            except ValueError as error:
+                self.rejections.append(f"interlock, recall: {error}")
+                return
+            self.samples.append(Sample("interlock", "recall", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  recall  {shown}")
+
     def measure_files(self, times: int, idle_s: float) -> None:
         """The carrier `file`, watched and polled: how fast an answer counts, what waiting costs."""
         for number in range(1, times + 1):
@@ -89,6 +107,33 @@ class Contest:
                 self.samples.append(Sample("interlock", f"file-{mode}", number, values))
                 shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
                 self._say(f"round {number}  file-{mode:<12}  {shown}")
+
+    def measure_junit(self, times: int) -> None:
+        """A JUnit report of 500 MB, read in a process of its own."""
+        for number in range(1, times + 1):
+            try:
+                values = junit.streaming(self._fresh_workdir())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.rejections.append(f"interlock, junit: {error}")
+                continue
+            self.samples.append(Sample("interlock", "junit", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  junit  {shown}")
+
+    def measure_history(self, times: int) -> None:
+        """A long history of git, read for the first time and again; beside git's own telling."""
+        if not times:
+            return
+        try:
+            repository = self._fresh_workdir() / "long.git"
+            history.make(repository)
+            for number in range(1, times + 1):
+                for program, measure, values in history.one_round(repository, number):
+                    self.samples.append(Sample(program, measure, number, values))
+                    shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+                    self._say(f"round {number}  {measure:<14}  {program:<12}  {shown}")
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.rejections.append(f"interlock, history: {error}")
 
     def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
         if task.measure == "resume":

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bench.files import MODES
+from bench.history import AGAIN, FIRST
 from bench.results import Results, Spread, ratio, spread
 from bench.roster import OPEN_SIZES, PROGRAMS, Scale
 from bench.targets import TARGETS, measured, verdict
@@ -56,6 +57,12 @@ READ = {
     "open_fences": "8 MB of fences that are opened and never closed",
     "near_signals": "1,000,000 lines that are nearly signals",
     "one_line": "one line of 100 MB",
+}
+
+MINED = {
+    "digits": "1,000,000 lines of 5,000 messages, every digit drawn anew",
+    "ids": "100,000 of them, each with a drawn id of 32 hex digits",
+    "names": "100,000 of them, each with a name that never came before",
 }
 
 
@@ -121,12 +128,33 @@ def file_table(results: Results) -> str:
     return table(["", "p50 ms", "p95 ms", "idle CPU %"], rows)
 
 
+def history_table(results: Results) -> str:
+    rows = []
+    for program, measure, words in (
+        ("git", FIRST, "git log itself"),
+        ("interlock", FIRST, "Interlock, the first time"),
+        ("interlock", AGAIN, "Interlock, once more"),
+    ):
+        found = [results.spread(program, measure, metric) for metric in ("read_s", "rss_mb")]
+        if any(found):
+            rows.append([words, *map(cell, found)])
+    return table(["", "s", "peak MB"], rows)
+
+
 def reading_table(results: Results) -> str:
     rows = [
         [words, cell(results.spread("interlock", "text", f"{name}_mb_s"))]
         for name, words in READ.items()
     ]
     return table(["message", "MB/s"], rows)
+
+
+def templates_table(results: Results) -> str:
+    rows = [
+        [words, cell(results.spread("interlock", "templates", f"{name}_lines_s"))]
+        for name, words in MINED.items()
+    ]
+    return table(["lines", "lines/s"], rows)
 
 
 def target_table(results: Results) -> str:
@@ -177,6 +205,8 @@ def write(report: Report) -> str:
         "open": open_table(results),
         "files": file_table(results),
         "reading": reading_table(results),
+        "templates": templates_table(results),
+        "history": history_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

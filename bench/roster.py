@@ -57,9 +57,18 @@ class Scale(msgspec.Struct, frozen=True):
     limit_s: float
     file_rounds: int = 0
     idle_s: float = 10.0
+    history_rounds: int = 0
 
 
-FULL = Scale(rounds=5, resume_rounds=3, divisor=1, resume_cases=1000, limit_s=0.5, file_rounds=3)
+FULL = Scale(
+    rounds=5,
+    resume_rounds=3,
+    divisor=1,
+    resume_cases=1000,
+    limit_s=0.5,
+    file_rounds=3,
+    history_rounds=3,
+)
 QUICK = Scale(rounds=1, resume_rounds=1, divisor=10, resume_cases=100, limit_s=0.1)
 
 

@@ -67,6 +67,31 @@ TARGETS = (
     Target("the same, polling", "file-poll", "cpu_percent", "<", 2, "%"),
     Target("reading a message: clean text", "text", "clean_mb_s", "≥", 50, "MB/s"),
     Target("the slowest hostile text, of clean text", "text", "hostile_share", "≥", 0.5),
+    Target("a JUnit report of 500 MB: peak memory", "junit", "rss_mb", "<", 200, "MB"),
+    Target(
+        "log templates: 1,000,000 lines", "templates", "digits_lines_s", "≥", 250_000, " lines/s"
+    ),
+    Target(
+        "100,000 commits read: seconds, of git log itself",
+        measure="history-first",
+        metric="read_s",
+        comparison="≤",
+        bound=3,
+        against="git",
+    ),
+    Target(
+        "the same once more: seconds, of the first time",
+        measure="history-again",
+        metric="read_s",
+        comparison="≤",
+        bound=0.05,
+        against="interlock",
+        against_measure="history-first",
+    ),
+    Target("the same: peak memory", "history-first", "rss_mb", "<", 200, "MB"),
+    Target("recall among 1,000,000 symptoms: exact, p95", "recall", "exact_p95_ms", "<", 1, "ms"),
+    Target("the same, fuzzy: p95", "recall", "fuzzy_p95_ms", "<", 20, "ms"),
+    Target("families of 10,000 failures", "recall", "cluster_s", "<", 60, "s"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

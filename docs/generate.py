@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: circuits, the protocols with their schemas.
+"""Rewrites the generated pages: circuits, guards, the protocols, and schemas.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.apps.rca.guards import guard_page
 from interlock.core.draw import draw, draw_text
 from interlock.core.format import circuit_schema
 from interlock.core.verify import verify
+from interlock.report.document import document_schema
 from interlock.runner.library import bundle, shelves
 from interlock.wire.pages import render_pages, render_schemas
 
@@ -18,14 +20,19 @@ DOCS = Path(__file__).parent
 
 def pages() -> dict[str, str]:
     """Every generated file under docs/, by its path."""
-    schema = msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode()
-    found = {"circuit.schema.json": schema + "\n"}
+    schemas = {"circuit": circuit_schema(), "report": document_schema()}
+    found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
     _, built_in = shelves(DOCS.parent)
     for name, file in built_in.files().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
+    found["circuits/rca-guards.md"] = guard_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}
     return found
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def circuit_page(name: str, file: Path) -> str:

@@ -21,13 +21,15 @@ _TABLES = Path(__file__).with_name("behaviour")
 
 class Behaviour(msgspec.Struct, frozen=True):
     """The answers a case gets, in order, each at the step where it must stand; then how it ends,
-    what it knows by then, and, where two ways lead to the same end, the reason it is given."""
+    what it knows by then, and, where two ways lead to the same end, the reason it is given or the
+    rules that were taken."""
 
     name: str
     answers: tuple[tuple[str, Any], ...]
     end: str
     context: Mapping[str, Any]
     why: str
+    rules: tuple[str, ...]
 
 
 def behaviours(circuit: str) -> list[Behaviour]:
@@ -39,16 +41,20 @@ def behaviours(circuit: str) -> list[Behaviour]:
 def difference(circuit: Circuit, wanted: Behaviour) -> str:
     """Where the circuit does something else; empty if it does as it must."""
     case = open_case(circuit, "T1", {"id": "T1", "topic": "a test"})
+    taken: list[str] = []
     for number, (step, answer) in enumerate(wanted.answers, 1):
         if case.status != OPEN or case.step != step:
             return f"before answer {number} it should stand at {step}, but {_standing(case)}"
         signal = signal_of(answer)
         decision = advance(circuit, case, signal)
         case = apply(circuit, case, decision, signal.data)
+        taken.append(decision.rule)
     if case.end != wanted.end:
         return f"it should end as {wanted.end}, but {_standing(case)}"
     if case.context != wanted.context:
         return f"it should know {wanted.context}, but knows {case.context}"
+    if wanted.rules and wanted.rules != tuple(taken):
+        return f"it should be moved by {wanted.rules}, but was by {taken}"
     rule = circuit.rule(decision.rule) or circuit.otherwise
     if wanted.why and (rule is None or rule.why != wanted.why):
         return f"the reason should be {wanted.why!r}, but is rule {decision.rule}"
@@ -56,17 +62,26 @@ def difference(circuit: Circuit, wanted: Behaviour) -> str:
 
 
 def signal_of(answer: Any) -> Signal:
-    """A failure by its name, or an artifact with those fields."""
+    """A failure by its name, another signal with its data, or an artifact with those fields."""
     if answer in FAILURES:
         return Signal(answer, {"reason": "a test"})
+    if answer.keys() == {"signal", "data"}:
+        return Signal(answer["signal"], answer["data"])
     return Signal(ARTIFACT, answer)
 
 
 def _behaviour(name: str, rows: list[dict[str, Any]]) -> Behaviour:
     pairs = [next(iter(row.items())) for row in rows]
-    ending = {key: value for key, value in pairs if key in ("end", "context", "why")}
+    ending = {key: value for key, value in pairs if key in ("end", "context", "why", "rules")}
     answers = tuple((key, value) for key, value in pairs if key not in ending)
-    return Behaviour(name, answers, ending["end"], ending.get("context", {}), ending.get("why", ""))
+    return Behaviour(
+        name,
+        answers,
+        ending["end"],
+        ending.get("context", {}),
+        ending.get("why", ""),
+        tuple(ending.get("rules", ())),
+    )
 
 
 def _standing(case: Case) -> str:

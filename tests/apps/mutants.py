@@ -49,7 +49,8 @@ def limit_mutants(value: Value) -> Iterator[Mutant]:
             what = f"threshold {name}: {usual} -> {other}"
             yield what, _with(value, other, "thresholds", name)
     for name, given in value.get("loops", {}).items():
-        loop: Value = {"max": given, "per": "case"} if isinstance(given, int) else dict(given)
+        loop: Value = dict(given) if isinstance(given, dict) else {"max": given, "per": "case"}
+        loop["max"] = value.get("thresholds", {}).get(loop["max"], loop["max"])
         others = [loop | {"max": each} for each in _near(loop["max"]) if each >= 0]
         others.append(loop | {"per": "case" if loop.get("per") == "step" else "step"})
         for other in others:

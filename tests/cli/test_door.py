@@ -38,6 +38,7 @@ Commands:
   emit      Say a line signal.
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
+  analyst   The built-in analyst's parts: JSONL in, JSONL out.
   doctor    Check the machine and the database.
 """
 
@@ -51,7 +52,7 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([verb] for verb in VERBS if verb != "circuit"),
+        *([verb] for verb in VERBS if verb not in ("circuit", "analyst")),
         *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
     ],
     ids=" ".join,

@@ -113,3 +113,37 @@ def test_durations(text: str | float, seconds: float) -> None:
 def test_a_gate_brings_no_role_but_human() -> None:
     text = "circuit: c\nstart: s\nends: [e]\nsteps: {s: {gate: true}}\nrules: [{at: s, to: e}]"
     assert set(read_circuit(text).circuit.roles) == {"human"}
+
+
+LIMITED = """
+circuit: limited
+start: ask
+ends: [done]
+thresholds: {most: 2, share: 0.5}
+loops: {again: most, strikes: {max: most, per: step}}
+steps: {ask: {role: author}}
+rules:
+  - {at: ask, when: attempt > 5, loop: again, to: ask}
+  - {at: ask, loop: strikes, to: AGAIN}
+  - {at: ask, to: done}
+"""
+
+
+def test_a_threshold_can_hold_the_limit_of_a_loop() -> None:
+    circuit = read_circuit(LIMITED, "c.yaml").circuit
+    assert {name: loop.max for name, loop in circuit.loops.items()} == {"again": 2, "strikes": 2}
+    other = circuit.with_thresholds({"most": 4})
+    assert {name: loop.max for name, loop in other.loops.items()} == {"again": 4, "strikes": 4}
+    assert other.loops["strikes"].per_step
+
+
+@pytest.mark.parametrize("limit", ["share", "nothing", "''"])
+def test_a_loop_needs_a_whole_number(limit: str) -> None:
+    with pytest.raises(CircuitError, match=r"c.yaml:6: .*limits a loop: it must be a whole number"):
+        read_circuit(LIMITED.replace("again: most", f"again: {limit}"), "c.yaml")
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, "2", 100_001])
+def test_a_limit_stays_a_whole_number_when_it_is_changed(value: object) -> None:
+    with pytest.raises(CircuitError, match="limits a loop"):
+        read_circuit(LIMITED, "c.yaml").circuit.with_thresholds({"most": value})

@@ -2,11 +2,11 @@
 
 import pytest
 
-from interlock.core.case import Signal, Usage
+from interlock.core.case import Refused, Signal, Usage
 from interlock.core.circuit import FAILURES, Step
 from interlock.core.shape import shape_of
 from interlock.dispatch.carrier import MAX_ANSWER, Reply
-from interlock.runner.absorb import Refused, absorb
+from interlock.runner.absorb import absorb
 
 SHAPE = shape_of({"type": "object", "properties": {"mark": {"type": "integer"}}})
 STEP = Step("judge", "critic", SHAPE, signals=("artifact", "question"))

@@ -17,6 +17,7 @@ from interlock.core.plan import Budget, Suite
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
 from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.application import Application
 from interlock.runner.loop import Loop, Tally
 from interlock.store.audit import Fault, audit
 from interlock.store.database import driver, reading, writing
@@ -71,6 +72,7 @@ class World:
         wait: bool = False,
         at_rest: Iterable[Callable[[Loop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
+        application: Application | None = None,
         statement: Callable[[str], None] | None = None,
         pages: int | None = None,
     ) -> RunStatus:
@@ -90,7 +92,7 @@ class World:
             found = find_run(connection, run_id)
             loop = Loop(
                 Journal(connection, run_id), self.circuit, Suite(roles, places), crews, self.clock,
-                budget=budget, spent=found.spent, wait_for_humans=wait,
+                budget=budget, spent=found.spent, wait_for_humans=wait, application=application,
             )  # fmt: skip
             loop.take_up(
                 load_cases(connection, self.circuit, run_id),

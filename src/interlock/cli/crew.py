@@ -55,6 +55,7 @@ class Options(msgspec.Struct, frozen=True):
     thresholds: dict[str, Any] = {}
     parallel: int | None = None
     files: dict[str, str | int] = {}
+    terms: dict[str, Any] = {}
 
 
 def open_run(found: "Run") -> "Circuit":

@@ -17,9 +17,9 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "run", "resume", "stop"),
-    *("runs", "status", "logs", "inbox", "answer", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "respond", "conform", "doctor"),
+    *("demo", "init", "analyze", "report", "push", "run", "resume", "stop"),
+    *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
+    *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -73,7 +73,26 @@ def _options(
 
 def main() -> None:
     """The command `interlock`."""
+    _enter()
+    _run(app, "interlock")
+
+
+def asterisk() -> None:
+    """The command `asterisk`."""
+    _enter()
+    from interlock.cli.by_hand import app as by_hand
+
+    _run(by_hand, "asterisk")
+
+
+def _enter() -> None:
+    """Meet all verbs, and let output be printed wherever it goes."""
     from interlock.cli import (  # noqa: F401
+        analyst,
+        analyst_kin,
+        analyst_read,
+        analyze,
+        by_hand,
         circuits,
         conform,
         demo,
@@ -83,6 +102,7 @@ def main() -> None:
         init,
         lint,
         look,
+        push,
         respond,
         run,
         save,
@@ -93,10 +113,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _run(verbs: typer.Typer, name: str) -> None:
     try:
-        app(prog_name="interlock")
+        verbs(prog_name=name)
     except InterlockError as error:
-        tell(f"interlock: {error}")
+        tell(f"{name}: {error}")
         wrong_words = isinstance(error, SourceError | CircuitError)
         sys.exit(Exit.USAGE if wrong_words else Exit.FAILED)
     except KeyboardInterrupt:

@@ -50,16 +50,16 @@ def written_out(
     connection: "Connection", found: "Run", circuit: "Circuit", roles: Collection[str]
 ) -> Iterator[str]:
     """Which steps wait for an answer by hand, and what to do about them."""
-    from interlock.dispatch.case_folder import plain_names
     from interlock.store.history import cases_of
-    from interlock.wiring import Files
+    from interlock.wiring import Files, names
 
     root = Path(msgspec.convert(found.options.get("files", {}), Files).root)
+    papers = names(circuit, str(root))
     for case in cases_of(connection, found.run_id):
         step = circuit.steps.get(case.step)
         if case.dispatch_id is None or step is None or step.gate or step.role not in roles:
             continue
-        prompt = plain_names(step.name, case.state.visits.get(step.name, 1)).prompt
+        prompt = papers(step.name, case.state.visits.get(step.name, 1)).prompt
         path = root / f"{case.run_id}" / f"{case.case_no}" / prompt
         verbs = f"'interlock save {case.case_id} -f FILE' and 'interlock resume {case.run_id}'"
         yield f"case {case.case_id} waits for an answer to {path}: {verbs}"

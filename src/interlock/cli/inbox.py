@@ -2,28 +2,36 @@
 
 import getpass
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from interlock.cli.crew import open_run
 from interlock.cli.door import app
-from interlock.cli.show import Db, Json, clock_time, document, say, table
+from interlock.cli.show import Db, Json, clock_time, counted, document, say, table
 from interlock.core.errors import SourceError, StateError
+
+if TYPE_CHECKING:
+    from interlock.casework.review import Review
+    from interlock.store.history import Question
 
 
 @app.command()
 def inbox(db: Db = None, json: Json = False) -> None:
     """The questions that wait for a human, in all runs."""
     from interlock import wiring
+    from interlock.casework.review import reviews_of
     from interlock.store.database import reading
     from interlock.store.history import open_questions
 
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         questions = open_questions(connection)
+        runs = {each.run_id for each in questions}
+        reviews = [each for run_id in sorted(runs) for each in reviews_of(connection, run_id)]
     folder = wiring.answers_folder(path)
     saved = {each.question_id: (folder / f"{each.question_id}.json").exists() for each in questions}
     if json:
@@ -31,24 +39,31 @@ def inbox(db: Db = None, json: Json = False) -> None:
             {**msgspec.to_builtins(each), "answer_saved": saved[each.question_id]}
             for each in questions
         ]
-        document({"questions": fields})
+        document({"questions": fields, "reviews": msgspec.to_builtins(reviews)})
         return
     if not questions:
         say("nothing waits for a human")
-    table(
-        ("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"),
-        (
-            (
-                *(each.question_id, each.run_id, each.case_id, each.step),
-                *(clock_time(each.asked_at), " ".join(each.prompt.split())[:60]),
-            )
-            for each in questions
-        ),
-    )
+    table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), _rows(questions, reviews))
     answered = [each for each in questions if saved[each.question_id]]
     if answered:
         ids = ", ".join(str(each.question_id) for each in answered)
         say(f"answered, and taken when 'interlock resume {answered[0].run_id}' runs: {ids}")
+
+
+def _rows(questions: "list[Question]", reviews: "list[Review]") -> Iterator[tuple[object, ...]]:
+    """A row per question; questions that one answer settles share theirs."""
+    first = {each.question_ids[0]: each for each in reviews}
+    others = {number for each in reviews for number in each.question_ids[1:]}
+    for each in questions:
+        if each.question_id in others:
+            continue
+        review = first.get(each.question_id)
+        more = len(review.question_ids) - 1 if review else 0
+        about = review.about if review else " ".join(each.prompt.split())
+        yield (
+            *(each.question_id, each.run_id, f"{each.case_id} +{more}" if more else each.case_id),
+            *(each.step, clock_time(each.asked_at), about[:60]),
+        )
 
 
 @app.command()
@@ -67,11 +82,15 @@ def answer(
     by: Annotated[
         str, typer.Option("--by", metavar="NAME", help="Who answers; default the user name.")
     ] = "",
+    alone: Annotated[
+        bool, typer.Option("--only", help="Only this question, not those of its whole family.")
+    ] = False,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
+    from interlock.casework.review import reviewed_with
     from interlock.cli.words import pairs
     from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
@@ -91,22 +110,26 @@ def answer(
         if not found:
             raise StateError(f"question {question_id} is not open; 'interlock inbox' lists them")
         circuit = open_run(find_run(connection, found[0].run_id))
+        kin = {} if alone else reviewed_with(connection, found[0].run_id, question_id)
     problem = circuit.steps[found[0].step].shape.problem(data)
     if problem is not None:
         raise SourceError(f"{problem}; nothing was saved")
-    given = HumanAnswer(question_id, by or _user(), data)
     with told_plainly(wiring.answers_folder(path)):
-        leave_answer(wiring.answers_folder(path), given)
+        for number in (question_id, *kin):
+            leave_answer(wiring.answers_folder(path), HumanAnswer(number, by or user(), data))
     working = writer_of(path) is not None
     if json:
-        document({"question_id": question_id, "run_id": found[0].run_id, "taken_now": working})
+        fields = {"question_id": question_id, "run_id": found[0].run_id, "taken_now": working}
+        document(fields | {"also": sorted(kin)})
         return
     resume = f"'interlock resume {found[0].run_id}' goes on with it"
     then = "the running process takes it" if working else resume
-    say(f"saved the answer to question {question_id}; {then}")
+    also = f" and to {counted(len(kin), 'other', 'others')} of its family" if kin else ""
+    say(f"saved the answer to question {question_id}{also}; {then}")
 
 
-def _user() -> str:
+def user() -> str:
+    """Who sits at the terminal."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

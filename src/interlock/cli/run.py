@@ -1,8 +1,6 @@
 """Verbs that work: run and resume."""
 
-import asyncio
 import hashlib
-import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,27 +20,20 @@ from interlock.cli.crew import (
     merged,
     open_run,
 )
-from interlock.cli.door import Exit, app
-from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of, written_out
+from interlock.cli.door import app
+from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
+from interlock.cli.sitting import Sat, sit
 from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.core.notation import Written
-    from interlock.runner.loop import Tally
-    from interlock.store.runs import Run
 
 
 New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
-_EXITS = {
-    "done": Exit.DONE,
-    "unhealthy": Exit.UNHEALTHY,
-    "waiting": Exit.WAITING,
-    "budget": Exit.BUDGET,
-}
 
 
 @app.command()
@@ -71,7 +62,8 @@ def run(
     from interlock.runner.casefile import read_cases
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
-    from interlock.store.runs import begin_run, find_run, unfinished_run
+    from interlock.store.runs import find_run, unfinished_run
+    from interlock.wiring.rca import beginning, terms_of
 
     project = Path()
     usual = wiring.settings(project)
@@ -81,7 +73,14 @@ def run(
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
     options = merged(
-        Options(dict(usual.agents), dict(usual.slots), dict(usual.budget), changes, usual.parallel),
+        Options(
+            dict(usual.agents),
+            dict(usual.slots),
+            dict(usual.budget),
+            changes,
+            usual.parallel,
+            terms=msgspec.to_builtins(terms_of(usual, project)),
+        ),
         *(agent, slots, budget, parallel),
         files_of(dispatch, root, watch, batch_size),
     )
@@ -92,7 +91,7 @@ def run(
     with writing(path) as connection:
         run_id = None if new else unfinished_run(connection, mark)
         if run_id is None:
-            run_id = begin_run(
+            run_id = beginning(written.circuit.name)(
                 connection,
                 written.circuit,
                 text,
@@ -104,7 +103,8 @@ def run(
             )
         else:
             crew = _taken_up(connection, run_id, options, path, text)
-        _sit(connection, find_run(connection, run_id), crew, wait=wait, json=json)
+        sat = sit(connection, find_run(connection, run_id), crew, wait=wait)
+        _report(connection, run_id, sat, json=json)
 
 
 @app.command()
@@ -138,7 +138,8 @@ def resume(
         files = files_of(dispatch, root, watch, batch_size)
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
-        _sit(connection, found, crew, wait=wait, json=json)
+        sat = sit(connection, find_run(connection, found.run_id), crew, wait=wait)
+        _report(connection, found.run_id, sat, json=json)
 
 
 def _taken_up(
@@ -170,65 +171,27 @@ def _changed(
     return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
 
 
-def _sit(connection: "Connection", found: "Run", crew: Crew, *, wait: bool, json: bool) -> None:
-    """Work on a run until it ends or waits, say how it stands, and leave with its exit code."""
-    from interlock import wiring
-    from interlock.cli.progress import progress
-    from interlock.dispatch.briefer import Reading
-    from interlock.runner.session import Sitting
-
-    by_hand = wiring.by_hand(crew.carriers)
-    with progress(crew.budget) as watch:
-        sitting = Sitting(
-            connection,
-            found,
-            wiring.with_patience(open_run(found), crew.carriers),
-            crew.carriers,
-            crew.clock,
-            roles=crew.roles,
-            parallel=crew.parallel,
-            budget=crew.budget,
-            by_hand=by_hand,
-            wait_for_humans=wait,
-            watch=watch,
-        )
-        crew.gauge.read = lambda: Reading(
-            sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
-        )
-        status = asyncio.run(sitting.work())
-    left = list(written_out(connection, found, open_run(found), by_hand))
-    _report(connection, found.run_id, status, sitting.tally, left, json=json)
-    by = sitting.stopped_by
-    raise typer.Exit(_EXITS[status] if status != "stopped" else 128 + (by or signal.SIGTERM))
-
-
-def _report(
-    connection: "Connection",
-    run_id: int,
-    status: str,
-    tally: "Tally",
-    left: list[str],
-    *,
-    json: bool,
-) -> None:
+def _report(connection: "Connection", run_id: int, sat: Sat, *, json: bool) -> None:
+    """Say how a run stands, and leave with its exit code."""
     from interlock.store.history import counts, digest_of
     from interlock.store.runs import find_run
 
     spent = find_run(connection, run_id).spent
     ends = counts(connection, run_id)
     if json:
-        fields = {"run_id": run_id, "status": status, "tally": msgspec.to_builtins(tally)}
+        fields = {"run_id": run_id, "status": sat.status, "tally": msgspec.to_builtins(sat.tally)}
         fields |= {"ends": dict(ends), "spent": msgspec.structs.asdict(spent)}
         document(fields | {"digest": digest_of(connection, run_id)})
-        return
+        sat.leave()
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
     cost = counted(spent.dispatches, "dispatch", "dispatches")
-    say(f"run {run_id}: {status}; {shown}; {cost}")
-    for line in left:
+    say(f"run {run_id}: {sat.status}; {shown}; {cost}")
+    for line in sat.by_hand:
         say(line)
-    if not left or tally.questions > len(left):
-        for line in advice(status, run_id):
+    if not sat.by_hand or sat.tally.questions > len(sat.by_hand):
+        for line in advice(sat.status, run_id):
             say(line)
+    sat.leave()
 
 
 def advice(status: str, run_id: int) -> list[str]:

@@ -12,6 +12,8 @@ from interlock.cli.show import Db, Json, document, say
 from interlock.core.errors import SourceError, StateError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from interlock.core.circuit import Circuit, Step
     from interlock.store.history import CaseLine, Episode
     from interlock.wire.signal_file import Artifact
@@ -32,24 +34,14 @@ def save(
 ) -> None:
     """Save the answer to a case's open step. The run takes it when it works or is resumed."""
     from interlock import wiring
-    from interlock.dispatch.manual import leave_artifact, read_saved
     from interlock.store.database import reading
-    from interlock.store.history import find_case, life_of
+    from interlock.store.history import find_case
     from interlock.store.lock import writer_of
-    from interlock.store.runs import find_run
 
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         case = find_case(connection, case_id, run_id)
-        found = find_run(connection, case.run_id)
-        asked = _open_dispatch(case, life_of(connection, case.case_no))
-    circuit = open_run(found)
-    files = _files_for(circuit, msgspec.convert(found.options, Options), asked)
-    artifact = read_saved(file, asked.dispatch_id)
-    _check(artifact, circuit.steps[asked.step], file)
-    left = leave_artifact(
-        *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact)
-    )
+        asked, left = leave(connection, case, file)
     if json:
         fields = {"run_id": case.run_id, "case_id": case_id, "step": asked.step}
         document(fields | {"dispatch_id": asked.dispatch_id, "artifact_path": str(left)})
@@ -58,6 +50,27 @@ def save(
         "the running process takes it" if writer_of(path) else f"'interlock resume {case.run_id}'"
     )
     say(f"saved the answer of {case_id} to step {asked.step}; {then}")
+
+
+def leave(connection: "Connection", case: "CaseLine", file: Path) -> "tuple[Episode, Path]":
+    """Check a user's artifact and put it where the next sitting looks for the answer to a case's
+    open step."""
+    from interlock import wiring
+    from interlock.dispatch.manual import leave_artifact, read_saved
+    from interlock.store.history import life_of
+    from interlock.store.runs import find_run
+
+    found = find_run(connection, case.run_id)
+    asked = _open_dispatch(case, life_of(connection, case.case_no))
+    circuit = open_run(found)
+    files = _files_for(circuit, msgspec.convert(found.options, Options), asked)
+    artifact = read_saved(file, asked.dispatch_id)
+    _check(artifact, circuit.steps[asked.step], file)
+    left = leave_artifact(
+        *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact),
+        names=wiring.names(circuit, files.root),
+    )
+    return asked, left
 
 
 def _open_dispatch(case: "CaseLine", life: "list[Episode]") -> "Episode":
@@ -72,9 +85,10 @@ def _open_dispatch(case: "CaseLine", life: "list[Episode]") -> "Episode":
 def _files_for(circuit: "Circuit", options: Options, asked: "Episode") -> "Files":
     """Where that dispatch's papers lie; StateError if it does not travel by files."""
     from interlock import wiring
+    from interlock.core.circuit import HUMAN
 
     files = msgspec.convert(options.files, wiring.Files)
-    if circuit.steps[asked.step].gate:
+    if circuit.steps[asked.step].gate and HUMAN not in options.agents:
         raise StateError(
             f"step {asked.step} asks a human: 'interlock answer {asked.dispatch_id} DECISION'"
         )
@@ -85,8 +99,9 @@ def _files_for(circuit: "Circuit", options: Options, asked: "Episode") -> "Files
 
 
 def _check(artifact: "Artifact", step: "Step", file: Path) -> None:
+    from interlock.core.case import Refused
     from interlock.dispatch.carrier import Reply
-    from interlock.runner.absorb import Refused, absorb
+    from interlock.runner.absorb import absorb
 
     found = absorb(Reply(artifact.dispatch_id, msgspec.json.encode(artifact.data)), step)
     if isinstance(found, Refused):

@@ -63,16 +63,18 @@ def describe(finding: Finding) -> str:
 
 def _prompts(written: Written) -> Iterator[Finding]:
     from interlock.runner.prompt import FACTS, unfillable
+    from interlock.wiring.rca import prompt_names
 
+    known = (*FACTS, *prompt_names(written.circuit.name))
     for step in written.circuit.steps.values():
-        problem = unfillable(step.prompt)
+        problem = unfillable(step.prompt, known)
         if problem:
             yield Finding(
                 "circuit.prompt",
                 "error",
                 f"the prompt of step {step.name!r} can never be filled: {problem}",
                 f"write {{{{ case.NAME }}}} for what a case brings; templates can read "
-                f"{', '.join(FACTS)}",
+                f"{', '.join(known)}",
                 file=written.file,
                 line=written.line("steps", step.name, "prompt"),
                 subject=step.name,

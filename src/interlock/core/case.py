@@ -5,7 +5,7 @@ decides anything.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,13 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
     data: Mapping[str, Any] = {}
     subject: str | None = None
     usage: Usage = Usage()
+
+
+class Refused(NamedTuple):
+    """Why an answer is no signal: a word for the machine, a sentence for whoever wrote it."""
+
+    reason: str
+    sentence: str
 
 
 class Passed(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.core.errors import CircuitError
 from interlock.core.expression import Expression
 from interlock.core.shape import Shape
 
@@ -27,6 +28,9 @@ WRONG_ROLE = "wrong-role"
 FAILURES = (TIMEOUT, CRASH, UNREADABLE, RATE_LIMIT, WRONG_ROLE)
 """Signals that Interlock raises itself when no usable answer came."""
 
+MOST = 100_000
+"""The largest limit of a loop or of steps."""
+
 ROOTS = ("answer", "answers", "attempt", "case", "context", "loops", "signal")
 """Names every expression and prompt can read beside the answer's fields and the thresholds."""
 
@@ -40,11 +44,13 @@ class Role(msgspec.Struct, frozen=True):
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """How often the rules that name it may be taken; `per` step, the count ends with the visit."""
+    """How often the rules that name it may be taken; `per` step, the count ends with the visit.
+    A `threshold`, if named, holds the number."""
 
     name: str
     max: int
     per_step: bool = False
+    threshold: str = ""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -123,4 +129,23 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
         return place.signals + late + broken
 
     def with_thresholds(self, changes: Mapping[str, Any]) -> "Circuit":
-        return msgspec.structs.replace(self, thresholds={**self.thresholds, **changes})
+        """The same circuit with other thresholds, and with the loops whose limits they hold."""
+        thresholds = {**self.thresholds, **changes}
+        loops = {
+            name: msgspec.structs.replace(loop, max=loop_limit(loop.threshold, thresholds))
+            if loop.threshold
+            else loop
+            for name, loop in self.loops.items()
+        }
+        return msgspec.structs.replace(self, thresholds=thresholds, loops=loops)
+
+
+def loop_limit(threshold: str, thresholds: Mapping[str, Any]) -> int:
+    """The number a threshold gives to a loop."""
+    value = thresholds.get(threshold)
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise CircuitError(
+            f"threshold {threshold!r} limits a loop: it must be a whole number from 0 to {MOST:,}, "
+            f"not {value!r}"
+        )
+    return value

@@ -27,9 +27,10 @@ class RoleText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LoopText(msgspec.Struct, forbid_unknown_fields=True):
-    """A loop: how often, counted over the whole case or anew at each visit of a step."""
+    """A loop: how often (a number, or the threshold that holds it), counted over the whole case or
+    anew at each visit of a step."""
 
-    max: int
+    max: int | str
     per: Literal["case", "step"] = "case"
 
 
@@ -81,7 +82,7 @@ class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
     rules: list[RuleText]
     version: int = 1
     thresholds: dict[Name, Scalar] = {}
-    loops: dict[Name, int | LoopText] = {}
+    loops: dict[Name, int | str | LoopText] = {}
     max_steps: int = 100
     roles: list[Name] | dict[Name, RoleText | None] = []
     otherwise: Name | OtherwiseText | None = None

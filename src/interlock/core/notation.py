@@ -12,7 +12,19 @@ from typing import Any
 import msgspec
 
 from interlock.core.case import OTHERWISE
-from interlock.core.circuit import AGAIN, ANY, BACK, HUMAN, Circuit, Loop, Role, Rule, Step
+from interlock.core.circuit import (
+    AGAIN,
+    ANY,
+    BACK,
+    HUMAN,
+    MOST,
+    Circuit,
+    Loop,
+    Role,
+    Rule,
+    Step,
+    loop_limit,
+)
 from interlock.core.errors import CircuitError
 from interlock.core.expression import Expression, parse
 from interlock.core.format import (
@@ -30,7 +42,6 @@ from interlock.core.shape import shape_of
 from interlock.core.yaml_text import Page, read_yaml
 
 RESERVED = (AGAIN, ANY, BACK)
-MOST = 100_000
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -111,10 +122,17 @@ class _Builder:
         if not least <= value <= MOST:
             raise self._wrong(f"{path[-1]} must be from {least} to {MOST:,}, not {value}", *path)
 
-    def _loop(self, name: str, given: int | LoopText) -> Loop:
-        limit = given if isinstance(given, int) else given.max
+    def _loop(self, name: str, given: int | str | LoopText) -> Loop:
+        limit = given.max if isinstance(given, LoopText) else given
+        per_step = isinstance(given, LoopText) and given.per == "step"
+        if isinstance(limit, str):
+            try:
+                most = loop_limit(limit, self.text.thresholds)
+            except CircuitError as error:
+                raise self._wrong(str(error), "loops", name) from None
+            return Loop(name, most, per_step, limit)
         self._at_least(0, limit, "loops", name)
-        return Loop(name, limit, isinstance(given, LoopText) and given.per == "step")
+        return Loop(name, limit, per_step)
 
     def _roles(self) -> dict[str, Role]:
         given = self.text.roles

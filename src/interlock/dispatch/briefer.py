@@ -22,10 +22,12 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Gauge:
-    """Carriers are made before the loop whose numbers they show; `read` is put in afterwards."""
+    """Carriers are made before the loop whose numbers they show; `read` is put in afterwards, and
+    `enrich`, by which an application adds what it knows to a briefing."""
 
     def __init__(self) -> None:
         self.read: Callable[[], Reading] = Reading
+        self.enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
 
 
 class Briefer(Protocol):
@@ -36,7 +38,7 @@ class Briefer(Protocol):
 
 
 class PlainBriefer:
-    """The run's context and its counts; every other section is still empty."""
+    """The run's context and its counts, and what the run's application adds."""
 
     def __init__(self, scenario: str, gauge: Gauge) -> None:
         self._scenario = scenario
@@ -44,7 +46,7 @@ class PlainBriefer:
 
     def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> Briefing:
         reading = self._gauge.read()
-        return Briefing(
+        plain = Briefing(
             batch_id=batch_id,
             scenario=self._scenario,
             suite_id=str(run_id),
@@ -53,3 +55,4 @@ class PlainBriefer:
             total=reading.cases,
             completed=reading.over,
         )
+        return self._gauge.enrich(plain)

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from interlock.core.case import Usage
+from interlock.core.case import Case, Usage
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
@@ -29,6 +29,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     """The case's number in the database, unlike its id safe as a folder's name."""
     at: float = 0.0
     """When the dispatch was opened; sent again after a restart, it keeps its time."""
+    case: Case | None = None
+    """The case as it stood when it was asked about, for those of our own programs that answer."""
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

@@ -4,21 +4,14 @@ Strict JSON, one object, no NaN, nothing too deep or too large to keep. What doe
 refusal with a sentence for the agent; nothing is guessed or filled in.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from interlock.core.case import Signal
+from interlock.core.case import Refused, Signal
 from interlock.core.circuit import ARTIFACT, FAILURES, Step
 from interlock.dispatch.carrier import MAX_ANSWER, Reply
 from interlock.runner.strict_json import decode
 
 _ENVELOPE = {"signal", "data", "subject"}
-
-
-class Refused(NamedTuple):
-    """Why an answer cannot be used: a word for the machine, a sentence for the agent."""
-
-    reason: str
-    sentence: str
 
 
 def absorb(reply: Reply, step: Step) -> Signal | Refused:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from interlock.core.case import ENDED, OPEN, Case, Signal
+from interlock.core.case import ENDED, OPEN, Case, Refused, Signal
 from interlock.core.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
 from interlock.core.errors import CircuitError
 from interlock.core.plan import Budget, Spent, Suite, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
-from interlock.runner.absorb import Refused, absorb
+from interlock.runner.absorb import absorb
+from interlock.runner.application import Application, Plain
 from interlock.runner.deadlines import Deadlines
 from interlock.runner.prompt import fill
 from interlock.runner.purse import Purse
@@ -54,10 +55,12 @@ class Loop:
         *,
         budget: Budget | None = None,
         spent: Spent | None = None,
+        application: Application | None = None,
         wait_for_humans: bool = False,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self._journal = journal
+        self._application = application or Plain()
         self._circuit = circuit
         self._suite = suite
         self._carriers = carriers
@@ -148,6 +151,8 @@ class Loop:
             ask = self._asks.get(dispatch_id)
             if ask is not None:
                 self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
+        for case_id in self._application.let_go():
+            self._queue(self._cases[case_id])
         if not self._stops:
             self._dispatch(batch)
         self._commit(batch)
@@ -163,8 +168,10 @@ class Loop:
         if reply.refused:
             self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
             return
-        step = self._circuit.steps[ask.step]
-        found = absorb(reply, step)
+        found = absorb(reply, self._circuit.steps[ask.step])
+        if not isinstance(found, Refused) and found.name not in FAILURES:
+            case = self._cases[ask.case_id]
+            found = self._application.examine(ask.case_no, case, found)
         if isinstance(found, Refused):
             self._refuse(ask, reply, found, batch)
             if reply.answered_by:
@@ -174,11 +181,13 @@ class Loop:
         self._decide(ask, found, batch, reply.answered_by)
 
     def _decide(self, ask: Ask, signal: Signal, batch: Batch, answered_by: str = "") -> None:
-        case = self._cases[ask.case_id]
-        decision = advance(self._circuit, case, signal)
-        case = apply(self._circuit, case, decision, signal.data)
+        before = self._cases[ask.case_id]
+        decision = advance(self._circuit, before, signal)
+        case = apply(self._circuit, before, decision, signal.data)
         self._cases[ask.case_id] = case
-        number = self._numbers[ask.case_id]
+        number = ask.case_no
+        for effect in self._application.effects(number, before, decision, signal.data, answered_by):
+            self._journal.carry_out(effect, batch.at)
         batch.entries.append(
             Entry(
                 number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
@@ -221,7 +230,7 @@ class Loop:
         prompt, problem = self._prompt(case)
         ask = Ask(
             *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt, self._numbers[case.case_id], batch.at),
+            *(step.role, prompt, self._numbers[case.case_id], batch.at, case),
         )
         number = ask.case_no
         batch.dispatches.append(
@@ -237,7 +246,8 @@ class Loop:
     def _prompt(self, case: Case) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
         try:
-            return fill(self._circuit, case), ""
+            facts = self._application.facts(self._numbers[case.case_id], case)
+            return fill(self._circuit, case, facts), ""
         except CircuitError as error:
             return "", str(error)
 
@@ -260,7 +270,7 @@ class Loop:
         self._watch(self.tally, self._purse.spent)
 
     def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
-        number = self._numbers[ask.case_id] if ask else None
+        number = ask.case_no if ask else None
         batch.refusals.append(
             Refusal(number, reply.dispatch_id, why.reason, why.sentence, reply.content)
         )
@@ -275,7 +285,7 @@ class Loop:
         ask = Ask(
             *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
             *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
-            dispatch.at,
+            *(dispatch.at, self._cases[dispatch.case_id]),
         )
         gate = self._circuit.steps[ask.step].gate
         self._send_out(ask, dispatch.at if gate else self._clock.now())
@@ -296,9 +306,12 @@ class Loop:
         self._settled.append((ask, error))
 
     def _place(self, case: Case) -> None:
-        """An open case waits for its next dispatch; one that is over makes room for others."""
+        """An open case waits for its next dispatch, unless its application holds it; one that is
+        over makes room for others."""
+        held = self._application.held(self._numbers[case.case_id], case)
         if case.status == OPEN:
-            self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
+            if not held:
+                self._queue(case)
             return
         healthy = case.status == ENDED and self._circuit.ends[case.end]
         self._suite.ended(case.case_id, healthy)
@@ -306,6 +319,9 @@ class Loop:
         self.tally.ended += case.status == ENDED
         self.tally.unhealthy += case.status == ENDED and not healthy
         self.tally.stuck += case.status != ENDED
+
+    def _queue(self, case: Case) -> None:
+        self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
 
     def _deliver(self, reply: Reply) -> None:
         self._inbox.append(reply)

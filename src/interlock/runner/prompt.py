@@ -6,7 +6,9 @@ told why.
 """
 
 import re
+from collections.abc import Collection, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -20,9 +22,10 @@ _PLAIN = (str, int, float)
 _FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
 
 
-def fill(circuit: Circuit, case: Case) -> str:
-    """The prompt for the step where the case stands; CircuitError if it cannot be filled."""
-    facts = {
+def fill(circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
+    application gives `more` facts than a case has."""
+    facts: dict[str, Any] = {
         "circuit": circuit.name,
         "case_id": case.case_id,
         "step": case.step,
@@ -33,6 +36,7 @@ def fill(circuit: Circuit, case: Case) -> str:
         "loops": case.loops,
         "thresholds": circuit.thresholds,
         "complaint": case.complaint,
+        **more,
     }
     template = circuit.steps[case.step].prompt
     if not template:
@@ -116,7 +120,7 @@ FACTS = (
 """The names a template can read."""
 
 
-def unfillable(template: str) -> str:
+def unfillable(template: str, known: Collection[str] = FACTS) -> str:
     """What is wrong with a template before any case is known; empty if it may well be filled."""
     from jinja2 import TemplateError, meta  # noqa: PLC0415
 
@@ -126,5 +130,5 @@ def unfillable(template: str) -> str:
         tree = _compiled(template).environment.parse(template)
     except TemplateError as error:
         return f"it is no template: {error}"
-    unknown = sorted(meta.find_undeclared_variables(tree) - {*FACTS})
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*known})
     return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

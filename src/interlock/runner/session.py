@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.plan import Budget, Spent, Suite
 from interlock.dispatch.carrier import Carrier, Clock
+from interlock.runner.application import Application
 from interlock.runner.loop import Loop, Tally
 from interlock.store.journal import Journal
 from interlock.store.runs import Run, RunStatus, holds_of, load_cases, open_dispatches
@@ -34,6 +35,7 @@ class Sitting:
         parallel: int | None,
         budget: Budget,
         by_hand: Collection[str] = frozenset({HUMAN}),
+        application: Application | None = None,
         wait_for_humans: bool = False,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
@@ -49,6 +51,7 @@ class Sitting:
             clock,
             budget=budget,
             spent=run.spent,
+            application=application,
             wait_for_humans=wait_for_humans,
             watch=watch,
         )

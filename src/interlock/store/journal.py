@@ -38,7 +38,7 @@ _RUN = (
 
 
 Effect = Callable[[sqlite3.Connection, float], None]
-"""Carried out inside the batch's transaction, with the batch's time. It does not commit."""
+"""What an application changes in its own tables because of a decision. It does not commit."""
 
 
 class NewDispatch(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +95,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Batch(msgspec.Struct):
-    """What one transaction writes."""
+    """What one transaction writes, beside the effects that were carried out before."""
 
     at: float
     entries: list[Entry] = []
@@ -104,11 +104,9 @@ class Batch(msgspec.Struct):
     refusals: list[Refusal] = []
     seconds: float = 0.0
     status: str | None = None
-    effects: list[Effect] = []
-    """In the order in which they are carried out, after all rows of the journal are written."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.dispatches or self.refusals or self.status or self.effects)
+        return bool(self.entries or self.dispatches or self.refusals or self.status)
 
 
 class Journal:
@@ -126,17 +124,29 @@ class Journal:
         self._last_dispatch_id += 1
         return self._last_dispatch_id
 
+    def carry_out(self, effect: Effect, at: float) -> None:
+        """Write what a decision of the batch to come changes elsewhere. It can be read back at once
+        over the same connection, and is kept with that batch or not at all."""
+        try:
+            self._begin()
+            effect(self._raw, at)
+        except BaseException:
+            self._raw.rollback()
+            raise
+
+    def _begin(self) -> None:
+        if not self._raw.in_transaction:
+            self._raw.execute("begin immediate")
+
     def commit(self, batch: Batch) -> None:
         """Write the whole batch, or nothing."""
         raw = self._raw
         try:
             rows = self._rows(batch)
-            raw.execute("begin immediate")
+            self._begin()
             self._blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)
-            for effect in batch.effects:
-                effect(raw, batch.at)
             raw.commit()
         except BaseException:
             raw.rollback()

@@ -82,6 +82,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     seen: int = 1
     """How often its symptom was seen in all, this time included."""
     first_seen: str = ""
+    last_seen: str = ""
+    """When its symptom was seen before this time, the last of them."""
+    resolved_at: str = ""
+    """When its root cause was called resolved, if it came back after that."""
     recalled: bool = False
     regression: bool = False
     cascade: bool = False

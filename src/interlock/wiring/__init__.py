@@ -1,6 +1,7 @@
-"""The composition root: from words of a user to concrete parts. The only file that names them all.
+"""The composition root: from words of a user to concrete parts. The only room that names them all.
 
-Agents are a table: a word before the colon, and what makes a carrier of the rest.
+Agents are a table: a word before the colon, and what makes a carrier of the rest. What a circuit
+has beside its table is in `rca.py`.
 """
 
 import os
@@ -13,22 +14,27 @@ from typing import Any
 
 import msgspec
 
+from interlock.casework import papers as rca_papers
 from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
-from interlock.dispatch.batch import SIZE, BatchDesk
+from interlock.dispatch.batch import SIZE, BatchDesk, single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
-from interlock.dispatch.carrier import Carrier, Clock
+from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
+from interlock.dispatch.case_folder import Names, plain_names
 from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.file import PATIENCE, FileDesk
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
+from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
 
+ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
+RCA = "rca"
 _MOST_SCRIPT = 4_000_000
 
 
@@ -41,6 +47,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: dict[str, int] = {}
     budget: dict[str, str | int | float] = {}
     thresholds: dict[str, Any] = {}
+    repo: list[dict[str, Any]] = []
+    last_green: str | dict[str, str] = ""
+    defect_codes: dict[str, str] = {}
 
 
 def settings(project: Path) -> Settings:
@@ -84,7 +93,7 @@ class Files(msgspec.Struct, frozen=True):
     """How asks that no agent takes travel as files: the word of a carrier, and its settings."""
 
     dispatch: str = ""
-    root: str = ".interlock/runs"
+    root: str = ROOT
     watch: Mode = "auto"
     batch_size: int = SIZE
 
@@ -135,8 +144,10 @@ def carriers(
 
 def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
     kind, _, rest = spec.partition(":")
+    if spec == BASIC:
+        return Vacancy()
     if kind not in AGENTS or not rest:
-        known = ", ".join(f"{name}:…" for name in AGENTS)
+        known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
         raise SourceError(f"{spec!r} names no agent; use {known}")
     return AGENTS[kind](rest, clock, environment)
 
@@ -204,30 +215,51 @@ def _not_runnable(name: str) -> str:
     return f"there is no command {name!r} to run{near}"
 
 
+BASIC = "basic"
+"""The built-in analyst. It answers only for circuits it knows."""
+
+
+class Vacancy(ProgramDesk):
+    """The place of the built-in analyst, until a run is open that it can look into."""
+
+    def __init__(self) -> None:
+        super().__init__(_knows_nothing)
+
+
+def _knows_nothing(_ask: Ask) -> Reply | None:
+    raise SourceError("the built-in analyst answers only for the circuit rca")
+
+
 AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
     "exec": _command,
     "script": _script,
 }
 
 
-def _file(files: Files, _circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
-    return FileDesk(Path(files.root), clock, mode=files.watch)
+def _file(files: Files, circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
+    return FileDesk(Path(files.root), clock, names=names(circuit, files.root), mode=files.watch)
 
 
-def _manual(files: Files, _circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
-    return ManualDesk(Path(files.root), clock, mode="poll")
+def _manual(files: Files, circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
+    return ManualDesk(Path(files.root), clock, names=names(circuit, files.root), mode="poll")
 
 
 def _batch(files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int) -> Carrier:
     return BatchDesk(
-        FileDesk(Path(files.root), clock, mode=files.watch),
+        FileDesk(Path(files.root), clock, names=names(circuit, files.root), mode=files.watch),
         clock,
         PlainBriefer(circuit.name, gauge),
         gauge,
         workspace=Path(),
         size=files.batch_size,
         tokens=tokens,
+        phase_of=rca_papers.phase_of if circuit.name == RCA else single,
     )
+
+
+def names(circuit: Circuit, root: str) -> Names:
+    """What the papers of a circuit's dispatches are called in the folder of that name."""
+    return rca_papers.names(Path(root)) if circuit.name == RCA else plain_names
 
 
 FILED: dict[str, Callable[[Files, Circuit, Clock, Gauge, int], Carrier]] = {

@@ -1,0 +1,62 @@
+"""A candidate for the culprit, taken apart: a class, a path, or an artefact's coordinate.
+
+Knows how such strings are built, and how rare a word is among many of them. Judges nobody.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from interlock.analyst.naming import name_words, text_words
+
+Sign = tuple[str, str, float]
+"""What speaks against a candidate: the sign, the candidate's text, the share of the points."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A candidate taken apart."""
+
+    text: str
+    parts: tuple[str, ...]
+    """What holds it: package, group or folders."""
+    leaf: str
+    coordinate: bool
+    path: bool
+    words: frozenset[str]
+    name: frozenset[str]
+
+
+def parsed(text: str) -> Candidate:
+    """The parts of a candidate, by its shape."""
+    path = "/" in text or "\\" in text
+    coordinate = not path and ":" in text
+    if coordinate:
+        group, leaf = text.split(":")[:2]
+        parts = tuple(group.split("."))
+    else:
+        plain = text.replace("\\", "/")
+        parts = tuple(part for part in plain.split("/" if path else ".") if part)
+        leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
+        leaf = leaf.rpartition(".")[0] or leaf if path else leaf
+    words = text_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
+    return Candidate(
+        text, parts, leaf, coordinate, path, frozenset(words), frozenset(name_words(leaf))
+    )
+
+
+def rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:
+    """How rare a word is among the candidates: 1 for one of many, 0 for one of all."""
+    count: Counter[str] = Counter()
+    total = 0
+    for bag in bags:
+        count.update(bag)
+        total += 1
+
+    def rare(word: str) -> float:
+        if total < 2 or not count[word]:
+            return 1.0
+        return math.log((total + 1) / count[word]) / math.log(total + 1)
+
+    return rare

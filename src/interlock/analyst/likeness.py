@@ -1,0 +1,182 @@
+"""How alike two failures are, from 0 to 1, and why: read as the chance that their cause is one.
+
+A sum of few signs, each with a weight that is a row of `WEIGHTS`. Knows one pair at a time; which
+pairs are worth a look is `bands`' business, and what follows from it that of cluster and recall.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+import msgspec
+from rapidfuzz.distance import Indel
+
+from interlock.analyst.complaints import complaints
+from interlock.analyst.frames import Frame, read_frames
+from interlock.analyst.masking import masked
+from interlock.analyst.naming import name_words
+from interlock.analyst.ownership import is_test, own_frames
+from interlock.apps.rca.failure import Failure
+
+WEIGHTS = {
+    "start": -9.6,  # two failures drawn at random
+    "text": 7.0,  # type, masked message and own frames, by edit ratio
+    "names": 7.0,  # words of test and class
+    "innermost": 4.5,  # the innermost frame of the product, at the same line
+    "lines": 2.7,  # own frames at the same lines, the innermost counting most
+    "message": 1.5,  # one message, word for word
+    "specific": 1.5,  # one masked message that says something of its own
+    "alone": 1.5,  # and there are no frames: it is all there is to compare
+}
+"""Logistic: what each sign adds to the log-odds."""
+
+MOST_FRAMES = 15
+LONGEST_MESSAGE = 500
+_ENOUGH_WORDS = 6
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_PLAIN_TEXT = """the an is to of in and or at on for by no not but was were be been have has had it
+its that this with from as expected actual got equal equals same null none nil true false undefined
+assert assertion error exception failed failure fail should value values"""
+_PLAIN = frozenset(_PLAIN_TEXT.split())
+"""Words any message may use: they make it no one's own."""
+
+
+class Traits(msgspec.Struct, frozen=True):
+    """What of a failure is compared. Made once, compared often."""
+
+    type: str
+    message: str
+    """As said."""
+    said: str
+    """The same, masked."""
+    text: str
+    """Type, masked message and own frames without lines: what the edit ratio sees."""
+    names: frozenset[str]
+    places: tuple[str, ...]
+    """Own frames, innermost first."""
+    lined: tuple[str, ...]
+    """The same with their lines."""
+    innermost: str
+    """The innermost frame of the product, with its line."""
+    class_name: str
+    test_name: str
+    own_words: frozenset[str]
+    """Words of the message that not any message uses."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is told but the test's name: like nothing, not even its like."""
+        return not self.text
+
+
+_decode = msgspec.json.Decoder(Traits).decode
+
+
+class Likeness(msgspec.Struct, frozen=True):
+    """A score from 0 to 1 and the signs it comes from, strongest first."""
+
+    score: float
+    why: str
+
+
+def traits(failure: Failure) -> Traits:
+    """What of this failure is compared with others."""
+    own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
+    message = failure.message if failure.message or own else _told(failure)
+    said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    places = tuple(dict.fromkeys(frame.place for frame in own))
+    text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
+    return Traits(
+        type=failure.type.strip(),
+        message=message[: 4 * LONGEST_MESSAGE].strip(),
+        said=said,
+        text=text,
+        names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
+        places=places,
+        lined=tuple(dict.fromkeys(map(_lined, own))),
+        innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
+        class_name=failure.class_name,
+        test_name=failure.test_name,
+        own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
+    )
+
+
+def kept(known: Traits) -> str:
+    """Traits as text for a table: the same text for the same traits."""
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def restored(text: str) -> Traits:
+    """The traits of a text that `kept` made."""
+    return _decode(text)
+
+
+def likeness(one: Traits, other: Traits) -> Likeness:
+    """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
+    if one.empty or other.empty:
+        return Likeness(0.0, "one of them tells nothing")
+    found = _signs(one, other)
+    strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
+    why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
+    return Likeness(_chance(found), why or "little in common")
+
+
+def score(one: Traits, other: Traits) -> float:
+    """The same without the reasons: for comparing many."""
+    return 0.0 if one.empty or other.empty else _chance(_signs(one, other))
+
+
+def _chance(found: Mapping[str, float]) -> float:
+    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+    return round(1 / (1 + math.exp(-total)), 6)
+
+
+def _signs(one: Traits, other: Traits) -> dict[str, float]:
+    """The signs of kinship, each from 0 to 1."""
+    own_words = 0.0
+    if one.said and one.said == other.said:
+        own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
+    return {
+        "text": Indel.normalized_similarity(one.text, other.text),
+        "names": _shared(one.names, other.names),
+        "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
+        "lines": _weighted(one.lined, other.lined),
+        "message": float(bool(one.message) and one.message == other.message),
+        "specific": own_words,
+        "alone": own_words if not one.places and not other.places else 0.0,
+    }
+
+
+_SAID = {
+    "text": "type, message and frames",
+    "names": "test names",
+    "innermost": "innermost product frame",
+    "lines": "own lines",
+    "message": "message",
+    "specific": "words of its own",
+    "alone": "nothing but the message",
+}
+
+
+def _told(failure: Failure) -> str:
+    """Where a failure has neither message nor stack, its log's complaints speak for it."""
+    return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
+
+
+def _lined(frame: Frame) -> str:
+    return f"{frame.place}:{frame.line}"
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    either = len(one | other)
+    return len(one & other) / either if either else 0.0
+
+
+def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    """Overlap of two lists in which the first counts most: one, a half, a third…"""
+    if not one or not other:
+        return 0.0
+    left = {place: 1 / at for at, place in enumerate(one, 1)}
+    right = {place: 1 / at for at, place in enumerate(other, 1)}
+    both = sum(min(weight, right[place]) for place, weight in left.items() if place in right)
+    return both / (sum(left.values()) + sum(right.values()) - both)

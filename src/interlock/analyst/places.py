@@ -1,0 +1,89 @@
+"""Places to look: which repositories a failure points at, by its stack and by what they are for.
+
+A repository's purpose is the user's own words; only words for tests and for environments are known
+here. Everything else is product.
+"""
+
+import re
+from collections.abc import Sequence
+
+from interlock.analyst.answers import Kind, Where
+from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.triage import is_check
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Repo
+
+_TESTS = re.compile(r"\b(?:tests?|testing|qa|e2e|automation|acceptance|specs?)\b", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"\b(?:config\w*|deploy\w*|infra\w*|environments?|ci|cd|pipelines?|helm|ansible|terraform"
+    r"|manifests?|provision\w*|ops|cluster)\b",
+    re.IGNORECASE,
+)
+_BROKE_THERE = 0.75
+_FITTING = 1.0
+_UNFITTING = 0.35
+
+
+def use_of(repo: Repo) -> str:
+    """What a repository is for: `automation`, `infra` or `product`."""
+    said = f"{repo.name.replace('-', ' ').replace('_', ' ')} {repo.purpose}"
+    purpose = repo.purpose or said
+    if _TESTS.search(purpose) or (_TESTS.search(said) and not repo.purpose):
+        return "automation"
+    return "infra" if _SETTINGS.search(purpose) else "product"
+
+
+def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) -> Kind:
+    """The kind, with what the place adds where it broke: code of the tests that breaks by itself is
+    at fault itself; a check that fails there says nothing."""
+    if innermost is None or kind.category not in ("product", "automation", "unknown"):
+        return kind
+    repo, spot = innermost
+    if use_of(repo) == "automation" and not is_check(failure):
+        why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
+        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    return kind
+
+
+def by_stack(repo: Repo, spots: Sequence[Spot], category: str) -> Where | None:
+    """A repository that holds places of the stack."""
+    product = [spot for spot in spots if not spot.is_test]
+    if not spots:
+        return None
+    strength = min(1.0, 0.6 + 0.2 * len(product)) if product else 0.4
+    shown = (product or spots)[0]
+    why = f"the stack leads to {shown.path}:{shown.line}"
+    paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
+    return Where(repo=repo.name, score=strength * _fit(repo, category), why=why, paths=paths)
+
+
+def by_use(repo: Repo, category: str) -> Where | None:
+    """A repository that is for what failed, where no stack leads anywhere else."""
+    if use_of(repo) != category:
+        return None
+    return Where(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
+
+
+def by_changes(repo: Repo, found: Sequence[Lead], category: str) -> Where | None:
+    """A repository in which something changed that the failure points at."""
+    if not found:
+        return None
+    best = found[0]
+    why = f'{best.commit.hash[:12]} "{best.commit.subject}": {best.why[0]}'
+    paths = tuple(dict.fromkeys(lead.path for lead in found[:5]))
+    return Where(repo=repo.name, score=best.score * _fit(repo, category), why=why, paths=paths)
+
+
+def best_of(places: Sequence[Where | None]) -> list[Where]:
+    """Of each repository what speaks for it most, the likeliest first."""
+    found: dict[str, Where] = {}
+    for place in places:
+        if place and (place.repo not in found or place.score > found[place.repo].score):
+            found[place.repo] = place
+    return sorted(found.values(), key=lambda place: (-place.score, place.repo))
+
+
+def _fit(repo: Repo, category: str) -> float:
+    if category not in ("product", "automation", "infra"):
+        return _FITTING
+    return _FITTING if use_of(repo) == category else _UNFITTING

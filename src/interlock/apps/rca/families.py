@@ -1,0 +1,47 @@
+"""The seven families F0 to F6: what each step of the analysis is called, here and in its files.
+
+Knows names only. What a step asks for is in `artifacts.py`, what it warns of in `guards.py`.
+"""
+
+from typing import Final
+
+import msgspec
+
+from interlock.core.errors import CircuitError
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A kind of step. `template` lies below the prompts folder."""
+
+    short: str
+    step: str
+    name: str
+    template: str
+
+
+FAMILIES: Final = (
+    Family("F0", "F0_RECALL", "recall", "recall/judge-similarity.md"),
+    Family("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md"),
+    Family("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md"),
+    Family("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md"),
+    Family("F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md"),
+    Family("F5", "F5_REVIEW", "review", "review/present-findings.md"),
+    Family("F6", "F6_REPORT", "report", "report/regression-table.md"),
+)
+_BY_WORD: Final = {
+    word.lower(): family for family in FAMILIES for word in (family.short, family.step, family.name)
+}
+
+
+def find_family(word: str) -> Family | None:
+    """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
+    return _BY_WORD.get(word.lower())
+
+
+def family_of(step: str) -> Family:
+    """The family of a step that must have one."""
+    found = find_family(step)
+    if found is None:
+        known = ", ".join(family.step for family in FAMILIES)
+        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
+    return found

@@ -1,0 +1,161 @@
+"""The application of the circuit `rca`: facts, guards, effects and families, over one connection.
+
+Stands between the loop, which knows none of this, and the tables of `apps/rca`. Everything it
+decides is decided by those tables; this only fetches what they need and carries out what they say.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.apps.rca.consequences import consequences
+from interlock.apps.rca.examine import examine, selected_repos
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Launch
+from interlock.apps.rca.steps import F2, F3, LINKED
+from interlock.apps.rca.taxonomy import TAXONOMY
+from interlock.casework.facts import Facts
+from interlock.casework.families import Families
+from interlock.casework.intake import failure_of
+from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
+from interlock.core.case import ENDED, Case, Decision, Refused, Signal
+from interlock.core.circuit import ARTIFACT, Circuit
+from interlock.store.effects import effect_of
+from interlock.store.journal import Effect
+from interlock.store.looks import Look, Place, looks_of, place_of
+from interlock.store.suites import find_suite
+
+_SOMEBODY = "whoever was asked"
+"""Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
+
+
+class Casework:
+    """What the circuit `rca` needs while a run of it is worked on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        run_id: int,
+        circuit: Circuit,
+        terms: Terms,
+        *,
+        families: bool = False,
+        only: Collection[int] | None = None,
+        prompted: Callable[[str], bool] = lambda _step: True,
+        fence: Callable[[], str] = lambda: secrets.token_hex(6),
+    ) -> None:
+        self.terms = terms
+        self.connection = connection
+        self.workspace = Workspace(terms)
+        self.taxonomy = TAXONOMY.with_codes(terms.codes)
+        self.facts_of = Facts(connection, terms, self.taxonomy)
+        self._run_id = run_id
+        looks = self.looks()
+        self.number_of = {look.case_id: look.case_no for look in looks}
+        self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
+        self._sizes = Counter(self._family_of.values())
+        self.families = _families(looks, self._family_of) if families else None
+        self._circuit = circuit
+        self._only = only
+        self._prompted = prompted
+        self._fence = fence
+        self._failures: dict[int, Failure] = {}
+
+    def failure(self, case_no: int, case: Case) -> Failure:
+        if case_no not in self._failures:
+            self._failures[case_no] = failure_of(case.case_id, case.input)
+        return self._failures[case_no]
+
+    def looks(self) -> list[Look]:
+        """All cases of the suite, as they came."""
+        suite = find_suite(self.connection, run_id=self._run_id)
+        return looks_of(self.connection, suite.suite_id) if suite else []
+
+    def kin_of(self, case_id: str) -> int:
+        """How many cases its family has, itself included."""
+        return self._sizes.get(self._family_of.get(case_id, ""), 1)
+
+    def place(self, case_no: int) -> Place | None:
+        return place_of(self.connection, case_no)
+
+    def launch(self, case_no: int) -> Launch | None:
+        return self.facts_of.launch(self.place(case_no))
+
+    def facts(self, case_no: int, case: Case) -> Mapping[str, Any]:
+        if not self._prompted(case.step):
+            return {}
+        shown = msgspec.structs.replace(case, context=_with_repo(case.context))
+        failure, place = self.failure(case_no, case), self.place(case_no)
+        return self.facts_of.parameters(shown, failure, place, self._fence())
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        if signal.name == LINKED:
+            return self._linked(case, signal)
+        if signal.name != ARTIFACT:
+            return signal
+        failure = self.failure(case_no, case)
+
+        def check(refs: Sequence[str]) -> Sequence[Any]:
+            return self.workspace.check(refs, self.launch(case_no), failure.log)
+
+        found = examine(case, signal.data, check, self.taxonomy)
+        if found.refused:
+            return Refused("Malformed", found.refused)
+        return msgspec.structs.replace(signal, data=found.data)
+
+    def _linked(self, case: Case, signal: Signal) -> Signal | Refused:
+        """Only what Interlock found to be a family is one; no agent can say so."""
+        kin = self.families.stand_in(case.case_id) if self.families else ()
+        if signal.data.get("representative") not in kin:
+            return Refused("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
+        return signal
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        found = consequences(case, decision, data, by or _SOMEBODY, self.taxonomy)
+        return [effect_of(case_no, effect) for effect in found]
+
+    def held(self, case_no: int, case: Case) -> bool:
+        if case.status != "open":
+            self._failures.pop(case_no, None)
+        if self._only is not None and case_no not in self._only:
+            return True
+        if self.families is None:
+            return False
+        healthy = case.status != ENDED or self._circuit.ends[case.end]
+        first = _first(case.visits) == 1
+        return self.families.held(case, first=first, healthy=healthy and case.status != "stuck")
+
+    def let_go(self) -> Iterable[str]:
+        return self.families.let_go() if self.families else ()
+
+
+def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:
+    """Who waits for whom, as the journal left it."""
+    families = Families(family_of)
+    for look in looks:
+        visits = _first(look.visits)
+        begun = look.asked or look.step not in (F2, F3) or visits > 1
+        families.remember(look.case_id, look.step, look.status, worked=visits > 0 and begun)
+    return families
+
+
+def _first(visits: Mapping[str, int]) -> int:
+    """How often a case came to its investigation."""
+    return visits.get(F2, 0) + visits.get(F3, 0)
+
+
+def _with_repo(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The context with the repository that the next dispatch is about, where there are several."""
+    repos = selected_repos(context)
+    done = len(context.get("findings", ()))
+    shown = {**context, "selected_repos": repos} if repos else dict(context)
+    if len(repos) > 1 and done < len(repos):
+        shown |= {"repo": repos[done], "repos_left": repos[done + 1 :]}
+    return shown

@@ -1,0 +1,143 @@
+"""Facts for prompts: what the store knows about a case's launch, its siblings and its past.
+
+Turns rows into the records that `apps/rca` shows. What it has read of a launch is kept while it
+lasts: launches do not change while they are looked at.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.history import History, PriorRca, Sibling, SymptomInfo
+from interlock.apps.rca.launch import Launch
+from interlock.apps.rca.params import parameters
+from interlock.apps.rca.subject import Limits
+from interlock.apps.rca.taxonomy import Taxonomy
+from interlock.casework.lore import Lore, Memory
+from interlock.casework.terms import Terms
+from interlock.core.case import Case
+from interlock.store.knowledge import Rca, history_of, rcas_of_suite
+from interlock.store.looks import Place
+from interlock.store.suites import CaseBrief, launches_of, siblings
+
+_FIRST_LINE = 300
+
+
+class Facts:
+    """Fills the parameters of prompts from the store."""
+
+    def __init__(self, connection: Connection, terms: Terms, taxonomy: Taxonomy) -> None:
+        self._connection = connection
+        self._terms = terms
+        self._taxonomy = taxonomy
+        self._lore = Lore(connection)
+        self._launches: dict[int, Launch] = {}
+        self._siblings: dict[int, tuple[list[Sibling], int]] = {}
+
+    def parameters(
+        self, case: Case, failure: Failure, place: Place | None, fence: str
+    ) -> dict[str, Any]:
+        """All groups of parameters for the step where the case stands."""
+        near, total = self._near(place)
+        return parameters(
+            failure=failure,
+            launch=self.launch(place),
+            repos=self._terms.repos,
+            siblings=near,
+            siblings_total=max(0, total - 1),
+            case=case,
+            step=case.step,
+            history=self._history(place) if place else History(),
+            taxonomy=self._taxonomy,
+            fence=fence,
+        )
+
+    def launch(self, place: Place | None) -> Launch | None:
+        if place is None:
+            return None
+        if place.launch_id not in self._launches:
+            found = launches_of(self._connection, place.suite_id)
+            self._launches |= {each.launch_id: each.launch for each in found}
+        return self._launches.get(place.launch_id)
+
+    def _near(self, place: Place | None) -> tuple[list[Sibling], int]:
+        if place is None:
+            return [], 0
+        if place.launch_id not in self._siblings:
+            found = siblings(self._connection, place.launch_id)
+            shown = [_sibling(each) for each in found[: Limits().siblings + 1]]
+            self._siblings[place.launch_id] = (shown, len(found))
+        return self._siblings[place.launch_id]
+
+    def _history(self, place: Place) -> History:
+        memories = self._lore.memories(place)
+        past = history_of(self._connection, place.fingerprint)
+        earlier = (
+            [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
+        )
+        causes = {rca.rca_id: rca for memory in memories for rca in memory.rcas}
+        return History(
+            symptoms=tuple(self._symptom(memory) for memory in memories),
+            prior_rcas=tuple(map(_prior, causes.values())),
+            failure_count=sum(each.cases for each in earlier),
+            last_seen=told(earlier[0].at) if earlier else "",
+            digest=tuple(map(_prior, self._digest(place))),
+        )
+
+    def _digest(self, place: Place) -> Sequence[Rca]:
+        found = rcas_of_suite(self._connection, place.suite_id)
+        return [rca for rca in found if rca.status != "archived" and rca.rca_id != place.rca_id]
+
+    def _symptom(self, memory: Memory) -> SymptomInfo:
+        symptom = memory.symptom
+        return SymptomInfo(
+            symptom_id=symptom.symptom_id,
+            name=symptom.name,
+            status=symptom.status,
+            occurrence_count=symptom.occurrence_count,
+            first_seen=told(symptom.first_seen_at),
+            last_seen=told(symptom.last_seen_at),
+            error_pattern=symptom.error_pattern,
+            component=symptom.component,
+            affected_versions=tuple(
+                sorted({label for rca in memory.rcas for label in rca.affected_versions if label})
+            ),
+            rca_ids=tuple(rca.rca_id for rca in memory.rcas),
+            similarity=memory.likeness,
+            is_dormant_reactivation=symptom.status == "dormant",
+        )
+
+
+def told(at: float | None) -> str:
+    """A time of the store as RFC 3339, in UTC; empty if there is none."""
+    return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def _prior(rca: Rca) -> PriorRca:
+    return PriorRca(
+        rca_id=rca.rca_id,
+        title=rca.title,
+        description=rca.description,
+        defect_type=rca.defect_type,
+        component=rca.component,
+        status=rca.status,
+        jira_link=rca.jira_link,
+        affected_versions=rca.affected_versions,
+        created_at=told(rca.created_at),
+        resolved_at=told(rca.resolved_at),
+        verified_at=told(rca.verified_at),
+    )
+
+
+def _sibling(brief: CaseBrief) -> Sibling:
+    return Sibling(
+        id=brief.case_id,
+        name=f"{brief.class_name}.{brief.name}" if brief.class_name else brief.name,
+        parent_name=brief.job,
+        status=brief.status,
+        error=brief.error_message.partition("\n")[0][:_FIRST_LINE],
+        rca_id=brief.rca_id or 0,
+    )

@@ -1,0 +1,68 @@
+"""The workspace: the repositories of an investigation, opened once, and what changed in them.
+
+Knows which revision of each last passed and which was tested. Refuses to know whom to suspect.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from interlock.apps.rca.findings import Evidence
+from interlock.apps.rca.launch import Launch
+from interlock.casework.terms import Terms
+from interlock.sources.git_evidence import check_evidence
+from interlock.sources.git_log import Commit
+from interlock.sources.repository import Repository
+
+_COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
+
+
+class Workspace:
+    """Repositories by name. One that cannot be read is there all the same, and says why."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._commits: dict[tuple[str, str], list[Commit]] = {}
+
+    @cached_property
+    def repositories(self) -> dict[str, Repository]:
+        cache = Path(self._terms.cache) if self._terms.cache else None
+        return {repo.name: Repository(repo, cache=cache) for repo in self._terms.repos}
+
+    def problems(self) -> list[str]:
+        """What could not be read, or not whole: a sentence each."""
+        found = [each.sentence for one in self.repositories.values() for each in one.problems]
+        return list(dict.fromkeys(found))
+
+    def tested(self, name: str, launch: Launch | None) -> str:
+        """The revision of a repository that a launch was run on, as far as it is known there: what
+        the launch says about that repository, or else about itself."""
+        repository = self.repositories.get(name)
+        if launch is None or repository is None:
+            return ""
+        own = (value for key, value in launch.attributes.items() if _is_commit_of(name, key))
+        words = (*own, launch.commit, launch.branch)
+        return next((word for word in words if repository.resolve(word)), "")
+
+    def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
+        """What is new in it since it last passed, newest first."""
+        tip = self.tested(repository.name, launch)
+        if (repository.name, tip) not in self._commits:
+            greens = self._terms.last_green
+            green = greens.get(repository.name) or greens.get("")
+            # What was tested may be older than what last passed: then that tells nothing.
+            found = repository.commits_since(green, tip) or repository.commits_since(None, tip)
+            self._commits[repository.name, tip] = found
+        return self._commits[repository.name, tip]
+
+    def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
+        """Whether what was cited is there."""
+        tested = (launch.commit or launch.branch) if launch else ""
+        return check_evidence(refs, self.repositories, tested, log or None)
+
+
+def _is_commit_of(name: str, key: str) -> bool:
+    """Whether an attribute is called like `shop.commit` or `SHOP_SHA`."""
+    words = re.split(r"[^a-z0-9]+", key.lower())
+    return words[-1] in _COMMIT_WORDS and words[:-1] == re.split(r"[^a-z0-9]+", name.lower())

@@ -1,0 +1,90 @@
+"""The analyst's judgement as verbs: cluster, recall, triage, suspect.
+
+Failures in, one JSON object a failure out, in the order of the file. Says what was judged; how is
+the analyst's own business.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from interlock.cli.analyst import analyst, opened
+
+Failures = Annotated[
+    str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
+]
+Learn = Annotated[
+    str | None,
+    typer.Option(metavar="LABELLED.jsonl", help="Failures with a `label`: their kinds are learnt."),
+]
+Candidates = Annotated[
+    str, typer.Option(metavar="FILE.jsonl", help="{id, candidates: [strings]} a line.")
+]
+
+
+@analyst.command()
+def cluster(failures: Failures) -> None:
+    """Say which failures are one family: {id, family} a line."""
+    from interlock.analyst.cluster import cluster as clustered
+    from interlock.analyst.intake import read_failures
+
+    with opened(failures) as lines:
+        known = list(read_failures(lines, failures))
+    for failure, family in zip(known, clustered(known), strict=True):
+        _line({"id": failure.id, "family": family})
+
+
+@analyst.command()
+def recall(failures: Failures) -> None:
+    """Say of each failure whether an earlier one is the same: {id, verdict, match_id, score}."""
+    from interlock.analyst.intake import read_failures
+    from interlock.analyst.recall import recall_stream
+
+    with opened(failures) as lines:
+        for failure_id, found in recall_stream(read_failures(lines, failures)):
+            said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
+            _line({"id": failure_id, **said, "why": found.why})
+
+
+@analyst.command()
+def triage(failures: Failures, learn: Learn = None) -> None:
+    """Say what kind each failure is: {id, category, confidence, reasons}; unknown is no answer."""
+    from interlock.analyst.intake import read_failures, read_labelled
+    from interlock.analyst.triage import Teacher
+    from interlock.analyst.triage import triage as triaged
+
+    judge = triaged
+    if learn:
+        with opened(learn) as lines:
+            judge = Teacher(read_labelled(lines, learn)).triage
+    with opened(failures) as lines:
+        for failure in read_failures(lines, failures):
+            found = judge(failure)
+            said = {"category": found.category, "confidence": found.confidence}
+            _line({"id": failure.id, **said, "reasons": found.reasons})
+
+
+@analyst.command()
+def suspect(failures: Failures, candidates: Candidates) -> None:
+    """Rank each failure's candidates: {id, ranked: [{candidate, score, why}]}, best first."""
+    import msgspec
+
+    from interlock.analyst.intake import read_candidates, read_failures
+    from interlock.analyst.suspect import suspects
+
+    with opened(candidates) as lines:
+        listed = read_candidates(lines, candidates)
+    with opened(failures) as lines:
+        for failure in read_failures(lines, failures):
+            ranked = suspects(failure, listed.get(failure.id, ()))
+            _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+
+
+def _line(row: dict[str, Any]) -> None:
+    import sys
+
+    import msgspec
+
+    from interlock.cli.show import harmless
+
+    sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")

@@ -1,0 +1,78 @@
+"""The verb `analyst read`: one report or log as failure records and a tally.
+
+Decides by the content which reader it needs. Prints each failure as soon as it is read.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from interlock.cli.analyst import analyst
+from interlock.cli.show import harmless, tell
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.apps.rca.failure import Failure
+    from interlock.apps.rca.launch import Tally
+    from interlock.sources.leaf import Leaf
+
+
+@analyst.command("read")
+def read(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JUnit XML, or a console log.")],
+) -> None:
+    """Print the failures of one report or log, and how many tests there were."""
+    from interlock.sources.searching import leaves_of
+
+    if file.is_dir():
+        raise SourceError(f"{file} is a folder: give one file.")
+    leaves, _ = leaves_of(str(file))
+    if len(leaves) != 1:
+        raise SourceError(f"{file} holds {len(leaves)} files: give one of them.")
+    tally = None
+    for each in _read(leaves[0]):
+        if hasattr(each, "tests"):
+            tally = each
+        else:
+            _print(each)
+    _print({"summary": tally})
+
+
+def _read(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+    """The failures, then the tally."""
+    kind = leaf.kind()
+    if kind in ("junit", "xml"):
+        yield from _report(leaf)
+    elif kind == "binary":
+        raise SourceError(f"{leaf.label} is neither a report nor a text.")
+    else:
+        yield from _log(leaf)
+
+
+def _report(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+    from interlock.sources.junit import read_junit
+
+    with leaf.open() as stream:
+        report = read_junit(stream, leaf.name)
+        yield from report
+    for note in report.notes:
+        tell(note)
+    yield report.tally
+
+
+def _log(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+    from interlock.sources.ci_lines import lines_of
+    from interlock.sources.ci_log import read_log
+
+    with leaf.open() as stream:
+        found = read_log(lines_of(stream))
+    yield from found.failures
+    yield found.tally
+
+
+def _print(record: object) -> None:
+    sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")

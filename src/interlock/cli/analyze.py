@@ -1,0 +1,164 @@
+"""The main verb: failing tests in, root causes out. And the one that writes its report anew."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from interlock.cli import suites
+from interlock.cli.analysing import (
+    FamiliesFlag,
+    LastGreen,
+    PromptDir,
+    RecallFlag,
+    RepoWords,
+    ReviewAbove,
+    Reviewing,
+    Sources,
+    SuiteName,
+    WorkspaceFile,
+    agreed,
+)
+from interlock.cli.crew import Agents, Crew, Limits, Parallel, Slots, crew_of, merged
+from interlock.cli.door import app
+from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
+from interlock.cli.opening import answered, before, circuit_for, read
+from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
+from interlock.cli.sitting import Sat, sit
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.sources.intake import Intake
+    from interlock.store.suites import Suite
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="The report's folder; default interlock-report/…"),
+]
+SuiteId = Annotated[
+    int | None, typer.Argument(metavar="SUITE", help="The suite's number; default the newest.")
+]
+
+
+@app.command()
+def analyze(
+    sources: Sources,
+    suite: SuiteName = "",
+    repo: RepoWords = None,
+    workspace: WorkspaceFile = None,
+    last_green: LastGreen = None,
+    agent: Agents = None,
+    dispatch: Dispatch = None,
+    review: Reviewing = None,
+    review_above: ReviewAbove = None,
+    families: FamiliesFlag = None,
+    recall_first: RecallFlag = None,
+    sets: Sets = None,
+    prompt_dir: PromptDir = None,
+    out: Out = None,
+    root: Root = None,
+    watch: Watching = None,
+    batch_size: BatchSize = None,
+    slots: Slots = None,
+    budget: Limits = None,
+    parallel: Parallel = None,
+    rp_key: Annotated[
+        Path | None,
+        typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Find the causes of failing tests. Run again, it takes what is new and goes on."""
+    from interlock import wiring
+    from interlock.store.database import writing
+
+    intakes = read(sources, suite, rp_key)
+    path = wiring.database(Path(), db)
+    name = suite or suites.name_of(sources)
+    said = {"review": review and str(review), "review_above": review_above}
+    said |= {"families": families, "recall_first": recall_first}
+    with writing(path) as connection:
+        found = None if new else suites.find(connection, name, intakes)
+        if found is None and not any(intake.failures for intake in intakes):
+            _nothing_failed(intakes, json=json)
+            return
+        bundle, circuit, changes = circuit_for(sets or [], prompt_dir)
+        files = files_of(dispatch, root, watch, batch_size)
+        usual = before(connection, found, changes, files)
+        terms = agreed(suites.terms_in(usual), repo, workspace, last_green, **said)
+        options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
+        crew = crew_of(circuit, options, path)
+        taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
+        if found is not None:
+            more = counted(count, "new failure", "new failures")
+            tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
+        sat = _work(connection, taken, crew, wait=wait)
+        folder = suites.folder_of(name, out)
+        _show(connection, taken, folder, sat, json=json)
+    sat.leave()
+
+
+@app.command()
+def report(
+    suite_id: SuiteId = None,
+    out: Out = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Write the report of a suite anew, as it stands."""
+    from interlock import wiring
+    from interlock.store.database import reading
+
+    with reading(wiring.database(Path(), db)) as connection:
+        suite = suites.the_suite(connection, suite_id)
+        _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
+
+
+def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
+    tests = sum(intake.launch.tally.tests for intake in intakes)
+    if json:
+        document({"suite_id": None, "tests": tests, "failures": 0})
+        return
+    say(f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse")
+
+
+def _work(connection: "Connection", suite: "Suite", crew: Crew, *, wait: bool) -> Sat:
+    from interlock.store.runs import find_run
+
+    sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait)
+    if sat.application is not None:
+        for problem in sat.application.workspace.problems():
+            tell(f"note: {problem}")
+    return sat
+
+
+def _show(
+    connection: "Connection", suite: "Suite", folder: Path, sat: Sat | None, *, json: bool
+) -> None:
+    from interlock.report.document import summary_of
+    from interlock.report.outline import outline
+    from interlock.report.terminal import summary
+
+    findings = suites.findings_now(connection, suite)
+    files = suites.write_report(findings, folder)
+    if json:
+        status = sat.status if sat else ""
+        told = msgspec.to_builtins(summary_of(outline(findings)))
+        fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
+        document(fields | {"summary": told, "files": [str(path) for path in files]})
+        return
+    width = shutil.get_terminal_size().columns
+    for line in summary(findings, [str(path) for path in files], width):
+        say(line.text)
+    for waiting in sat.by_hand if sat else ():
+        say(waiting)
+    if sat and sat.tally.questions > len(sat.by_hand):
+        say()
+        say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")

@@ -1,0 +1,90 @@
+"""The verb that tells ReportPortal what was found. Only reviewed cases, and dry unless told."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from interlock.cli import suites
+from interlock.cli.analyze import SuiteId
+from interlock.cli.door import app
+from interlock.cli.inbox import user
+from interlock.cli.show import Db, Json, counted, document, say
+from interlock.core.errors import StateError
+
+if TYPE_CHECKING:
+    from interlock.sources.rp_push import Pushed
+
+
+@app.command()
+def push(
+    suite_id: SuiteId = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run/--send", help="Show the changes, or write them.")
+    ] = True,
+    url: Annotated[
+        str, typer.Option("--rp-url", metavar="URL", help="Default ASTERISK_RP_URL.")
+    ] = "",
+    project: Annotated[
+        str, typer.Option("--rp-project", metavar="NAME", help="Default ASTERISK_RP_PROJECT.")
+    ] = "",
+    rp_key: Annotated[
+        Path | None,
+        typer.Option("--rp-key", metavar="FILE", help="The token, in a 0600 file."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="NAME", help="Who says so; default the user name.")
+    ] = "",
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Tell ReportPortal what was reviewed: per item its defect type and a comment."""
+    from interlock import wiring
+    from interlock.casework.outward import updates
+    from interlock.sources.reportportal import ReportPortal
+    from interlock.sources.rp_address import address
+    from interlock.sources.rp_push import push as send
+    from interlock.store.database import reading
+    from interlock.store.suites import launches_of, suite_cases
+
+    with reading(wiring.database(Path(), db)) as connection:
+        suite = suites.the_suite(connection, suite_id)
+        findings = suites.findings_now(connection, suite)
+        cases = suite_cases(connection, suite.suite_id)
+        projects = {each.launch.project for each in launches_of(connection, suite.suite_id)}
+    name = project or next((each for each in sorted(projects) if each), "")
+    said_by = by or os.environ.get("ASTERISK_USER", "") or user()
+    wanted, left = updates(findings, cases, said_by)
+    if not wanted:
+        why = ", ".join(f"{count} {reason}" for reason, count in left.items())
+        raise StateError(f"suite {suite.suite_id} has nothing to push: {why or 'no cases'}")
+    where = address(os.environ, url=url, project=name, key_file=rp_key)
+    with ReportPortal(where) as portal:
+        pushed = send(portal, wanted, dry_run=dry_run)
+    if json:
+        document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
+        return
+    _tell(pushed, left)
+
+
+def _tell(pushed: "Pushed", left: dict[str, int]) -> None:
+    from interlock.sources.rp_push import shown
+
+    for change in pushed.changes:
+        for line in shown(change):
+            say(line)
+        say()
+    for item_id, why in pushed.refused:
+        say(f"item {item_id} was left alone: {why}")
+    for note in pushed.notes:
+        say(f"note: {note}")
+    for reason, count in left.items():
+        say(f"{counted(count, 'case', 'cases')} left out: {reason}")
+    same = counted(len(pushed.unchanged), "item is", "items are")
+    many = counted(len(pushed.changes), "item", "items")
+    if pushed.dry_run:
+        say(f"{many} would change, {same} as they should be; --send writes it")
+    else:
+        say(f"{many} changed, {same} as they should be")

@@ -1,0 +1,175 @@
+"""Suites at the command line: which one a user means, what goes into it, and its report on disk."""
+
+import hashlib
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.cli.crew import Options, open_run
+from interlock.core.errors import SourceError, StateError, StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.apps.rca.findings import Findings
+    from interlock.casework.terms import Terms
+    from interlock.core.circuit import Circuit
+    from interlock.runner.library import Bundle
+    from interlock.sources.intake import Intake
+    from interlock.store.suites import Suite
+
+OUT = Path("interlock-report")
+_DRAFTS = "jira-drafts"
+_MARK = "report.json"
+
+
+def name_of(sources: Sequence[str]) -> str:
+    """A suite's name by default: what its first source is called."""
+    word = sources[0].rstrip("/")
+    return Path(word).stem or word
+
+
+def find(connection: "Connection", name: str, intakes: "Sequence[Intake]") -> "Suite | None":
+    """The suite of that name that these launches belong to: it is open, or has one of them."""
+    from interlock.store.suites import find_suite, launches_of
+
+    suite = find_suite(connection, name=name)
+    if suite is None or suite.status == "open":
+        return suite
+    known = {each.launch.launch_id for each in launches_of(connection, suite.suite_id)}
+    return suite if any(intake.launch.launch_id in known for intake in intakes) else None
+
+
+def the_suite(connection: "Connection", suite_id: int | None) -> "Suite":
+    """That suite, or the newest."""
+    from interlock.store.suites import find_suite
+
+    suite = find_suite(connection, suite_id=suite_id)
+    if suite is None:
+        what = "there are no suites yet" if suite_id is None else f"there is no suite {suite_id}"
+        raise StoreError(f"{what}; 'interlock analyze SOURCE' makes one")
+    return suite
+
+
+def take_in(
+    connection: "Connection",
+    suite: "Suite | None",
+    name: str,
+    bundle: "Bundle",
+    circuit: "Circuit",
+    intakes: "Sequence[Intake]",
+    options: Options,
+) -> "tuple[Suite, int]":
+    """The suite with what is new in the intakes, and how much that is."""
+    from interlock.casework.intake import Known, arrivals
+    from interlock.store.intake import begin_suite, extend_suite
+    from interlock.store.lifecycle import sweep_dormant
+    from interlock.store.looks import looks_of
+    from interlock.store.runs import find_run, set_options
+
+    at = time.time()
+    sweep_dormant(connection, _moment_of(intakes, at))
+    if suite is None:
+        new = arrivals(intakes)
+        text = msgspec.json.encode(bundle).decode()
+        mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
+        opened = begin_suite(
+            *(connection, circuit, text, new),
+            name=name,
+            source=name,
+            fingerprint=mark,
+            options=msgspec.to_builtins(options),
+            at=at,
+        )
+        return the_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
+    known = [
+        Known(str(look.input["content"]), look.features, str(look.input["family"]))
+        for look in looks_of(connection, suite.suite_id)
+        if "content" in look.input
+    ]
+    new = arrivals(intakes, known)
+    own = open_run(find_run(connection, suite.run_id))
+    numbers = extend_suite(connection, own, suite.suite_id, new, at)
+    set_options(connection, suite.run_id, msgspec.to_builtins(options))
+    return the_suite(connection, suite.suite_id), len(numbers)
+
+
+def _moment_of(intakes: "Sequence[Intake]", now: float) -> float:
+    """When these launches ran: what had not been seen for long then is what sleeps."""
+    from interlock.store.intake import seconds_of
+
+    begun = [seconds_of(intake.launch.started_at) for intake in intakes]
+    return min((at for at in begun if at is not None), default=now)
+
+
+def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
+    """What is known about a suite at this moment."""
+    from interlock.casework.findings import findings_of
+    from interlock.store.runs import find_run
+
+    run = find_run(connection, suite.run_id)
+    options = msgspec.convert(run.options, Options)
+    return findings_of(
+        *(connection, suite, open_run(run), terms_in(options)),
+        at=time.time(),
+        agent=_agents(options),
+    )
+
+
+def terms_in(options: Options) -> "Terms":
+    from interlock.casework.terms import Terms
+
+    return msgspec.convert(options.terms, Terms)
+
+
+def _agents(options: Options) -> str:
+    named = [f"{role}={spec}" if role else spec for role, spec in options.agents.items()]
+    dispatch = str(options.files.get("dispatch", ""))
+    return ", ".join([*named, *([dispatch] if dispatch else [])])
+
+
+def folder_of(name: str, out: Path | None) -> Path:
+    """Where a suite's report goes."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
+    return out or OUT / slug
+
+
+def write_report(findings: "Findings", folder: Path) -> list[Path]:
+    """Write all documents; drafts of an earlier report that are no more true are removed."""
+    from interlock.dispatch.safe_file import write_whole
+    from interlock.report.write import documents
+
+    texts = documents(findings)
+    _make_way(folder)
+    try:
+        (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_whole(folder / name, text.encode(errors="replace"), sync=False)
+    except OSError as error:
+        raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
+    shown = [name for name in texts if "/" not in name]
+    drafts = sum("/" in name for name in texts)
+    return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
+
+
+def _make_way(folder: Path) -> None:
+    """Only a folder that is empty, new or a report of ours is written into."""
+    if folder.is_file():
+        raise SourceError(f"--out {folder} is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+        raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
+        shutil.rmtree(folder / _DRAFTS)
+
+
+def thresholds_of(circuit: "Circuit", usual: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """The thresholds that the project and the command line ask for."""
+    from interlock.cli.words import checked_thresholds, thresholds
+
+    known = {name: value for name, value in usual.items() if name in circuit.thresholds}
+    return checked_thresholds(circuit, known) | thresholds(circuit, words)

@@ -1,0 +1,154 @@
+"""The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
+
+Knows what goes where and how much fits. Refuses to know looks: templates, style and script lie
+beside this file. Nothing from outside is ever markup: templates escape all text, links are checked,
+and the page forbids itself everything but its own style and script.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+
+import msgspec
+from markupsafe import Markup
+
+from interlock.apps.rca.findings import Finding, Findings
+from interlock.report.jira import draft_of, plain_text
+from interlock.report.kinds import KINDS, kind_of, state_of
+from interlock.report.outline import Cause, Outline, outline
+from interlock.report.templates import DRAFT, render, source
+from interlock.report.text import block, counted, writable
+from interlock.report.timeline import shades, timeline
+from interlock.report.verdict import trust, verdict_lines
+
+MEMBERS = 25
+"""So many cases of a family are told in full; all are in the list."""
+CARDS = 250
+"""So many causes get a card; all are in the list."""
+BUDGET = 10_000_000
+"""Characters for cards and the cases told in full."""
+_LAUNCHES = 20
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One case in the list, and whether it is told in full above."""
+
+    number: int
+    case: Finding
+    state: str
+    told: bool
+
+
+def page(findings: Findings) -> str:
+    """`report.html`."""
+    return page_of(outline(findings))
+
+
+def page_of(told: Outline) -> str:
+    colours = shades(told.causes)
+    cards, full = _cards(told, colours)
+    style, script = source("page.css"), source("page.js")
+    html = render(
+        "page.html.j2",
+        told=told,
+        verdict=verdict_lines(told),
+        regressions=sum(cause.regression for cause in told.families),
+        known=sum(cause.known for cause in told.families),
+        cards=cards,
+        groups=_groups(told, full),
+        strip=timeline(told),
+        colours=colours,
+        launches=told.findings.launches[:_LAUNCHES],
+        cuts=_cuts(told, len(cards), len(full)),
+        style=Markup(style),  # noqa: S704 -- our own file
+        script=Markup(script),  # noqa: S704 -- our own file
+        policy=_policy(style, script),
+    )
+    return writable(html)
+
+
+def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozenset[int]]:
+    """Cards while they fit, and the numbers of the cases they tell in full."""
+    cards: list[Markup] = []
+    full: set[int] = set()
+    spent, first = 0, 1
+    for cause in told.causes[:CARDS]:
+        shown, length = _shown(cause, first, BUDGET - spent)
+        card = _card(cause, shown, colours[cause.number], told)
+        full.update(range(first, first + len(shown)))
+        spent += length + len(card)
+        first += cause.size
+        cards.append(card)
+        if spent > BUDGET:
+            break
+    return cards, frozenset(full)
+
+
+def _shown(cause: Cause, first: int, room: int) -> tuple[list[Markup], int]:
+    """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
+    shown: list[Markup] = []
+    length = 0
+    for number, case in enumerate(cause.cases[:MEMBERS], first):
+        if length > room:
+            break
+        html = render("case.html.j2", case=case, number=number, cause=cause)
+        shown.append(Markup(html))  # noqa: S704 -- escaped by its template
+        length += len(html)
+    return shown, length
+
+
+def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline) -> Markup:
+    html = render(
+        "card.html.j2",
+        cause=cause,
+        shown=shown,
+        told=told,
+        colour=colour,
+        jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
+        trust=trust(cause),
+        other_kinds=_other_kinds(cause),
+    )
+    return Markup(html)  # noqa: S704 -- escaped by its template
+
+
+def _other_kinds(cause: Cause) -> str:
+    """Cases that were called something else than their family."""
+    met = Counter(kind_of(case) for case in cause.cases)
+    others = [(kind, met[kind]) for kind in KINDS if met[kind] and kind != cause.kind]
+    return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
+
+
+def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[Row]]]:
+    found, first = [], 1
+    for cause in told.causes:
+        rows = [
+            Row(number, case, state_of(case), number in full)
+            for number, case in enumerate(cause.cases, first)
+        ]
+        first += cause.size
+        found.append((cause, rows))
+    return found
+
+
+def _cuts(told: Outline, cards: int, full: int) -> list[str]:
+    """What the page leaves out, in words."""
+    found = []
+    if cards < len(told.causes):
+        found.append(f"{len(told.causes) - cards:,} of {len(told.causes):,} causes have no card")
+    if full < told.total:
+        found.append(f"{told.total - full:,} of {told.total:,} failures are not told in full")
+    if (more := len(told.findings.launches) - _LAUNCHES) > 0:
+        found.append(f"{counted(more, 'launch', 'launches')} not shown")
+    return found
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, sent or run but the style and the script of this page."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "
+        f"style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(part: str) -> str:
+    return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()

@@ -1,0 +1,103 @@
+"""The templates of the page: loaded once, every text escaped, an unknown name an error.
+
+Knows which words templates may use, and how much of a text they show. Refuses to know findings as
+a whole. Style and script lie beside the templates and are put in as they are: they are ours.
+"""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from interlock.apps.rca.findings import Evidence, Finding, Turn
+from interlock.report import kinds, links, text
+from interlock.report.jira import draft_text
+from interlock.report.verdict import history, standing
+
+_ERROR, _EXCERPT, _MESSAGE, DRAFT = 4_000, 6_000, 4_000, 6_000
+_TURNS, _EVIDENCE = 60, 20
+
+
+def render(name: str, **facts: Any) -> str:
+    return environment().get_template(name).render(**facts)
+
+
+def source(name: str) -> str:
+    """A file beside the templates, as it is."""
+    made = environment()
+    return made.loader.get_source(made, name)[0] if made.loader else ""
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("interlock", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        line=text.line,
+        first_line=text.first_line,
+        when=text.when,
+        day=text.day,
+        lasted=text.lasted,
+        counted=text.counted,
+        machine_time=machine_time,
+        link=links.safe_link,
+        suspect_link=links.suspect_link,
+        launch_link=links.launch_link,
+        state=kinds.state_of,
+        trust=kinds.trust_of,
+        meaning=kinds.defect_meaning,
+        standing=standing,
+        history=history,
+        values=values,
+        draft=_draft,
+    )
+    made.globals.update(
+        KINDS=kinds.KINDS,
+        STATES=kinds.STATES,
+        DECISIONS=kinds.DECISIONS,
+        SEVERITIES=kinds.SEVERITIES,
+        error=lambda case: text.block(case.error, _ERROR),
+        excerpt=lambda case: text.block(case.excerpt, _EXCERPT),
+        message=lambda said: text.block(said, _MESSAGE),
+        turns=lambda case: case.trail[:_TURNS],
+        evidence=lambda those: those[:_EVIDENCE],
+        verdict_word=verdict_word,
+    )
+    return made
+
+
+def verdict_word(evidence: Evidence) -> str:
+    """One of three: what was neither found nor missed was not checked."""
+    return evidence.verdict if evidence.verdict in ("found", "missing") else "unchecked"
+
+
+def values(turn: Turn) -> list[tuple[str, str]]:
+    """The values a decision read, by name."""
+    return [
+        (text.line(str(name), 60), text.line(_plain(turn.read[name]), 160))
+        for name in sorted(turn.read, key=str)[:20]
+    ]
+
+
+def machine_time(at: str) -> str:
+    found = text.moment(at)
+    return found.isoformat() if found else ""
+
+
+def _draft(case: Finding) -> str:
+    return text.block(draft_text(case), DRAFT)[0]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value, order="sorted").decode()
+    except (TypeError, ValueError):
+        return str(value)

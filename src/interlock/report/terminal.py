@@ -1,0 +1,115 @@
+"""The summary of an analysis on a terminal: causes first, then who is waited for, then the files.
+
+Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from interlock.apps.rca.findings import Findings
+from interlock.report.kinds import KINDS, state_of, step_name
+from interlock.report.outline import Cause, Outline, outline
+from interlock.report.text import columns, counted, fitted, line
+from interlock.report.verdict import history, standing, verdict
+
+_CAUSES = 12
+_NARROWEST = 30
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line, and what it is: head, cause, alarm, detail, file or plain."""
+
+    text: str
+    style: str = "plain"
+
+
+def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[Line]:
+    """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
+    width = max(width, _NARROWEST)
+    told = outline(findings)
+    name = line(findings.name) or f"suite {findings.suite_id}"
+    lines = [Line(fitted(name, width), "head")]
+    lines += [Line(each) for each in folded(verdict(told), width)]
+    for cause in told.causes[:_CAUSES]:
+        lines += [Line(""), *_cause(cause, width)]
+    if rest := told.causes[_CAUSES:]:
+        size = counted(sum(cause.size for cause in rest), "failure")
+        said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
+        lines += [Line(""), Line(fitted(said, width), "detail")]
+    lines += _waiting(told, width)
+    if files:
+        lines += [
+            Line(""),
+            Line("Files", "head"),
+            *(Line(f"  {line(f, 4000)}", "file") for f in files),
+        ]
+    return [msgspec.structs.replace(each, text=_seen(each.text)) for each in lines]
+
+
+def _seen(text: str) -> str:
+    """Without what a terminal does not print, joiners in emoji for one."""
+    return "".join(sign for sign in text if sign.isprintable())
+
+
+def folded(text: str, width: int, indent: str = "") -> list[str]:
+    """Words on as many lines as they need; a word that is too wide is cut."""
+    lines, current = [], ""
+    for word in text.split():
+        longer = f"{current} {word}" if current else word
+        if columns(indent + longer) > width and current:
+            lines.append(current)
+            longer = word
+        current = longer
+    return [fitted(indent + each, width) for each in (*lines, current) if each]
+
+
+def _cause(cause: Cause, width: int) -> list[Line]:
+    kind = "not grouped" if cause.loose else KINDS[cause.kind].label.lower()
+    came_back = ", regression" if cause.regression else ""
+    size = counted(cause.size, "failure")
+    head = f"{cause.number:>2}  {kind}{came_back}, {size}"
+    rows = [Line(fitted(head, width), "alarm" if cause.regression else "cause")]
+    rows += [Line(each) for each in folded(cause.title, width, "    ")[:3]]
+    if suspect := _suspect(cause):
+        rows.append(Line(fitted(f"    {suspect}", width), "detail"))
+    return rows + [Line(each, "detail") for each in folded(_facts(cause), width, "    ")]
+
+
+def _suspect(cause: Cause) -> str:
+    if not cause.suspects:
+        return ""
+    suspect = cause.suspects[0]
+    who = f" by {line(suspect.author, 40)}" if suspect.author else ""
+    subject = f": {line(suspect.subject)}" if suspect.subject else ""
+    return f"suspect {line(suspect.commit[:10], 10)}{who}{subject}"
+
+
+def _facts(cause: Cause) -> str:
+    facts = [line(cause.defect_type, 40), line(cause.severity, 20)]
+    facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
+    said = [", ".join(each for each in facts if each), standing(cause)]
+    if not cause.loose:
+        said.insert(1, history(cause))
+    return "; ".join(each for each in said if each)
+
+
+def _waiting(told: Outline, width: int) -> list[Line]:
+    """Who is waited for, and for how much."""
+    waiting = {
+        "a person's review": told.states.get("waiting", 0),
+        "a look at why it stopped": told.states.get("stopped", 0),
+    }
+    steps = Counter(
+        step_name(line(case.step, 30)) or "the first step"
+        for case in told.findings.cases
+        if state_of(case) == "working"
+    )
+    waiting |= {f"an answer to {step}": number for step, number in sorted(steps.items())}
+    rows = [(counted(number, "failure"), whom) for whom, number in waiting.items() if number]
+    if not rows:
+        return []
+    room = max(len(number) for number, _ in rows)
+    said = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
+    return [Line(""), Line("Waiting", "head"), *map(Line, said)]

@@ -1,0 +1,204 @@
+"""A CI console log as failures and a tally, whatever test framework wrote it.
+
+Knows how a log is walked: what a line belongs to, where a reason begins and ends. The frameworks
+are the tables of `ci_counts` and `ci_names`. One pass, in memory that does not grow with the log.
+"""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Tally
+from interlock.sources.ci_counts import Counting
+from interlock.sources.ci_lines import bare
+from interlock.sources.ci_names import HEADING, WENT_WRONG, Named, Row, read_name
+
+_MOST_FAILURES = 10_000
+_HEAD_LINES, _TAIL_LINES = 40, 60
+_BLOCK_LINES = 20_000
+"""What goes on for longer is no reason any more."""
+_LINE_CHARS = 500
+
+_TYPE = re.compile(
+    r"\s*(?:E\s+|Caused by: |panicked at )?(?P<type>(?:[a-zA-Z_$][\w$]{0,80}[.\\:]{1,2}){0,20}"
+    r"[A-Za-z_$][\w$]{0,80}(?:Error|Exception|Failure|Failed|Exit|Interrupt|Panic|Warning))"
+    r"(?:: ?(?P<message>.*)|(?: at .*)?$)"
+)
+_SAID = re.compile(r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: )(?P<message>\S.*)")
+_END = re.compile(
+    r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|(?:Testsuite|Testcase|Running)\b|Test run "
+)
+_FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: )")
+_RULE = re.compile(r"[-=]{60,}$")
+_SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
+_LAST_WORD = frozenset({"pytest", "unittest"})
+"""Tools that tell the decisive exception last."""
+
+
+class Log(msgspec.Struct, frozen=True):
+    """What a console log tells."""
+
+    failures: list[Failure]
+    tally: Tally
+
+
+class _Told(msgspec.Struct):
+    """A failure that the log named, and the lines below that say why."""
+
+    named: Named
+    tool: str
+    sure: bool
+    head: list[str]
+    tail: deque[str]
+    size: int = 0
+
+    def add(self, line: str) -> None:
+        """Of a long reason the beginning and the end are kept."""
+        self.size += 1
+        (self.head if len(self.head) < _HEAD_LINES else self.tail).append(line[:_LINE_CHARS])
+
+    def lines(self) -> list[str]:
+        left_out = self.size - len(self.head) - len(self.tail)
+        return [*self.head, *([f"... {left_out} lines ..."] if left_out else []), *self.tail]
+
+
+def read_log(lines: Iterable[str]) -> Log:
+    """Failures in the order in which they are first named, and the tally of all summary lines."""
+    reader = _Reader()
+    for line in lines:
+        reader.take(line)
+    return reader.done()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.counting = Counting()
+        self.told: list[_Told] = []
+        self.known: dict[tuple[str, str], list[_Told]] = {}
+        """The failures of the present run of tests: what follows may name them again."""
+        self.open: _Told | None = None
+        self.suite = ""
+        self.section = ""
+        self.before = ""
+
+    def take(self, raw: str) -> None:
+        line = bare(raw)
+        if self.counting.take(line):
+            self._end_run()
+        elif not self._name(line):
+            self._follow(line)
+        if line.strip():
+            self.before = line
+
+    def done(self) -> Log:
+        told = [each for each in self.told if each.sure]
+        tally = self.counting.total()
+        uncounted = sum(not self.counting.counted(each.tool) for each in told)
+        tally = msgspec.structs.replace(
+            tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
+        )
+        return Log(_failures(told), tally)
+
+    def _end_run(self) -> None:
+        self.known, self.open, self.section = {}, None, ""
+
+    def _name(self, line: str) -> bool:
+        found = read_name(line, self.before, self.section)
+        if not found:
+            return False
+        row, named = found
+        if not named.cls and row.tool in ("surefire", "sbt"):
+            named = msgspec.structs.replace(named, cls=self.suite)
+        told = self._again(row, named) if row.repeats else None
+        if not told and len(self.told) < _MOST_FAILURES:
+            told = _Told(named, row.tool, not row.pending, [], deque(maxlen=_TAIL_LINES))
+            self.told.append(told)
+            for key in {named.key, named.loose_key}:
+                self.known.setdefault(key, []).append(told)
+        self.open = told if row.block else None
+        return True
+
+    def _again(self, row: Row, named: Named) -> _Told | None:
+        """The failure that is named once more. One without a file takes that of the later line."""
+        for told in self.known.get(named.loose_key if row.loose else named.key, ()):
+            if not row.loose and told.named.name != named.name:
+                continue
+            if not told.named.file or told.named.file == named.file or not named.file:
+                message = told.named.message or named.message
+                file = told.named.file or named.file
+                told.named = msgspec.structs.replace(told.named, file=file, message=message)
+                return told
+        return None
+
+    def _follow(self, line: str) -> None:
+        if heading := HEADING.match(line):
+            if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
+                self.section = heading["title"] or heading["line"]
+                self.open = None
+        elif suite := _SUITE.match(line):
+            self.suite = suite["cls"] or suite["spec"]
+        told = self.open
+        if not told or (told.size < 3 and _RULE.match(line)):
+            return
+        if not told.sure:
+            told.sure = bool(WENT_WRONG.match(line))
+            self.open = told if told.sure else None
+        elif _END.match(line) or told.size == _BLOCK_LINES:
+            self.open = None
+        else:
+            told.add(line)
+
+
+def _failures(told: list[_Told]) -> list[Failure]:
+    """As records. A parent that failed only because a part of it did is left out."""
+    parents = {
+        name.rsplit("/", at)[0] for name in _go_names(told) for at in (1, 2, 3) if "/" in name
+    }
+    seen: dict[tuple[str, str, str], int] = {}
+    made = []
+    for each in told:
+        if each.tool == "go" and each.named.name in parents:
+            continue
+        key = (each.named.file, each.named.cls, each.named.name)
+        seen[key] = seen.get(key, 0) + 1
+        made.append(_failure(each, seen[key]))
+    return made
+
+
+def _go_names(told: list[_Told]) -> Iterable[str]:
+    return (each.named.name for each in told if each.tool == "go")
+
+
+def _failure(told: _Told, occurrence: int) -> Failure:
+    named = told.named
+    module = re.sub(r"\.py$", "", named.file).replace("/", ".") if told.tool == "pytest" else ""
+    cls = ".".join(part for part in (module, named.cls.replace("::", ".")) if part)
+    kind, message = _reason(told)
+    words = "\0".join((named.file, named.cls, named.name, str(occurrence)))
+    digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8)
+    return Failure(
+        id=digest.hexdigest(),
+        test_name=named.name,
+        class_name=cls if cls != named.name else "",
+        type=kind,
+        message=message,
+        stack="\n".join(told.lines()).strip("\n"),
+        file=named.file,
+    )
+
+
+def _reason(told: _Told) -> tuple[str, str]:
+    """The type and message of the exception that the lines name, else what was said on one line."""
+    lines = [told.named.message, *told.lines()]
+    found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]
+    if found:
+        at, best = found[-1 if told.tool in _LAST_WORD else 0]
+        below = "".join(lines[at + 1 : at + 2]) if best["message"] == "" else ""
+        message = best["message"] or told.named.message or below
+        return best["type"], "" if _FRAME.match(message) else message.strip()
+    said = [match["message"] for line in lines if (match := _SAID.match(line))]
+    return "", (said[0] if said else told.named.message).strip()

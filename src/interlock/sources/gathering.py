@@ -1,0 +1,212 @@
+"""Files that form one launch: what they tell, put together and told once.
+
+Knows repeated reports and repeated tests, logs beside reports, and how a launch is named when
+nobody names it. Refuses to know where files come from.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from io import BufferedReader
+from pathlib import PurePath
+from typing import BinaryIO, cast
+
+import msgspec
+
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Job, Launch, Tally
+from interlock.core.errors import SourceError
+from interlock.sources.beside import LogParts, log_beside
+from interlock.sources.build_facts import harmless_facts, with_build_facts
+from interlock.sources.ci_lines import lines_of
+from interlock.sources.ci_log import read_log
+from interlock.sources.failure_ids import FailureIds
+from interlock.sources.junit import read_junit
+from interlock.sources.leaf import Hashing, Leaf
+
+_Same = tuple[str, ...]
+
+
+class Gathering:
+    """Takes contents one by one; `done` makes the launch of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._title = ""
+        self._failures: list[Failure] = []
+        self._notes: list[str] = []
+        self._jobs: dict[str, Job] = {}
+        self._properties: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
+        self._places: list[Leaf] = []
+        self._logs: list[Leaf] = []
+        self._reports = 0
+        self._ids = FailureIds()
+        self._known: set[_Same] = set()
+
+    def report(self, leaf: Leaf) -> None:
+        with leaf.open() as opened:
+            stream = Hashing(opened)
+            report = read_junit(cast("BinaryIO", stream), leaf.name)
+            failures = list(report)
+            digest = stream.digest()
+        if not self._is_new(leaf, digest):
+            return
+        self._reports += 1
+        self._notes += report.notes
+        self._title = self._title or report.title
+        for name, value in report.properties.items():
+            self._properties.setdefault(name, value)
+        flaky = report.passed_later
+        failures = [_marked(each) if each.id in flaky else each for each in failures]
+        if flaky:
+            self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
+        repeated = self._add(self._with_log(leaf, failures))
+        if repeated:
+            self._notes.append(f"{leaf.label}: {repeated} failures stand in an earlier report too")
+        self._add_jobs(report.jobs, repeated)
+
+    def log(self, leaf: Leaf) -> None:
+        """Read only if there are no reports: beside one, a log is a help and not a source."""
+        self._logs.append(leaf)
+
+    def failures(self, leaf: Leaf, failures: Iterable[Failure]) -> None:
+        with leaf.open() as opened:
+            if not self._is_new(leaf, Hashing(opened).digest()):
+                return
+        found = list(failures)
+        self._failures += [self._ids.keep(each) for each in found]
+        tally = Tally(tests=len(found), failed=len(found))
+        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)], 0)
+
+    def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
+        """The launch, its failures and notes; None if nothing was there to read."""
+        if self._reports:
+            self._take_given_logs()
+        else:
+            for leaf in self._logs:
+                self._read_log(leaf)
+        if not self._digests:
+            return None
+        content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
+        launch = self._launch(content)
+        failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
+        if not failures:
+            self._notes.append("there are no failures in there")
+        return launch, failures, self._notes
+
+    def _launch(self, launch_id: str) -> Launch:
+        jobs = tuple(self._jobs.values())
+        launch = Launch(
+            launch_id=launch_id,
+            name=self._name or self._title or self._own_name(),
+            status="FAILED" if self._failures else "PASSED",
+            started_at=min((job.started_at for job in jobs if job.started_at), default=""),
+            ended_at=max((job.ended_at for job in jobs if job.ended_at), default=""),
+            attributes=harmless_facts(self._properties),
+            tally=_sum(job.tally for job in jobs),
+            jobs=jobs,
+        )
+        return with_build_facts(launch, self._properties)
+
+    def _own_name(self) -> str:
+        """The file's name if there is one file, else the name of the folder."""
+        if len(self._places) == 1:
+            return self._places[0].stem
+        folders = {leaf.folder.partition("!")[0] for leaf in self._places}
+        return PurePath(os.path.commonpath(map(os.path.abspath, folders))).stem or "launch"
+
+    def _is_new(self, leaf: Leaf, digest: str) -> bool:
+        if digest in self._digests:
+            self._notes.append(f"{leaf.label}: the same as {self._digests[digest]}: read once")
+            return False
+        self._digests[digest] = leaf.label
+        self._places.append(leaf)
+        return True
+
+    def _add(self, failures: Iterable[Failure]) -> int:
+        """Keep the failures that no earlier file told; the number of the others."""
+        known, repeated = set(self._known), 0
+        for failure in failures:
+            same = _same(failure)
+            if same in known:
+                repeated += 1
+                continue
+            self._known.add(same)
+            self._failures.append(self._ids.name(failure))
+        return repeated
+
+    def _add_jobs(self, jobs: Iterable[Job], repeated: int) -> None:
+        for job in jobs:
+            old = self._jobs.get(job.name)
+            if old is None:
+                self._jobs[job.name] = job
+            elif not (repeated and old.tally == job.tally):
+                tally = _sum((old.tally, job.tally))
+                status = "FAILED" if tally.failed else old.status
+                self._jobs[job.name] = msgspec.structs.replace(old, tally=tally, status=status)
+
+    def _with_log(self, leaf: Leaf, failures: list[Failure]) -> list[Failure]:
+        """The failures; those without a log get their part of the one that lies beside."""
+        if all(each.log for each in failures):
+            return failures
+        log = log_beside(leaf)
+        return failures if log is None else self._from_log(log, failures)
+
+    def _from_log(self, log: Leaf, failures: list[Failure]) -> list[Failure]:
+        bare = [each for each in failures if not each.log]
+        try:
+            if not bare or log.kind() != "log":
+                return failures
+            with log.open() as stream:
+                parts = LogParts(stream, bare)
+        except SourceError as error:
+            self._notes.append(f"skipped: {error}")
+            return failures
+        self._notes.append(f"{log.label}: taken as the log of {len(bare)} failures")
+        return [each if each.log else _with_part(each, parts) for each in failures]
+
+    def _take_given_logs(self) -> None:
+        """A log that the user named together with reports belongs to all of them."""
+        for leaf in self._logs:
+            if leaf.is_given:
+                self._failures = self._from_log(leaf, self._failures)
+
+    def _read_log(self, leaf: Leaf) -> None:
+        with leaf.open() as opened:
+            stream = Hashing(opened)
+            found = read_log(lines_of(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
+            digest = stream.digest()
+        if not self._is_new(leaf, digest):
+            return
+        self._failures += [
+            self._ids.name(msgspec.structs.replace(each, job=each.job or leaf.stem))
+            for each in found.failures
+        ]
+        status = "FAILED" if found.tally.failed or found.failures else "PASSED"
+        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)], 0)
+
+
+def _marked(failure: Failure) -> Failure:
+    return msgspec.structs.replace(failure, attributes={**failure.attributes, "flaky": "true"})
+
+
+def _with_part(failure: Failure, parts: LogParts) -> Failure:
+    text, is_part = parts.part(failure)
+    truncated = failure.log_truncated or is_part
+    return msgspec.structs.replace(failure, log=text, log_truncated=truncated)
+
+
+def _same(failure: Failure) -> _Same:
+    told = failure.message, failure.stack
+    mark = hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest()
+    return failure.job, failure.class_name, failure.test_name, failure.at, mark
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    found = list(tallies)
+    return Tally(
+        tests=sum(each.tests for each in found),
+        failed=sum(each.failed for each in found),
+        skipped=sum(each.skipped for each in found),
+    )

@@ -1,0 +1,199 @@
+"""What was read of a repository's history, kept in a file so that it is read once.
+
+Blocks of commits, and ranges as places in those blocks; both are only added, in transactions,
+with a checksum each. A file that is not sound is thrown away: the truth is in git, and a cache
+that cannot be used costs time, never an answer. Refuses to know what a commit is.
+"""
+
+import hashlib
+import sqlite3
+import zlib
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+_FORM = 1
+_KEPT_RANGES = 200
+PATIENCE = 30.0
+"""How many seconds to wait for another analysis that is writing."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS blocks (
+    block_id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, body BLOB NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS ranges (
+    range_id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, remark TEXT NOT NULL,
+    runs BLOB NOT NULL, sum INTEGER NOT NULL);
+"""
+
+
+class Named(Protocol):
+    """Whatever is kept has a hash that names it for good."""
+
+    @property
+    def hash(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Named)
+Result = TypeVar("Result")
+Run = tuple[int, int, int]
+"""Commits that stand side by side: the block, the first, how many."""
+
+
+class _UnsoundError(Exception):
+    """What is kept is not what was written."""
+
+
+# Whatever a damaged file may bring: wrong bytes, wrong kinds of values, wrong counts.
+_UNSOUND = (
+    *(sqlite3.Error, msgspec.MsgspecError, _UnsoundError),
+    *(ValueError, TypeError, AttributeError, IndexError),
+)
+
+
+# The file may be sound, but cannot be used now: busy, no rights, no room.
+_OUTSIDE = frozenset(
+    (
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
+        *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+    )
+)
+
+
+class HistoryCache(Generic[Row]):
+    """A file for one repository. Every failure of it is silent but kept in `trouble`."""
+
+    def __init__(
+        self, folder: Path | None, key: str, row: type[Row], *, patience: float = PATIENCE
+    ) -> None:
+        name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24]
+        self.file = folder / f"{name}.history-{_FORM}" if folder else None
+        self.trouble = ""
+        self._patience = patience
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(list[row])  # type: ignore[valid-type]
+        self._runs = msgspec.msgpack.Decoder(list[Run])
+
+    def recall(self, key: str) -> tuple[list[Row], str] | None:
+        """The range kept under that key, and what was remarked of it."""
+        return self._use(lambda db: self._range(db, key), None)
+
+    def find(self, wanted: Collection[str]) -> dict[str, Row]:
+        """Those of the wanted commits that are here."""
+        asked = frozenset(wanted)
+        return self._use(lambda db: self._among(db, asked), {})
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Keep a block of commits."""
+        if not rows:
+            return
+        body = self._encoder.encode(rows)
+        hashes = " ".join(row.hash for row in rows)
+        values = (hashes, body, _sum(hashes.encode(), body))
+        put = "INSERT INTO blocks (hashes, body, sum) VALUES (?, ?, ?)"
+        self._use(lambda db: db.execute(put, values), None)
+
+    def remember(self, key: str, hashes: Sequence[str], remark: str) -> None:
+        """Keep a range, if all of its commits are here."""
+        self._use(lambda db: self._put_range(db, key, hashes, remark), None)
+
+    def _among(self, db: sqlite3.Connection, asked: frozenset[str]) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        for block_id, hashes in db.execute("SELECT block_id, hashes FROM blocks"):
+            names = hashes.split()
+            if not asked.isdisjoint(names):
+                pairs = zip(names, self._block(db, block_id), strict=True)
+                found.update(pair for pair in pairs if pair[0] in asked)
+        return found
+
+    def _put_range(
+        self, db: sqlite3.Connection, key: str, hashes: Sequence[str], remark: str
+    ) -> None:
+        runs = _runs(_places(db, hashes), hashes)
+        if runs is None:
+            return
+        body = self._encoder.encode(runs)
+        put = "INSERT OR REPLACE INTO ranges (key, remark, runs, sum) VALUES (?, ?, ?, ?)"
+        db.execute(put, (key, remark, body, _sum((key + remark).encode(), body)))
+        drop = "DELETE FROM ranges WHERE range_id <= (SELECT max(range_id) FROM ranges) - ?"
+        db.execute(drop, (_KEPT_RANGES,))
+
+    def _range(self, db: sqlite3.Connection, key: str) -> tuple[list[Row], str] | None:
+        ask = "SELECT remark, runs, sum FROM ranges WHERE key = ?"
+        row = db.execute(ask, (key,)).fetchone()
+        if row is None:
+            return None
+        remark, runs, written = row
+        if written != _sum((key + remark).encode(), runs):
+            raise _UnsoundError
+        found: list[Row] = []
+        block_id, block = 0, list[Row]()
+        for wanted, first, count in self._runs.decode(runs):
+            if wanted != block_id:
+                block_id, block = wanted, self._block(db, wanted)
+            found += block[first : first + count]
+        return found, remark
+
+    def _block(self, db: sqlite3.Connection, block_id: int) -> list[Row]:
+        ask = "SELECT hashes, body, sum FROM blocks WHERE block_id = ?"
+        row = db.execute(ask, (block_id,)).fetchone()
+        if row is None or row[2] != _sum(row[0].encode(), row[1]):
+            raise _UnsoundError
+        return self._decoder.decode(row[1])
+
+    def _use(self, work: Callable[[sqlite3.Connection], Result], otherwise: Result) -> Result:
+        """What the work finds, in a transaction of its own; `otherwise` if the file is no good."""
+        if self.file is None or self.trouble:
+            return otherwise
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.file, timeout=self._patience)) as db:
+                db.executescript(_TABLES)
+                with db:
+                    return work(db)
+        except OSError as error:
+            self.trouble = f"the history cache {self.file} cannot be used: {error}"
+        except _UNSOUND as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OUTSIDE:
+                self.trouble = f"the history cache {self.file} cannot be used: {error}"
+            else:
+                self._discard()
+        return otherwise
+
+    def _discard(self) -> None:
+        """Begin anew: the next call finds an empty file."""
+        if self.file is None:
+            return
+        try:
+            for tail in ("", "-journal", "-wal", "-shm"):
+                self.file.with_name(self.file.name + tail).unlink(missing_ok=True)
+        except OSError as error:
+            self.trouble = f"the history cache {self.file} is damaged and stays: {error}"
+
+
+def _sum(key: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(key))
+
+
+def _places(db: sqlite3.Connection, hashes: Sequence[str]) -> dict[str, tuple[int, int]]:
+    asked = frozenset(hashes)
+    found: dict[str, tuple[int, int]] = {}
+    for block_id, names in db.execute("SELECT block_id, hashes FROM blocks"):
+        for place, name in enumerate(names.split()):
+            if name in asked:
+                found[name] = (block_id, place)
+    return found
+
+
+def _runs(places: dict[str, tuple[int, int]], hashes: Sequence[str]) -> list[Run] | None:
+    runs: list[Run] = []
+    for name in hashes:
+        if name not in places:
+            return None
+        block_id, place = places[name]
+        if runs and runs[-1][0] == block_id and sum(runs[-1][1:]) == place:
+            runs[-1] = (block_id, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((block_id, place, 1))
+    return runs

@@ -1,0 +1,126 @@
+"""What kind of change a commit is: one that can alter behaviour, or a move, a reformat, words.
+
+Judges a diff by its text, hunk by hunk, without understanding the language: in doubt a change is
+behaviour. Pure. A refactoring that moves code between files is beyond it.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from interlock.sources.file_kinds import indent_matters, is_comment, is_document, knows_comments
+from interlock.sources.git_log import Commit
+
+BEHAVIOUR = "behaviour"
+UNKNOWN = "unknown"
+_PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
+
+
+class Nature(msgspec.Struct, frozen=True):
+    """behaviour, moved, comments, whitespace, documents, merge, empty, or unknown; and why."""
+
+    kind: str
+    why: str
+
+    @property
+    def behavioural(self) -> bool:
+        """Whether it may alter what the program does. Unknown counts as yes."""
+        return self.kind in (BEHAVIOUR, UNKNOWN)
+
+
+def nature_by_files(commit: Commit) -> Nature | None:
+    """What the list of files alone tells, if it tells enough."""
+    if not commit.files:
+        if commit.parents > 1:
+            return Nature("merge", "a merge without changes of its own")
+        if commit.parents:
+            return Nature("empty", "no file was changed")
+        return Nature(UNKNOWN, "history ends here: what it changed is not known")
+    if commit.more:
+        return Nature(BEHAVIOUR, f"it changes {len(commit.files) + commit.more:,} files")
+    if all(change.kind == "R" and change.same == 100 for change in commit.files):
+        return Nature("moved", "files were renamed or moved, their content is the same")
+    if all(is_document(change.path) for change in commit.files):
+        return Nature("documents", "only documents were changed")
+    return None
+
+
+def nature_of_merge(diff: str) -> Nature:
+    """What the combined diff of a merge tells: it has hunks only where no side was just taken."""
+    if "\n@@@" in diff:
+        return Nature(BEHAVIOUR, "a merge that changed lines on its own")
+    return Nature("merge", "a merge without changes of its own")
+
+
+def nature_by_diff(diff: str) -> Nature:
+    """What a diff without context lines tells."""
+    kinds = set()
+    for path, removed, added in _hunks(diff):
+        kind = _of_hunk(path, removed, added)
+        if kind == BEHAVIOUR:
+            return Nature(BEHAVIOUR, f"{path} was changed in more than spaces and comments")
+        kinds.add(kind)
+    if "comments" in kinds:
+        return Nature("comments", "only comments and spaces were changed")
+    if "whitespace" in kinds:
+        return Nature("whitespace", "only spaces and line breaks were changed")
+    if "documents" in kinds:
+        return Nature("documents", "only documents were changed")
+    return Nature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
+
+
+def _hunks(diff: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Of each hunk: the file, the lines taken away, the lines put in."""
+    path, removed, added = "", list[str](), list[str]()
+    left = 0  # lines of the hunk still to come: a line of content may look like a heading
+    for line in diff.split("\n"):
+        if left > 0 and line.startswith(("+", "-")):
+            (added if line[0] == "+" else removed).append(line[1:])
+            left -= 1
+        elif line.startswith("@@ "):
+            if removed or added:
+                yield path, removed, added
+            removed, added, left = [], [], _length(line)
+        elif line.startswith("Binary files "):
+            yield line[13:].partition(" and ")[2].removesuffix(" differ")[2:] or path, ["\0"], []
+        elif left <= 0 and line.startswith(("+++ ", "--- ")) and line[4:] != "/dev/null":
+            if removed or added:
+                yield path, removed, added
+                removed, added = [], []
+            path = line[4:].strip('"').partition("/")[2].removesuffix("\t")
+    if removed or added:
+        yield path, removed, added
+
+
+def _length(heading: str) -> int:
+    """How many lines a hunk takes away and puts in, by its heading `@@ -a,b +c,d @@`."""
+    total = 0
+    for word in heading.split(" ")[1:3]:
+        _, comma, count = word.partition(",")
+        total += int(count) if comma and count.isdigit() else 1
+    return total
+
+
+def _of_hunk(path: str, removed: list[str], added: list[str]) -> str:
+    if is_document(path):
+        return "documents"
+    before, after = _essence(removed, path), _essence(added, path)
+    if before != after:
+        return BEHAVIOUR
+    comments = any(is_comment(line, path) for line in (*removed, *added))
+    return "comments" if comments else "whitespace"
+
+
+def _essence(lines: list[str], path: str) -> list[str]:
+    """What counts in these lines: no comments, and no spaces where they mean nothing."""
+    kept = [line.rstrip() for line in lines if line.strip() and not is_comment(line, path)]
+    if indent_matters(path) or not knows_comments(path):
+        return kept
+    return ["\0".join(_pieces(" ".join(line.strip() for line in kept)))]
+
+
+def _pieces(code: str) -> Iterator[str]:
+    for piece in _PIECES.findall(code):
+        if not piece.isspace():
+            yield piece

@@ -1,0 +1,149 @@
+"""A launch in ReportPortal as a launch of ours: its failed tests with what their logs say.
+
+Knows which log row tells the error and how much of the rest is worth keeping. Refuses to know
+requests.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Launch, Tally
+from interlock.core.errors import SourceError
+from interlock.sources import rp_items
+from interlock.sources.bounded import Bounded, bounded
+from interlock.sources.build_facts import with_build_facts
+from interlock.sources.failure_ids import FailureIds
+from interlock.sources.moment import rfc3339
+from interlock.sources.reportportal import ReportPortal
+
+_ERRORS: Final = ("ERROR", "FATAL")
+_ERROR_LEVEL: Final = 40_000
+_DEEPEST: Final = 3
+_MOST_STEPS: Final = 20
+_MOST_REFUSALS: Final = 3
+
+
+def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure], list[str]]:
+    """The launch with that id or uuid, its failures and notes."""
+    document = portal.launch(word)
+    number = rp_items.number(document.get("id"))
+    if not number:
+        raise SourceError(f"ReportPortal answers for launch {word} without an id.")
+    launch = _launch(document, number, portal)
+    items = rp_items.read_items(portal.failed_items(number))
+    own, notes = rp_items.own_failures(items)
+    names = {item.item_id: item.name for item in items}
+    logs, ids = _Logs(portal), FailureIds()
+    failures = [
+        ids.name(
+            logs.told(
+                rp_items.failure_of_item(item, names, launch.launch_id, _page(launch.url, item))
+            )
+        )
+        for item in own
+    ]
+    launch = msgspec.structs.replace(launch, jobs=rp_items.jobs_of(items, failures))
+    return launch, failures, [*portal.notes, *notes, *logs.notes]
+
+
+def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Launch:
+    told = rp_items.attributes(document.get("attributes"))
+    launch = Launch(
+        launch_id=str(number),
+        name=rp_items.text(document, "name"),
+        uuid=rp_items.text(document, "uuid"),
+        number=rp_items.number(document.get("number")),
+        status=rp_items.text(document, "status"),
+        started_at=rfc3339(document.get("startTime")),
+        ended_at=rfc3339(document.get("endTime")),
+        attributes=told,
+        url=f"{portal.url}/ui/#{portal.project}/launches/all/{number}",
+        project=portal.project,
+        tally=rp_items.tally(document.get("statistics")) or Tally(),
+    )
+    return with_build_facts(launch, told)
+
+
+def _page(launch_url: str, item: rp_items.Item) -> str:
+    path = "/".join(str(each) for each in (*item.ancestors, item.item_id))
+    return f"{launch_url}/{path}/log"
+
+
+class _Logs:
+    """The logs of items; when the server keeps refusing them, it is not asked any more."""
+
+    def __init__(self, portal: ReportPortal) -> None:
+        self.notes: list[str] = []
+        self._portal = portal
+        self._refusals = 0
+
+    def told(self, failure: Failure) -> Failure:
+        """The failure with its log, and with the error that the log tells."""
+        if self._refusals >= _MOST_REFUSALS:
+            return failure
+        try:
+            rows, truncated = self._rows(failure.item_id, _DEEPEST)
+        except SourceError as error:
+            self._refuse(str(error))
+            return failure
+        self._refusals = 0
+        rows.sort(key=lambda row: (rfc3339(row.get("time")), rp_items.number(row.get("id"))))
+        return _with_rows(failure, rows, truncated)
+
+    def _refuse(self, reason: str) -> None:
+        self._refusals += 1
+        self.notes.append(reason)
+        if self._refusals >= _MOST_REFUSALS:
+            self.notes.append("further logs were not asked for: the failures are without them")
+
+    def _rows(self, item_id: int, depth: int) -> tuple[list[dict[str, Any]], bool]:
+        found, truncated = self._portal.logs(item_id)
+        rows = [row for row in found if isinstance(row.get("message"), str)]
+        steps = [
+            rp_items.number(row.get("id"))
+            for row in found
+            if "message" not in row and rp_items.text(row, "status") in ("FAILED", "")
+        ]
+        for step in [each for each in steps if each][:_MOST_STEPS] if depth else ():
+            inner, cut = self._rows(step, depth - 1)
+            rows.extend(inner)
+            truncated = truncated or cut
+        return rows, truncated
+
+
+def _with_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> Failure:
+    log = Bounded()
+    for row in rows:
+        log.add(f"{rfc3339(row.get('time'))} {_level(row)} {row['message']}\n")
+    error = _error(rows)
+    stack, cut = bounded(error or failure.stack)
+    return msgspec.structs.replace(
+        failure,
+        message=_first_line(error) or failure.message,
+        stack=stack,
+        log=log.text().rstrip("\n"),
+        log_truncated=failure.log_truncated or truncated or log.truncated or cut,
+    )
+
+
+def _error(rows: Iterable[dict[str, Any]]) -> str:
+    """The last error with a stack, as the runner writes it when a test ends; else the last one."""
+    errors: list[str] = [row["message"].strip() for row in rows if _is_error(row)]
+    with_stack = [error for error in errors if "\n" in error]
+    return (with_stack or errors or [""])[-1]
+
+
+def _is_error(row: dict[str, Any]) -> bool:
+    level = row.get("level")
+    return level in _ERRORS or (isinstance(level, int) and level >= _ERROR_LEVEL)
+
+
+def _level(row: dict[str, Any]) -> str:
+    return str(row.get("level") or "").upper()
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip()[:1000]

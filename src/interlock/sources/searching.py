@@ -1,0 +1,104 @@
+"""From a user's word to what there is to read: a file, a folder, a glob, a zip.
+
+Knows folders and their hidden corners. Refuses to read: what something is, others find out.
+"""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from interlock.core.errors import SourceError
+from interlock.sources import archive
+from interlock.sources.beside import is_log_name
+from interlock.sources.leaf import Leaf
+
+_MOST_FILES: Final = 50_000
+_PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
+
+
+def leaves_of(word: str) -> tuple[list[Leaf], list[str]]:
+    """What the word names, in a stable order, and notes. SourceError if it names nothing."""
+    if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
+        return _in_folder(Path(word))
+    if not os.path.exists(word) and glob.has_magic(word):  # noqa: PTH110
+        return _matching(word)
+    return _in_file(Path(word))
+
+
+def _matching(word: str) -> tuple[list[Leaf], list[str]]:
+    found = sorted(glob.glob(word, recursive=True))  # noqa: PTH207  the word may be absolute
+    leaves: list[Leaf] = []
+    notes: list[str] = []
+    for each in found:
+        more, said = _in_folder(Path(each)) if Path(each).is_dir() else _in_file(Path(each))
+        leaves += more
+        notes += said
+    if not found:
+        raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
+    return leaves, notes
+
+
+def _in_file(path: Path) -> tuple[list[Leaf], list[str]]:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
+        raise SourceError(
+            f"{str(path)[:300]} {reason}: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
+        ) from None
+    if not stat.S_ISREG(mode):
+        raise SourceError(f"{path} is no regular file: save its content to one and give that.")
+    leaf = _leaf(path, is_given=True)
+    with leaf.open() as stream:
+        is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+    return archive.members(path, str(path)) if is_zip else ([leaf], [])
+
+
+def _in_folder(folder: Path) -> tuple[list[Leaf], list[str]]:
+    leaves: list[Leaf] = []
+    for path in _walk(folder):
+        if len(leaves) == _MOST_FILES:
+            return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
+        leaves.append(_leaf(path, is_given=False))
+    return leaves, []
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in _PASSED_OVER
+        )
+        for name in sorted(names):
+            path = Path(at, name)
+            fits = path.suffix.lower() == ".xml" or is_log_name(name)
+            if fits and not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _leaf(path: Path, *, is_given: bool) -> Leaf:
+    return Leaf(
+        label=str(path),
+        folder=str(path.parent),
+        name=path.name,
+        open=lambda: _opened(path),
+        neighbours=lambda: _neighbours(path.parent),
+        is_given=is_given,
+    )
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return cast("BinaryIO", path.open("rb"))
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _neighbours(folder: Path) -> Mapping[str, Leaf]:
+    try:
+        found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
+    except OSError:
+        return {}
+    return {each.name: _leaf(each, is_given=False) for each in found if each.is_file()}

@@ -1,0 +1,98 @@
+"""What a suite's cases look like, and which root causes were agreed on. Reads only."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.store.blobs import read_blob
+from interlock.store.database import driver
+
+_LOOKS = (
+    "select e.case_no, e.case_id, e.input, r.features, e.status, e.step, e.dispatch_id, e.state"
+    " from suites s join cases e on e.run_id = s.run_id join rca_cases r on r.case_no = e.case_no"
+    " where s.suite_id = ? order by e.case_no"
+)
+_AGREED = (
+    "select exists (select 1 from rca_cases where rca_id = ? and status in ('reviewed', 'closed'))"
+)
+_PLACE = (
+    "select r.launch_id, c.suite_id, r.fingerprint, r.bands, r.features, r.symptom_id, r.rca_id"
+    " from rca_cases r join launches l on l.launch_id = r.launch_id"
+    " join circuits c on c.circuit_id = l.circuit_id where r.case_no = ?"
+)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A case: its input, what it is compared by, and where it stands."""
+
+    case_no: int
+    case_id: str
+    input: dict[str, Any]
+    features: str
+    status: str
+    step: str
+    asked: bool
+    """Whether a dispatch is open for it."""
+    visits: dict[str, int]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a case belongs."""
+
+    launch_id: int
+    suite_id: int
+    fingerprint: str
+    bands: tuple[int, ...]
+    features: str
+    symptom_id: int | None
+    rca_id: int | None
+
+
+class _Visits(msgspec.Struct):
+    visits: dict[str, int] = {}
+
+
+_visits = msgspec.json.Decoder(_Visits).decode
+_numbers = msgspec.json.Decoder(tuple[int, ...]).decode
+
+
+def looks_of(connection: Connection, suite_id: int) -> list[Look]:
+    """The cases of a suite in their order."""
+    raw = driver(connection)
+    return [
+        Look(
+            *(case_no, case_id, msgspec.json.decode(read_blob(raw, blob)), features),
+            *(status, step, dispatch_id is not None, _visits(state).visits),
+        )
+        for case_no, case_id, blob, features, status, step, dispatch_id, state in raw.execute(
+            _LOOKS, (suite_id,)
+        ).fetchall()
+    ]
+
+
+def place_of(connection: Connection, case_no: int) -> Place | None:
+    """None for a case that is about no failure."""
+    row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
+    return Place(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
+
+
+def agreed(connection: Connection, rca_id: int) -> bool:
+    """Whether somebody has reviewed the root cause."""
+    (found,) = driver(connection).execute(_AGREED, (rca_id,)).fetchone()
+    return bool(found)
+
+
+def open_reviews(connection: Connection, run_id: int) -> dict[int, Look]:
+    """The questions of a run that wait for a human, each with the case it is about."""
+    raw = driver(connection)
+    asked = dict(
+        raw.execute(
+            "select e.case_no, q.question_id from cases e"
+            " join questions q on q.question_id = e.dispatch_id"
+            " where e.run_id = ? and q.answered_at is null",
+            (run_id,),
+        ).fetchall()
+    )
+    looks = looks_of(connection, run_id) if asked else []
+    return {asked[look.case_no]: look for look in looks if look.case_no in asked}

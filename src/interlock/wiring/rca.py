@@ -1,0 +1,118 @@
+"""Wiring of root cause analysis: its terms, its application, and who of ours answers what."""
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.apps.rca.params import NAMES
+from interlock.casework.analysis import Analysis
+from interlock.casework.application import Casework
+from interlock.casework.briefer import enriched
+from interlock.casework.intake import begin_cases
+from interlock.casework.terms import Terms
+from interlock.core.circuit import HUMAN, Circuit
+from interlock.dispatch.batch import BatchDesk
+from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.program import ProgramDesk
+from interlock.sources.repos import repos_of
+from interlock.store.runs import Run, begin_run
+from interlock.wire.briefing import Briefing
+from interlock.wiring import RCA, Settings, Vacancy
+
+Begin = Callable[..., int]
+_UNREAD = "The built-in analyst was asked."
+
+
+class Staff(msgspec.Struct, frozen=True):
+    """A run's circuit, application and carriers, once the run is open."""
+
+    circuit: Circuit
+    carriers: Mapping[str, Carrier]
+    application: Casework | None = None
+    enrich: Callable[[Briefing], Briefing] | None = None
+
+
+def staff(
+    connection: Connection,
+    run: Run,
+    circuit: Circuit,
+    carriers: Mapping[str, Carrier],
+    terms: Any,
+    *,
+    only: Collection[int] | None = None,
+) -> Staff:
+    """The carriers, with our own programs where they belong; an application if the circuit has
+    one. Other cases than `only` these rest, if some are named."""
+    if run.circuit != RCA:
+        return Staff(circuit, carriers)
+    agreed = msgspec.convert(terms, Terms)
+    silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
+    in_families = agreed.families
+    if in_families is None:
+        in_families = any(isinstance(each, Vacancy | BatchDesk) for each in carriers.values())
+    work = Casework(
+        *(connection, run.run_id, circuit, agreed),
+        families=in_families,
+        only=only,
+        prompted=lambda step: circuit.steps[step].role not in silent,
+    )
+    analysis = Analysis(work, circuit.thresholds)
+
+    def enrich(briefing: Briefing) -> Briefing:
+        return enriched(briefing, connection, run.run_id, work.families)
+
+    ahead = in_families or agreed.recall_first
+    own = _with_programs(carriers, analysis, agreed, ahead=ahead)
+    return Staff(_without_prompts(circuit, silent), own, work, enrich)
+
+
+def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
+    """Our own analyst reads no prompts, so none are written for it."""
+    steps = {
+        name: msgspec.structs.replace(step, prompt=_UNREAD) if step.role in silent else step
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)
+
+
+def _with_programs(
+    carriers: Mapping[str, Carrier], analysis: Analysis, terms: Terms, *, ahead: bool
+) -> dict[str, Carrier]:
+    """Roles that share a carrier share what goes before it; something does if we look `ahead`."""
+    made: dict[int, Carrier] = {}
+    for role, carrier in carriers.items():
+        if id(carrier) in made:
+            continue
+        if isinstance(carrier, Vacancy):
+            made[id(carrier)] = ProgramDesk(analysis.basic)
+        elif role == HUMAN and terms.review == "auto":
+            made[id(carrier)] = ProgramDesk(analysis.review, carrier)
+        elif role != HUMAN and ahead:
+            made[id(carrier)] = ProgramDesk(analysis.first, carrier)
+        else:
+            made[id(carrier)] = carrier
+    return {role: made[id(carrier)] for role, carrier in carriers.items()}
+
+
+def terms_of(usual: Settings, project: Path) -> Terms:
+    """What a project's settings agree to."""
+    greens = usual.last_green
+    return Terms(
+        repos=repos_of(usual.repo, "interlock.toml", project),
+        last_green=greens if isinstance(greens, dict) else ({"": greens} if greens else {}),
+        codes=usual.defect_codes,
+        cache=str(project / ".interlock" / "histories"),
+    )
+
+
+def beginning(circuit: str) -> Begin:
+    """What begins a run of cases that a user wrote down."""
+    return begin_cases if circuit == RCA else begin_run
+
+
+def prompt_names(circuit: str) -> tuple[str, ...]:
+    """The names that prompts of a circuit can read beside those of every circuit."""
+    return NAMES if circuit == RCA else ()

@@ -1,0 +1,136 @@
+"""Evidence: complaints and what belongs to them, against good logs and alone; excerpts."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.analyst.evidence import evidence, excerpt
+
+GOOD = [
+    "2024-01-01T10:00:00Z checking out 1111111111",
+    "2024-01-01T10:00:01Z warning: lid is old",
+    "2024-01-01T10:00:02Z ERROR: mirror 10.0.0.1 did not answer in 12 ms",
+    "2024-01-01T10:00:03Z all 12 tests went well",
+    "2024-01-01T10:00:09Z done",
+    "",
+]
+BAD = [
+    "2024-02-02T11:00:00Z checking out 2222222222",
+    "2024-02-02T11:00:01Z warning: lid is old",
+    "2024-02-02T11:00:02Z ERROR: mirror 10.0.0.7 did not answer in 99 ms",
+    "2024-02-02T11:00:03Z something new and quiet",
+    "2024-02-02T11:00:04Z box.LidError: the lid is shut",
+    "2024-02-02T11:00:04Z     at box.Lid.open(Lid.java:12)",
+    "",
+    "2024-02-02T11:00:04Z     the hinge was seen last at noon",
+    "2024-02-02T11:00:05Z BUILD FAILED",
+    "2024-02-02T11:00:09Z done",
+    "",
+]
+
+
+def chosen(lines: list[str], *good: list[str]) -> list[int]:
+    return [line.line for line in evidence(lines, good)]
+
+
+def test_what_good_logs_say_too_is_left_out() -> None:
+    assert chosen(BAD, GOOD) == [5, 6, 7, 8]
+    assert 3 in chosen(BAD)
+
+
+def test_each_choice_has_a_reason_and_a_score() -> None:
+    found = {line.line: line for line in evidence(BAD, [GOOD])}
+    assert found[5].why == "an error, not in the good logs"
+    assert found[8].why == "goes on with what stands above, not in the good logs"
+    assert found[5].score == max(line.score for line in found.values())
+    assert found[5].text == BAD[4]
+
+
+def test_a_log_like_the_good_ones_still_shows_its_complaints() -> None:
+    assert chosen(BAD, BAD) == [3, 5]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["_" * 30 + " test_open " + "_" * 30],
+        ["Testcase: open took 0.1 sec", "\tCaused an ERROR"],
+        ["=" * 70, "FAIL: test_open (box.LidTest)"],
+    ],
+)
+def test_names_of_failed_tests_are_shown(lines: list[str]) -> None:
+    heading = f"{' FAILURES ':=^80}"
+    found = evidence(["quiet", heading, *lines, "quiet"])
+    assert [line.why for line in found if "open" in line.text] == ["names a failed test"]
+
+
+def test_a_test_that_went_well_is_not_named() -> None:
+    lines = ["Testcase: open took 0.1 sec", "Testcase: shut took 0.1 sec", "\tFAILED"]
+    assert [line.text for line in evidence(lines)] == lines[1:]
+
+
+def test_without_good_logs_one_complaint_is_not_shown_for_ever() -> None:
+    lines = [f"ERROR: lid {number} is shut" for number in range(100)]
+    assert len(evidence(lines)) == 5
+
+
+def test_of_a_log_that_complains_of_nothing_the_end_is_shown() -> None:
+    assert chosen([f"step {number}" for number in range(100)]) == list(range(76, 101))
+    assert chosen([]) == []
+    assert chosen(["", "  ", "-----"]) == []
+
+
+def test_a_word_of_failure_is_better_than_nothing() -> None:
+    assert chosen(["fine", "lid: not found", "fine", "fine"]) == [2]
+
+
+def test_an_endless_log_is_bounded() -> None:
+    lines = itertools.islice(itertools.cycle(["ERROR: lid {} is shut", "fine"]), 100_000)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    names = itertools.cycle("".join(each) for each in itertools.product(letters, repeat=3))
+    assert len(evidence(line.format(next(names)) for line in lines)) == 20_000
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["", "ERROR: lid", "\tat box.Lid(Lid.java:1)", "fine", "no such lid", "[INFO] x"]
+    )
+)
+
+
+@given(LINES, LINES)
+def test_chosen_lines_are_lines_of_the_log_in_order(lines: list[str], good: list[str]) -> None:
+    found = evidence(lines, [good])
+    assert [lines[each.line - 1] for each in found] == [each.text for each in found]
+    assert [each.line for each in found] == sorted({each.line for each in found})
+    assert all(0 < each.score <= 1 for each in found)
+
+
+@given(LINES, st.integers(0, 300))
+def test_an_excerpt_fits_and_says_what_it_left_out(lines: list[str], most: int) -> None:
+    text = "\n".join(lines)
+    shown, cut = excerpt(text, most)
+    assert cut == (len(text) > most)
+    if not cut:
+        assert shown == text
+        return
+    kept = [line for line in shown.split("\n") if not line.startswith("[… ")]
+    gaps = [int(line.split()[1]) for line in shown.split("\n") if line.startswith("[… ")]
+    assert len(kept) + sum(gaps) == len(lines)
+    assert len(shown) <= max(most, 40)
+
+
+def test_an_excerpt_keeps_the_error_and_cuts_long_lines() -> None:
+    text = "\n".join(["fine"] * 1_000 + ["ERROR: lid " + "x" * 5_000] + ["fine"] * 1_000)
+    shown, cut = excerpt(text, 2_000)
+    assert cut
+    assert "ERROR: lid xxx" in shown
+    assert "[… 1000 lines left out …]" in shown
+    assert len(shown) <= 2_000
+
+
+def test_giant_and_binary_lines() -> None:
+    lines = ["ERROR " + "x" * 1_000_000, "\0\ufffd" * 100_000]
+    assert len(evidence(lines)[0].text) == 4_000

@@ -1,0 +1,117 @@
+"""Templates: which lines are one message, that numbers never change, and that memory is bounded."""
+
+import io
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.analyst.templates import Miner, blocks_of, mined
+
+WORDS = st.lists(st.sampled_from(["box", "lid", "shut", "of", "7", "x=1", "/a/b", ""]), max_size=6)
+
+
+def texts(*lines: str) -> list[str]:
+    return [text for _, text in mined(["\n".join(lines).encode()])]
+
+
+def test_values_are_found_by_their_look() -> None:
+    assert texts("box 7 shut after 12 ms", "box 81 shut after 3 ms") == [
+        "box <*> shut after <*> ms",
+        "box <*> shut after <*> ms",
+    ]
+
+
+def test_values_are_found_by_what_stands_beside_them() -> None:
+    names = ["ann", "bob", "cid", "dan", "eve"]
+    assert set(texts(*(f"greeting sent to {name} today" for name in names))) == {
+        "greeting sent to <*> today"
+    }
+    assert len(set(texts(*(f"greeting sent to {name} today" for name in names[:4])))) == 4
+
+
+def test_a_word_beside_a_value_is_one() -> None:
+    assert set(texts("moved to 10.0.0.1 now", "moved to home now")) == {"moved to <*> now"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["box opened", "box closed", "box painted", "box moved", "box cleaned", "box mended"],
+        ["go from NEW to OLD", "go from NEW to RED", "go from NEW to BIG", "go from NEW to END"],
+        [
+            "cron started it",
+            "init started it",
+            "sshd started it",
+            "cups started it",
+            "x started it",
+        ],
+    ],
+)
+def test_other_messages_stay_apart(lines: list[str]) -> None:
+    assert len(set(texts(*lines))) == len(lines)
+
+
+@given(st.lists(WORDS.map(" ".join), max_size=30), st.integers(1, 30))
+def test_a_line_keeps_its_number(lines: list[str], size: int) -> None:
+    miner = Miner()
+    given_numbers: dict[str, int] = {}
+    for start in range(0, len(lines), size):
+        part = lines[start : start + size]
+        numbers = miner.add("".join(f"{line}\n" for line in part).encode())
+        assert len(numbers) == len(part)
+        for line, number in zip(part, numbers, strict=True):
+            assert given_numbers.setdefault(line, number) == number
+            assert miner.text(number) is not None
+
+
+@given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), min_size=1))
+def test_every_line_of_any_bytes_has_a_template(lines: list[bytes]) -> None:
+    assert len(Miner().add(b"".join(line + b"\n" for line in lines))) == len(lines)
+
+
+@given(st.text(alphabet="ab 01x.:-", max_size=40), st.randoms(use_true_random=False))
+def test_other_digits_are_the_same_template(line: str, chance: random.Random) -> None:
+    other = "".join(chance.choice("0123456789") if sign.isdigit() else sign for sign in line)
+    (one, two) = Miner().add(f"{line}\n{other}\n".encode())
+    assert one == two
+
+
+def test_endless_new_lines_are_bounded() -> None:
+    miner = Miner(most_templates=50, memo_bytes=10_000)
+    letters = "abcdefghijklmnopqrst"
+    for first in letters:
+        block = "".join(f"{first}{a}{b} {b}{a}\n" for a in letters for b in letters)
+        assert len(miner.add(block.encode())) == 400
+    assert len(miner) <= 101
+    assert sum(map(len, miner._memo)) <= 10_000
+    assert len(miner._numbers) <= 101
+
+
+def test_drawn_names_do_not_fill_the_memo_with_templates() -> None:
+    chance = random.Random(1)
+    lines = [f"asked for {chance.getrandbits(128):032x} again" for _ in range(1_000)]
+    assert set(texts(*lines)) == {"asked for <*> again"}
+
+
+@given(
+    st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 9)
+)
+def test_blocks_hold_whole_lines(lines: list[bytes], size: int) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    blocks = list(blocks_of(io.BytesIO(data), size))
+    assert b"".join(blocks) == data
+    assert all(block.endswith(b"\n") for block in blocks)
+
+
+def test_a_file_without_line_ends_is_one_bounded_block() -> None:
+    (block,) = blocks_of(io.BytesIO(b"x" * 3_000_000))
+    assert len(block) == 65_536
+    assert len(Miner().add(block)) == 1
+
+
+def test_a_giant_line_is_cut_but_counts_as_one() -> None:
+    data = b"a\n" + b"x" * 3_000_000 + b"\nb\n"
+    miner = Miner()
+    assert sum(len(miner.add(block)) for block in blocks_of(io.BytesIO(data))) == 3

@@ -1,0 +1,75 @@
+"""Links: plain web addresses pass, everything else is text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.findings import LINKS
+
+from interlock.apps.rca.findings import Suspect
+from interlock.apps.rca.launch import Launch, Repo
+from interlock.report.links import commit_link, launch_link, safe_link, suspect_link
+
+SHA = "4be1c07d92aa41c5"
+
+
+@pytest.mark.parametrize("trap", [each for each in LINKS if "user:secret@" not in each])
+def test_traps_are_no_links(trap: str) -> None:
+    assert safe_link(trap) == ""
+
+
+def test_a_link_loses_its_credentials() -> None:
+    assert safe_link("https://user:secret@host.example/x?y=1#z") == "https://host.example/x?y=1#z"
+    assert safe_link("https://good.example@evil.example/") == "https://evil.example/"
+
+
+def test_good_links_stay() -> None:
+    good = "http://host.example:8080/a/b?c=d%20e&f=|g"
+    assert safe_link(good) == good
+    assert safe_link("HTTPS://Host.example/") == "https://Host.example/"
+    assert safe_link("https://host.example/" + "x" * 3000) == ""
+
+
+@given(st.text())
+def test_whatever_passes_is_http_without_quotes_or_blanks(text: str) -> None:
+    for link in (safe_link(text), safe_link(f"https://{text}")):
+        assert not link or link.startswith(("http://", "https://"))
+        assert not set(link) & set(" \t\n\"'<>\\`")
+
+
+@pytest.mark.parametrize(
+    ("home", "link"),
+    [
+        ("https://git.example.com/a/b", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("https://git.example.com/a/b.git/", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("https://gitlab.example.com/a/b", f"https://gitlab.example.com/a/b/-/commit/{SHA}"),
+        ("git@git.example.com:a/b.git", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("ssh://git@git.example.com:22/a/b.git", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("/srv/repos/b", ""),
+        ("javascript:alert(1)//", ""),
+        ("https://git.example.com/a?x", ""),
+        ("", ""),
+    ],
+)
+def test_where_a_commit_is_read(home: str, link: str) -> None:
+    assert commit_link(home, SHA) == link
+
+
+def test_only_a_hash_is_a_commit() -> None:
+    assert commit_link("https://git.example.com/a", "main") == ""
+    assert commit_link("https://git.example.com/a", "../../x") == ""
+
+
+def test_a_suspect_is_found_by_its_own_link_or_its_repository() -> None:
+    repos = [Repo(name="shop", url="https://git.example.com/shop"), Repo(name="other")]
+    mine = Suspect(repo="shop", commit=SHA)
+    assert suspect_link(mine, repos) == f"https://git.example.com/shop/commit/{SHA}"
+    assert suspect_link(Suspect(repo="none", commit=SHA), repos) == ""
+    own = Suspect(repo="shop", commit=SHA, url="https://x.example/c")
+    assert suspect_link(own, repos) == "https://x.example/c"
+    trap = Suspect(repo="other", commit=SHA, url="javascript:alert(1)")
+    assert suspect_link(trap, repos) == ""
+
+
+def test_a_launch_links_its_commit() -> None:
+    launch = Launch(launch_id="1", commit=SHA, remote="https://git.example.com/shop")
+    assert launch_link(launch) == f"https://git.example.com/shop/commit/{SHA}"

@@ -1,0 +1,83 @@
+"""The outline: every case once, in order of importance, whatever the findings say."""
+
+import msgspec
+from hypothesis import given
+from tests.report.strategies import findings_of_any_kind
+from tests.world.findings import example
+
+from interlock.apps.rca.findings import Family, Finding, Findings
+from interlock.report.kinds import KINDS, STATES
+from interlock.report.outline import is_known, outline
+
+
+def test_families_by_importance() -> None:
+    told = outline(example())
+    assert [(cause.kind, cause.size) for cause in told.causes] == [
+        ("product", 14),
+        ("product", 5),
+        ("automation", 7),
+        ("infra", 8),
+        ("unknown", 3),
+        ("flake", 3),
+    ]
+    assert [cause.number for cause in told.causes] == [1, 2, 3, 4, 5, 6]
+
+
+@given(findings_of_any_kind())
+def test_everything_adds_up(findings: Findings) -> None:
+    told = outline(findings)
+    shown = sorted(id(case) for cause in told.causes for case in cause.cases)
+    assert shown == sorted(map(id, findings.cases))
+    assert sum(told.kinds.values()) == sum(told.states.values()) == told.total
+    assert all(sum(cause.states.values()) == cause.size > 0 for cause in told.causes)
+    assert told.kinds.keys() <= KINDS.keys()
+    assert told.states.keys() <= STATES.keys()
+    assert not any(cause.loose for cause in told.causes[:-1])
+
+
+def test_a_family_is_summed_up_over_its_cases() -> None:
+    first = Finding(case_id="a", case_no=1, test_name="a", severity="low", version="2")
+    second = Finding(
+        case_id="b",
+        case_no=2,
+        test_name="b",
+        severity="high",
+        version="1",
+        category="infra",
+        message="the disk is full",
+        score=0.4,
+    )
+    family = Family(family_id="f", title="", members=("a", "b", "nobody"))
+    told = outline(
+        Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(first, second))
+    )
+    (cause,) = told.causes
+    assert (cause.lead, cause.kind, cause.severity) == (first, "infra", "high")
+    assert (cause.message, cause.score, cause.versions) == ("the disk is full", 0.4, ("1", "2"))
+    assert cause.title == "a"
+
+
+def test_cases_without_a_family_are_no_cause() -> None:
+    findings = msgspec.structs.replace(example(), families=example().families[:2])
+    told = outline(findings)
+    assert len(told.families) == 2
+    assert told.causes[-1].loose
+    assert told.causes[-1].size == 21
+    assert told.causes[-1].message == ""
+
+
+def test_many_times_in_one_suite_is_not_before() -> None:
+    case = Finding(case_id="a", case_no=1, test_name="a", symptom_id=3, seen=2)
+    assert not is_known(case, {3: 2})
+    assert is_known(case, {3: 1})
+    assert is_known(msgspec.structs.replace(case, recalled=True), {3: 2})
+    assert not is_known(msgspec.structs.replace(case, symptom_id=0, seen=1), {})
+
+
+def test_known_since_the_earliest_time() -> None:
+    told = outline(example())
+    assert [cause.since[:10] for cause in told.causes if cause.known] == [
+        "2030-09-14",
+        "2030-12-19",
+        "2031-01-11",
+    ]

@@ -1,0 +1,200 @@
+"""The page: whole, well-formed, inert, bounded; its numbers add up and it needs nothing else."""
+
+import base64
+import hashlib
+import re
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from tests.report.reading import Page
+from tests.report.strategies import findings_of_any_kind
+from tests.world.findings import HOSTILE, example, hostile, many
+
+from interlock.apps.rca.findings import Findings
+from interlock.report.kinds import STATES
+from interlock.report.outline import outline
+from interlock.report.page import CARDS, MEMBERS, page
+
+_LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+(-?[0-9]+)?")
+
+
+def assert_inert(read: Page) -> None:
+    """Nothing runs, loads or leads anywhere but by our own script and by plain web links."""
+    assert len(read.all("script")) == len(read.all("style")) == 1
+    for tag, attrs in read.tags:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "link", "foreignobject")
+        assert not [name for name in attrs if name.startswith("on") or name == "style"]
+        for name in ("href", "src", "action", "formaction", "xlink:href"):
+            assert _LINK.fullmatch(attrs.get(name, "#causes")), attrs[name]
+    assert "javascript:" not in " ".join(attrs.get("href", "") for _, attrs in read.tags)
+
+
+def assert_sound(read: Page) -> None:
+    assert len(read.ids) == len(set(read.ids))
+    targets = {a["href"][1:] for a in read.all("a") if a["href"].startswith("#")}
+    targets |= {a["data-copy"] for a in read.with_attribute("data-copy")}
+    targets |= {a["aria-labelledby"] for a in read.with_attribute("aria-labelledby")}
+    assert targets <= set(read.ids)
+
+
+@pytest.mark.parametrize(
+    "findings", [example(), hostile(), many(300, 3)], ids=["night", "evil", "big"]
+)
+def test_page_is_well_formed_and_inert(findings: Findings) -> None:
+    read = Page(page(findings))
+    assert_inert(read)
+    assert_sound(read)
+
+
+@settings(max_examples=40)
+@given(findings_of_any_kind())
+def test_any_findings_make_a_sound_page(findings: Findings) -> None:
+    html = page(findings)
+    html.encode()
+    read = Page(html)
+    assert_inert(read)
+    assert_sound(read)
+    assert len(read.with_attribute("data-n")) == len(findings.cases)
+
+
+def test_the_page_forbids_itself_everything_but_its_own_parts() -> None:
+    read = Page(page(example()))
+    (policy,) = [meta["content"] for meta in read.all("meta") if meta.get("http-equiv", "") != ""]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for part in ("script", "style"):
+        digest = base64.b64encode(hashlib.sha256(read.inside[part].encode()).digest()).decode()
+        assert f"{part}-src 'sha256-{digest}'" in policy
+
+
+def test_the_page_asks_for_nothing_outside() -> None:
+    html = page(example())
+    assert not re.search(r"@import|url\(|@font-face|<link|\bsrc=", html)
+
+
+def test_every_failure_is_listed_once_and_told_in_full() -> None:
+    read = Page(page(example()))
+    listed = read.with_attribute("data-n")
+    assert [row["data-n"] for row in listed] == [str(n) for n in range(1, 41)]
+    assert [case["data-case"] for case in read.with_attribute("data-case")] == [
+        row["data-n"] for row in listed
+    ]
+
+
+def test_counts_of_the_filter_add_up_and_are_those_of_the_rows() -> None:
+    read = Page(page(example()))
+    rows = read.with_attribute("data-n")
+    counts = {
+        option["value"]: int(number)
+        for option, number in zip(
+            read.all("option"), re.findall(r"\w \((\d+)\)", _options(page(example()))), strict=True
+        )
+        if option["value"]
+    }
+    for word, number in counts.items():
+        key = "data-s" if word in STATES else "data-k"
+        assert sum(row[key] == word for row in rows) == number
+    assert sum(number for word, number in counts.items() if word in STATES) == 40
+
+
+def _options(html: str) -> str:
+    return " ".join(re.findall(r"<option[^>]*>[^<]*</option>", html))
+
+
+def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
+    shown = " ".join(Page(page(example())).text.split())
+    for said in (
+        "40 failures, 6 causes: 1 product regression (14 failures)",
+        "4be1c07d92 Round discounts per line instead of per basket",
+        "Mara Lindqvist in lantern-shop",
+        "pb001 Product bug",
+        "critical severity",
+        "missing lantern-shop:shop/pricing/quote.py:cents",
+        "Came back: seen before, first on 2030-09-14",
+        "Approved by ines [human]",
+        "Overturned by ines [human]",
+        "Reviewed [auto]",
+        "Stopped at F3_INVESTIGATE: no rule takes the signal 'crash'",
+        "F3_INVESTIGATE H9 F4_CORRELATE converged basic convergence_score 0.86",
+        "Cascade from a shared set-up",
+        "Clock skew suspected",
+        "1 failure of 40 has no time",
+        "nightly-e2e #412 1,860 tests: 40 failed, 12 skipped",
+        "version 5.2.0-rc1 main at 77aa0e4f1b",
+    ):
+        assert said in shown, said
+
+
+def test_commits_and_launches_are_linked() -> None:
+    links = {a["href"] for a in Page(page(example())).all("a")}
+    assert {
+        "https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6a95b21e7d40f18",
+        "https://git.example.com/lantern/shop/commit/77aa0e4f1b2c3d4e5f60718293a4b5c6d7e8f901",
+        "https://ci.example.com/job/nightly/412",
+        "https://reports.example.com/ui/lantern/launches/881",
+    } <= links
+    assert not any("secret" in a["href"] for a in Page(page(hostile())).all("a"))
+
+
+def test_hostile_texts_are_shown_as_text() -> None:
+    shown = Page(page(hostile())).text
+    for text in HOSTILE[:6]:
+        assert text in shown
+
+
+@pytest.mark.parametrize(("families", "cards"), [(1, 1), (6, 6), (10_000, CARDS)])
+def test_ten_thousand_failures_fit(families: int, cards: int) -> None:
+    html = page(many(10_000, families))
+    assert len(html.encode()) < 30_000_000
+    read = Page(html)
+    assert len(read.with_attribute("data-n")) == 10_000
+    assert len(read.with_attribute("data-family")) == cards
+    assert_sound(read)
+    assert "Everything is in report.json" in " ".join(read.text.split())
+
+
+def test_a_large_family_says_how_many_are_elsewhere() -> None:
+    read = Page(page(many(10_000, 1)))
+    assert f"and {10_000 - MEMBERS:,} more" in read.text
+    assert {"href": "#list-1"} in read.all("a")
+    assert f"{10_000 - MEMBERS:,} of 10,000 failures are not told in full" in read.text
+
+
+def test_enormous_texts_do_not_make_an_enormous_page() -> None:
+    huge = msgspec.structs.replace(
+        example().cases[0], error="&" * 500_000, excerpt="<" * 500_000, message="'" * 500_000
+    )
+    cases = tuple(
+        msgspec.structs.replace(huge, case_id=str(n), test_name="&" * 5000, class_name='"' * 5000)
+        for n in range(10_000)
+    )
+    html = page(msgspec.structs.replace(example(), cases=cases, families=()))
+    assert len(html.encode()) < 30_000_000
+    assert "496,000 more characters in report.json" in html
+
+
+def test_members_that_were_called_something_else_are_told() -> None:
+    cases = [
+        msgspec.structs.replace(case, category="infra") if case.case_no == 2 else case
+        for case in example().cases
+    ]
+    shown = Page(page(msgspec.structs.replace(example(), cases=tuple(cases)))).text
+    assert "1 as infrastructure" in shown
+
+
+def test_a_suite_without_failures_says_so() -> None:
+    read = Page(page(msgspec.structs.replace(example(), cases=(), families=())))
+    assert_sound(read)
+    assert "Nothing failed" in read.text
+
+
+def test_the_same_findings_make_the_same_page() -> None:
+    assert page(example()) == page(example())
+
+
+def test_families_stand_in_the_order_of_the_outline() -> None:
+    read = Page(page(example()))
+    assert [card["id"] for card in read.with_class("card")] == [
+        f"f{cause.number}" for cause in outline(example()).causes
+    ]

@@ -1,0 +1,102 @@
+"""The summary on a terminal: whole text, any width, nothing a terminal would obey."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.report.strategies import findings_of_any_kind
+from tests.world.findings import example, hostile, many
+
+from interlock.apps.rca.findings import Findings
+from interlock.report.terminal import folded, summary
+from interlock.report.text import columns
+
+WHOLE = """\
+Lantern nightly
+40 failures, 6 causes: 1 product regression (14 failures), 1 product bug (5
+failures), 1 automation bug (7 failures), 1 infrastructure problem (8 failures),
+1 cause of unknown kind (3 failures), 1 flake (3 failures). 3 were seen before.
+3 causes (17 failures) wait for review. 2 failures still in analysis. 1 failure
+could not be analysed to the end.
+
+ 1  product, regression, 14 failures
+    Discounts are rounded for each line, so totals are a cent too high
+    suspect 4be1c07d92 by Mara Lindqvist: Round discounts per line instead of p…
+    pb001, critical, confidence 0.86; Came back: seen before, first on
+    2030-09-14; 9 wait for review, 5 closed
+
+ 2  product, 5 failures
+    A book without a cover makes its page fail
+    pb001, high, confidence 0.72; New: not seen before; Waits for review
+
+ 3  automation, 7 failures
+    Tests wait for the old sign-in button
+    suspect 9d41e77 by Yuki Sato: Rename the sign-in button
+    ab001, medium, confidence 0.91; New: not seen before; Reviewed
+
+ 4  infrastructure, 8 failures
+    The search database of the test environment was down
+    en001, high, confidence 0.80; Seen before, first on 2030-12-19; Reviewed
+
+ 5  unknown, 3 failures
+    The import was killed, nobody knows why
+    ti001; New: not seen before; 1 stopped, 2 in analysis
+
+ 6  flake, 3 failures
+    Stock counts differ when readers race
+    nd001, low, confidence 0.55; Seen before, first on 2031-01-11; Waits for
+    review
+
+Waiting
+  17 failures  for a person's review
+  1 failure    for a look at why it stopped
+  1 failure    for an answer to investigate
+  1 failure    for an answer to recall
+
+Files
+  out/report.html
+  out/report.md"""
+
+
+def test_the_whole_text() -> None:
+    lines = summary(example(), ["out/report.html", "out/report.md"])
+    assert "\n".join(line.text for line in lines) == WHOLE
+
+
+def test_styles_name_what_a_line_is() -> None:
+    lines = summary(example(), ["out/report.html"])
+    assert {line.style for line in lines} == {"head", "alarm", "cause", "plain", "detail", "file"}
+    assert [line.text for line in lines if line.style == "alarm"] == [
+        " 1  product, regression, 14 failures"
+    ]
+
+
+@settings(max_examples=60)
+@given(findings_of_any_kind(), st.integers(30, 120))
+def test_every_line_fits_and_is_printable(findings: Findings, width: int) -> None:
+    for line in summary(findings, width=width):
+        assert columns(line.text) <= width
+        assert line.text.isprintable()
+
+
+@pytest.mark.parametrize("width", [0, 30, 80, 200])
+def test_hostile_texts_fit_too(width: int) -> None:
+    for line in summary(hostile(), width=width):
+        assert columns(line.text) <= max(width, 30)
+        assert line.text.isprintable()
+
+
+def test_wide_characters_are_folded_by_columns() -> None:
+    assert folded("漢字漢字 漢字漢字", 10) == ["漢字漢字", "漢字漢字"]
+    assert folded("漢字漢字漢字", 9, "  ") == ["  漢字漢…"]
+
+
+def test_many_causes_are_counted() -> None:
+    said = "\n".join(line.text for line in summary(many(100, 20, 0)))
+    assert "and 8 more causes with 40 failures, in the report" in said
+
+
+def test_nothing_waits_when_all_is_reviewed() -> None:
+    cases = tuple(msgspec.structs.replace(case, status="closed") for case in example().cases)
+    lines = summary(msgspec.structs.replace(example(), cases=cases))
+    assert "Waiting" not in [line.text for line in lines]

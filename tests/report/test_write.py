@@ -1,0 +1,36 @@
+"""All documents at once: named, writable, the same every time."""
+
+from pathlib import PurePosixPath
+
+from hypothesis import given, settings
+from tests.report.strategies import findings_of_any_kind
+from tests.world.findings import example, hostile
+
+from interlock.apps.rca.findings import Findings
+from interlock.report.write import documents
+
+
+def test_every_document_is_there() -> None:
+    names = list(documents(example()))
+    assert names[:4] == ["report.html", "report.md", "report.json", "regression-report.md"]
+    assert all(name.startswith("jira-drafts/family-") for name in names[4:])
+    assert len(names) == 16
+
+
+@settings(max_examples=25)
+@given(findings_of_any_kind())
+def test_whatever_the_findings_names_are_safe_and_texts_writable(findings: Findings) -> None:
+    found = documents(findings)
+    assert found == documents(findings)
+    for name, text in found.items():
+        path = PurePosixPath(name)
+        assert not path.is_absolute()
+        assert ".." not in path.parts
+        assert text.endswith("\n") or name == "report.html"
+        text.encode()
+
+
+def test_hostile_findings_are_written() -> None:
+    for name, text in documents(hostile()).items():
+        name.encode("ascii")
+        text.encode()

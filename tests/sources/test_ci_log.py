@@ -1,0 +1,310 @@
+"""Console logs: every framework's lines, what CI servers put around them, and hostile logs."""
+
+import itertools
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.apps.rca.launch import Tally
+from interlock.sources.ci_log import Log, read_log
+
+RULE = "=" * 70
+DASHES = "-" * 70
+
+PYTEST = f"""\
+{" FAILURES ":=^80}
+{" TestLid.test_open[a.b] ":_^80}
+
+self = <box>
+
+    def test_open(self):
+>       assert lid == "open"
+E       AssertionError: assert 'shut' == 'open'
+
+tests/test_lid.py:12: AssertionError
+{" test_shut ":_^80}
+E   ValueError: no hinge
+{" short test summary info ":=^80}
+FAILED tests/test_lid.py::TestLid::test_open[a.b] - AssertionError: assert 'shut...
+FAILED tests/test_box.py::test_shut - ValueError: no hinge
+{" 2 failed, 5 passed, 3 skipped, 1 xfailed, 2 warnings in 1.23s ":=^80}
+"""
+COLLECTING = f"""\
+{" ERRORS ":=^80}
+{" ERROR collecting tests/test_lid.py ":_^80}
+E   ModuleNotFoundError: No module named 'hinge'
+{" short test summary info ":=^80}
+ERROR tests/test_lid.py
+!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!
+{" 1 skipped, 1 error in 0.42s ":=^80}
+"""
+UNITTEST = f"""\
+.F
+{RULE}
+FAIL: test_open (box.LidTest.test_open)
+The lid opens.
+{DASHES}
+Traceback (most recent call last):
+  File "/srv/box.py", line 3, in test_open
+    self.fail("shut")
+AssertionError: shut
+
+{DASHES}
+Ran 9 tests in 0.001s
+
+FAILED (failures=1, skipped=2, expected failures=3)
+"""
+SUREFIRE = """\
+[INFO] Running box.LidTest
+[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 1, Time elapsed: 0.1 s <<< FAILURE!
+[ERROR] box.LidTest.open(int)[1]  Time elapsed: 0.01 s  <<< FAILURE!
+java.lang.AssertionError: shut
+\tat box.LidTest.open(LidTest.java:12)
+
+[INFO] Results:
+[INFO]
+[ERROR] Failures:
+[ERROR]   LidTest.open:12 shut
+[ERROR] Errors:
+[ERROR]   HingeTest>BoxTest.turn:7->push:3 » NullPointer
+[INFO]
+[ERROR] Tests run: 8, Failures: 1, Errors: 1, Skipped: 1
+"""
+OLD_SUREFIRE = """\
+Tests run: 3, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.1 sec <<< FAILURE!
+open(box.LidTest)  Time elapsed: 0.01 sec  <<< FAILURE!
+java.lang.AssertionError: shut
+
+Results :
+
+Failed tests:   open(box.LidTest): shut
+
+Tests run: 3, Failures: 1, Errors: 0, Skipped: 0
+"""
+GRADLE = """\
+LidTest > open() PASSED
+LidTest > Inner > opens wide FAILED
+    java.lang.AssertionError at LidTest.java:12
+box.HingeTest > turn(int) > [1] 7 FAILED
+
+11 tests completed, 2 failed, 1 skipped
+> Task :test FAILED
+"""
+ANT = """\
+    [junit] Testsuite: box.LidTest
+    [junit] Tests run: 3, Failures: 1, Errors: 1, Skipped: 0, Time elapsed: 0.1 sec
+    [junit] Testcase: open(box.LidTest):\tFAILED
+    [junit] shut
+    [junit] junit.framework.AssertionFailedError: shut
+    [junit] Testcase: turn took 0.2 sec
+    [junit] \tCaused an ERROR
+    [junit] Testcase: fine took 0.1 sec
+"""
+SBT = """\
+[error] Test box.LidTest.open failed: java.lang.AssertionError: shut, took 0.1s
+[info] Test run finished: 1 failed, 0 ignored, 3 total, 0.2s
+[info] HingeSpec:
+[info] - should turn *** FAILED ***
+[info]   1 did not equal 2
+[error] Failed: Total 7, Failed 2, Errors 0, Passed 5
+"""
+GO = """\
+=== RUN   TestLid
+--- FAIL: TestLid (0.00s)
+    --- FAIL: TestLid/open (0.00s)
+        lid_test.go:12: shut
+--- PASS: TestBox (0.01s)
+--- SKIP: TestHinge (0.00s)
+FAIL
+"""
+JEST = """\
+  ● Lid \u203a opens
+
+    expect(received).toBe(expected)
+
+Summary of all failing tests
+  ● Lid \u203a opens
+
+Tests:       1 failed, 2 skipped, 5 passed, 8 total
+"""
+MOCHA = """\
+  5 passing (20ms)
+  1 failing
+"""
+RUST = """\
+test lid::opens ... FAILED
+test lid::shuts ... ok
+---- lid::opens stdout ----
+thread 'lid::opens' panicked at src/lid.rs:12:
+test result: FAILED. 3 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out
+"""
+GTEST = """\
+[  FAILED  ] Lid.Opens (0 ms)
+[==========] 10 tests from 3 test suites ran. (1 ms total)
+[  PASSED  ] 9 tests.
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] Lid.Opens
+"""
+DOTNET = """\
+  Failed Box.LidTest.Opens [12 ms]
+  Error Message:
+Failed!  - Failed:     1, Passed:     5, Skipped:     2, Total:     8, Duration: 1 s
+"""
+RSPEC = """\
+10 examples, 1 failure, 2 pending
+rspec ./spec/lid_spec.rb:12 # Lid opens
+"""
+MINITEST = """\
+  1) Failure:
+LidTest#test_open [test/lid_test.rb:12]:
+10 runs, 20 assertions, 1 failures, 0 errors, 2 skips
+"""
+PHPUNIT = """\
+There was 1 failure:
+
+1) Box\\LidTest::testOpen
+Failed asserting that false is true.
+
+Tests: 10, Assertions: 20, Failures: 1, Skipped: 2.
+"""
+CTEST = """\
+95% tests passed, 1 tests failed out of 20
+The following tests FAILED:
+\t  3 - lid_opens (Failed)
+"""
+TAP = """\
+ok 1 - box
+not ok 2 - lid opens
+not ok 3 - hinge # TODO later
+# tests 3
+# pass 1
+# fail 1
+"""
+VITEST = """\
+ FAIL  src/lid.test.ts > lid > opens
+AssertionError: expected 'shut' to be 'open'
+ Tests  1 failed | 5 passed (6)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "tally"),
+    [
+        (PYTEST, ["TestLid|test_open[a.b]", "|test_shut"], (8, 2, 3)),
+        (COLLECTING, ["|tests.test_lid"], (1, 1, 1)),
+        (UNITTEST, ["box.LidTest|test_open"], (9, 1, 2)),
+        (SUREFIRE, ["box.LidTest|open(int)[1]", "HingeTest|turn"], (8, 2, 1)),
+        (OLD_SUREFIRE, ["box.LidTest|open"], (3, 1, 0)),
+        (GRADLE, ["LidTest$Inner|opens wide", "box.HingeTest|turn(int) > [1] 7"], (11, 2, 1)),
+        (ANT, ["box.LidTest|open", "box.LidTest|turn"], (3, 2, 0)),
+        (SBT, ["box.LidTest|open", "HingeSpec|should turn"], (7, 2, 0)),
+        (GO, ["|TestLid/open"], (4, 2, 1)),
+        (JEST, ["Lid|opens"], (8, 1, 2)),
+        (MOCHA, [], (6, 1, 0)),
+        (RUST, ["lid|opens"], (4, 1, 2)),
+        (GTEST, ["Lid|Opens"], (10, 1, 0)),
+        (DOTNET, ["Box.LidTest|Opens"], (8, 1, 2)),
+        (RSPEC, ["|Lid opens"], (10, 1, 2)),
+        (MINITEST, ["LidTest|test_open"], (10, 1, 2)),
+        (PHPUNIT, ["Box\\LidTest|testOpen"], (10, 1, 2)),
+        (CTEST, ["|lid_opens"], (20, 1, 0)),
+        (TAP, ["|lid opens"], (3, 1, 0)),
+        (VITEST, ["lid|opens"], (6, 1, 0)),
+    ],
+)
+def test_frameworks(text: str, names: list[str], tally: tuple[int, int, int]) -> None:
+    log = read_log(text.split("\n"))
+    tests, failed, skipped = tally
+    assert log.tally == Tally(tests=tests, failed=failed, skipped=skipped)
+    said = [
+        f"{each.class_name.removeprefix('tests.test_lid').removeprefix('tests.test_box').lstrip('.')}"
+        f"|{each.test_name}"
+        for each in log.failures
+    ]
+    assert said == names
+
+
+def test_a_failure_brings_its_reason() -> None:
+    opened, shut = read_log(PYTEST.split("\n")).failures
+    assert (opened.type, opened.message) == ("AssertionError", "assert 'shut' == 'open'")
+    assert (opened.file, opened.class_name) == ("tests/test_lid.py", "tests.test_lid.TestLid")
+    assert (shut.type, shut.message, shut.file) == ("ValueError", "no hinge", "tests/test_box.py")
+    (java, _) = read_log(SUREFIRE.split("\n")).failures
+    assert (java.type, java.message) == ("java.lang.AssertionError", "shut")
+    assert java.stack.endswith("\tat box.LidTest.open(LidTest.java:12)")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "2024-01-02T03:04:05.1234567Z {}",
+        "\ufeff2024-01-02T03:04:05Z {}",
+        "[2024-01-02T03:04:05.123Z] {}",
+        "build\tRun tests\t2024-01-02T03:04:05.1234567Z {}",
+        "12:30:45  {}",
+        "\x1b[31m{}\x1b[0m",
+        "{}\r",
+    ],
+)
+@pytest.mark.parametrize("text", [PYTEST, UNITTEST, SUREFIRE, GRADLE, ANT, SBT, JEST])
+def test_what_ci_servers_put_around_lines(text: str, around: str) -> None:
+    lines = text.split("\n")
+    assert read_log(around.format(line) for line in lines) == read_log(lines)
+
+
+def test_runs_add_up_and_a_test_may_fail_in_each() -> None:
+    log = read_log((GRADLE + GRADLE + UNITTEST).split("\n"))
+    assert log.tally == Tally(tests=31, failed=5, skipped=4)
+    assert len(log.failures) == 5
+    assert len({each.id for each in log.failures}) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "> Task :compile FAILED\nBUILD FAILED in 3s",
+        "ERROR: could not install box\nERROR: no such lid",
+        "[ERROR] Failed to execute goal on project lid: 3 errors",
+        "FAILED to fetch https://box.example/lid.tar",
+        "error: 2 failed attempts, 3 passed by",
+    ],
+)
+def test_a_broken_build_has_no_failing_tests(text: str) -> None:
+    assert read_log(text.split("\n")) == Log([], Tally())
+
+
+def test_a_run_that_broke_off_counts_what_it_named() -> None:
+    log = read_log(["tests/test_lid.py::test_open FAILED [ 50%]", "Killed"])
+    assert log.tally == Tally(tests=1, failed=1)
+    assert log.failures[0].test_name == "test_open"
+
+
+def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
+    reason = [f"    line {number}" for number in range(5_000)]
+    text = [f"{' FAILURES ':=^80}", f"{' test_open ':_^80}", *reason, "E   KeyError: 'lid'"]
+    (failure,) = read_log(text).failures
+    assert failure.type == "KeyError"
+    assert failure.stack.startswith("    line 0\n")
+    assert "\n... 4901 lines ...\n" in failure.stack
+
+
+def test_endless_failures_are_bounded() -> None:
+    lines = (f"test lid::no{number} ... FAILED" for number in range(30_000))
+    assert len(read_log(lines).failures) == 10_000
+
+
+@pytest.mark.parametrize("piece", ["_", "= ", "1 a, ", "a.", "a > ", "::", "[info] ", "a(b", "\0"])
+def test_giant_lines(piece: str) -> None:
+    line = piece * (60_000 // len(piece))
+    assert read_log(itertools.repeat(line, 50)).failures == []
+    for size in (999, 3_999):
+        read_log(itertools.repeat(line[:size], 50))
+
+
+@given(st.lists(st.text()), st.sampled_from([PYTEST, SUREFIRE, GRADLE, UNITTEST]))
+def test_noise_before_changes_nothing(noise: list[str], text: str) -> None:
+    lines = [textwrap.shorten(f"| {line}", 200) for line in noise]
+    assert read_log([*lines, "", *text.split("\n")]).tally == read_log(text.split("\n")).tally

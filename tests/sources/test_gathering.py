@@ -1,0 +1,153 @@
+"""Files that form one launch."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.apps.rca.launch import Launch, Tally
+from interlock.sources.intake import Intake, read_sources
+
+
+def suite(name: str, *tests: str, more: str = "") -> str:
+    cases = "".join(
+        f'<testcase classname="yard.Lamp" name="{test}"><failure message="{test}"/></testcase>'
+        for test in tests
+    )
+    return (
+        f'<testsuite name="{name}" timestamp="2025-03-01T10:00:00Z" time="5">{more}'
+        f'{cases}<testcase name="fine"/></testsuite>'
+    )
+
+
+def read(*words: Path, name: str = "") -> Intake:
+    (intake,) = read_sources([str(word) for word in words], name=name)
+    return intake
+
+
+def test_files_of_one_call_are_one_launch(tmp_path: Path) -> None:
+    (tmp_path / "one.xml").write_text(suite("one", "glows"))
+    (tmp_path / "two.xml").write_text(suite("two", "glows", "dims"))
+    found = read(tmp_path)
+    assert [each.id for each in found.failures] == [
+        "yard.Lamp.glows",
+        "two.yard.Lamp.glows",
+        "yard.Lamp.dims",
+    ]
+    assert {each.launch for each in found.failures} == {found.launch.launch_id}
+    assert found.launch.tally == Tally(tests=5, failed=3)
+    assert [(job.name, job.status) for job in found.launch.jobs] == [
+        ("one", "FAILED"),
+        ("two", "FAILED"),
+    ]
+    assert (found.launch.started_at, found.launch.ended_at) == (
+        "2025-03-01T10:00:00Z",
+        "2025-03-01T10:00:05Z",
+    )
+
+
+def test_the_content_names_the_launch_and_nothing_else_does(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.xml", "b.xml", "c.xml")]
+    for path, name in zip(paths, ("one", "two", "one"), strict=True):
+        path.write_text(suite(name, "glows"))
+    one, other = read(*paths[:2]), read(*reversed(paths[1:]), name="other")
+    assert one.launch.launch_id == other.launch.launch_id
+    assert read(paths[0]).launch.launch_id != one.launch.launch_id
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "found"),
+    [("", "", "lamps"), ("nightly", "", "nightly"), ("t", "mine", "mine")],
+)
+def test_the_name_is_given_or_told_or_the_files_own(
+    tmp_path: Path, title: str, name: str, found: str
+) -> None:
+    path = tmp_path / "lamps.xml"
+    path.write_text(f'<testsuites name="{title}">{suite("s", "t")}</testsuites>')
+    assert read(path, name=name).launch.name == found
+
+
+def test_several_files_are_called_like_their_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "night" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "a.xml").write_text(suite("a", "t"))
+    (folder.parent / "b.xml").write_text(suite("b", "t"))
+    assert read(folder.parent).launch.name == "night"
+
+
+def test_the_same_content_twice_is_read_once(tmp_path: Path) -> None:
+    for name in ("a.xml", "b.xml"):
+        (tmp_path / name).write_text(suite("s", "glows"))
+    found = read(tmp_path)
+    assert found.launch.tally == Tally(tests=2, failed=1)
+    assert found.notes == [f"{tmp_path}/b.xml: the same as {tmp_path}/a.xml: read once"]
+
+
+def test_a_sum_of_reports_beside_them_counts_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "TEST-one.xml").write_text(suite("one", "glows"))
+    (tmp_path / "TESTS-all.xml").write_text(f"<testsuites>{suite('one', 'glows')}</testsuites>")
+    found = read(tmp_path)
+    assert len(found.failures) == 1
+    assert found.launch.tally == Tally(tests=2, failed=1)
+    assert "1 failures stand in an earlier report too" in found.notes[0]
+
+
+def test_the_same_failure_twice_in_one_report_is_two(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s", "glows", "glows"))
+    assert [each.id for each in read(tmp_path).failures] == ["yard.Lamp.glows", "yard.Lamp.glows#2"]
+
+
+def test_facts_of_the_build_come_from_properties(tmp_path: Path) -> None:
+    facts = {"GITHUB_SHA": "abc", "GIT_BRANCH": "origin/main", "version": "2.1", "my.token": "x"}
+    rows = "".join(f'<property name="{key}" value="{value}"/>' for key, value in facts.items())
+    (tmp_path / "a.xml").write_text(suite("s", "t", more=f"<properties>{rows}</properties>"))
+    launch = read(tmp_path).launch
+    assert (launch.commit, launch.branch, launch.version) == ("abc", "main", "2.1")
+    assert "my.token" not in launch.attributes
+
+
+def test_a_log_beside_a_report_helps_those_without_one(tmp_path: Path) -> None:
+    own = '<testcase name="dims"><failure/><system-out>mine</system-out></testcase>'
+    (tmp_path / "a.xml").write_text(
+        suite("s", "glows").replace("</testsuite>", own + "</testsuite>")
+    )
+    (tmp_path / "a.log").write_text("switch on\nglows: no\n")
+    (tmp_path / "z.log").write_text("not ours")
+    found = read(tmp_path)
+    assert {each.test_name: each.log for each in found.failures} == {
+        "dims": "mine",
+        "glows": "switch on\nglows: no",
+    }
+    assert found.notes == [f"{tmp_path}/a.log: taken as the log of 1 failures"]
+
+
+def test_a_log_given_with_a_report_is_its_log_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s", "glows"))
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "out.txt").write_text("glows: no")
+    assert read(tmp_path / "a.xml", tmp_path / "far" / "out.txt").failures[0].log == "glows: no"
+
+
+def test_without_reports_logs_are_read_for_failures(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(
+        "=== RUN   TestGlow\n    lamp_test.go:9: dark\n--- FAIL: TestGlow (0.00s)\nFAIL\n"
+    )
+    found = read(tmp_path)
+    assert [(each.test_name, each.job) for each in found.failures] == [("TestGlow", "run")]
+    assert found.launch.name == "run"
+
+
+def test_a_test_that_passed_when_run_again_is_marked_as_flaky(tmp_path: Path) -> None:
+    again = '<testcase classname="yard.Lamp" name="glows"/></testsuite>'
+    (tmp_path / "a.xml").write_text(suite("s", "glows").replace("</testsuite>", again))
+    found = read(tmp_path)
+    assert found.failures[0].attributes["flaky"] == "true"
+    assert "1 failed tests passed when run again" in found.notes[0]
+
+
+def test_no_failures_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s"))
+    found = read(tmp_path)
+    assert found.failures == []
+    assert found.launch.status == "PASSED"
+    assert found.notes == ["there are no failures in there"]
+    assert isinstance(found.launch, Launch)

@@ -1,0 +1,117 @@
+"""Whatever a user names becomes launches with failures."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
+
+from interlock.core.errors import SourceError
+from interlock.sources.intake import read_sources
+
+REPORT = '<testsuite name="s"><testcase classname="C" name="t"><failure/></testcase></testsuite>'
+ENVELOPE = {"run_id": "9", "name": "night", "failure_list": [{"id": 5, "name": "glows"}]}
+
+
+def environ(portal: Portal) -> dict[str, str]:
+    return {
+        "ASTERISK_RP_URL": portal.url,
+        "ASTERISK_RP_PROJECT": PROJECT,
+        "ASTERISK_RP_TOKEN": TOKEN,
+    }
+
+
+def test_each_source_with_a_launch_of_its_own_is_one_and_files_are_another(tmp_path: Path) -> None:
+    (tmp_path / "r.xml").write_text(REPORT)
+    (tmp_path / "e.json").write_text(json.dumps(ENVELOPE))
+    (tmp_path / "f.jsonl").write_text(
+        '{"id": "1", "test_name": "a", "launch": "L1"}\n'
+        '{"id": "2", "test_name": "b", "launch": "L2"}\n'
+        '{"id": "3", "test_name": "c"}\n'
+    )
+    with a_portal() as portal:
+        portal.add(an_item(1, "dims"))
+        words = [str(tmp_path / name) for name in ("e.json", "r.xml", "f.jsonl")]
+        found = read_sources([*words, f"rp:{LAUNCH_ID}"], environ=environ(portal))
+    assert [(each.launch.launch_id, [f.id for f in each.failures]) for each in found[:4]] == [
+        ("9", ["glows"]),
+        ("L1", ["1"]),
+        ("L2", ["2"]),
+        ("7001", ["dims"]),
+    ]
+    assert [failure.id for failure in found[4].failures] == ["C.t", "3"]
+
+
+def test_a_launchs_page_is_read_as_the_launch() -> None:
+    with a_portal() as portal:
+        portal.add(an_item(1, "dims"))
+        word = f"{portal.url}/ui/#{PROJECT}/launches/all/{LAUNCH_ID}/1/log"
+        (found,) = read_sources([word], environ={"ASTERISK_RP_TOKEN": TOKEN})
+    assert found.launch.project == PROJECT
+    assert [failure.item_id for failure in found.failures] == [1]
+
+
+def test_a_zip_with_reports_and_logs(tmp_path: Path) -> None:
+    path = tmp_path / "artifacts.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("unit/r.xml", REPORT)
+        archive.writestr("unit/console.log", "t: it went wrong")
+        archive.writestr("unit/pom.xml", "<project/>")
+    (found,) = read_sources([str(path)])
+    assert [failure.log for failure in found.failures] == ["t: it went wrong"]
+    assert f"{path}: 1 XML files are no JUnit reports: skipped" in found.notes
+
+
+def test_the_same_word_twice_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "r.xml").write_text(REPORT)
+    (tmp_path / "e.json").write_text(json.dumps(ENVELOPE))
+    (tmp_path / "e2.json").write_text(json.dumps(ENVELOPE))
+    names = ("r.xml", "r.xml", "e.json", "e2.json")
+    envelope, files = read_sources([str(tmp_path / name) for name in names])
+    assert len(files.failures) == 1
+    assert envelope.notes[0] == "launch 9 was named twice: read once"
+
+
+def test_a_bad_file_among_good_ones_is_said_and_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>")
+    (tmp_path / "b.xml").write_text(REPORT)
+    (found,) = read_sources([str(tmp_path / "*.xml")])
+    assert len(found.failures) == 1
+    assert found.notes[0].startswith("skipped: a.xml declares XML entities")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"<project/>", "is XML, but no JUnit report"),
+        (bytes(range(16)) * 50, "is neither a report nor a text"),
+        (b'{"a": 1}', "is no envelope"),
+        (b"<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>", "declares XML entities"),
+    ],
+)
+def test_if_nothing_can_be_read_the_reason_is_said(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(SourceError, match=said):
+        read_sources([str(tmp_path / "f")])
+
+
+def test_an_empty_folder_has_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="There is no report and no log in there"):
+        read_sources([str(tmp_path)])
+
+
+def test_a_launch_that_cannot_be_read_is_an_error_even_beside_files(tmp_path: Path) -> None:
+    (tmp_path / "r.xml").write_text(REPORT)
+    with a_portal() as portal, pytest.raises(SourceError, match="knows no launch 5"):
+        read_sources([str(tmp_path), "rp:5"], environ=environ(portal))
+
+
+def test_a_hundred_thousand_failures(tmp_path: Path) -> None:
+    case = '<testcase classname="C" name="t"><failure message="m"/></testcase>'
+    (tmp_path / "r.xml").write_text(f"<testsuite>{case * 100_000}</testsuite>")
+    (found,) = read_sources([str(tmp_path / "r.xml")])
+    assert found.failures[-1].id == "C.t#100000"

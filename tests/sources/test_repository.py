@@ -1,0 +1,205 @@
+"""The questions an analysis asks of a sound repository."""
+
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.apps.rca.launch import Repo
+from interlock.sources.git_content import MOST_FILE, inside
+from interlock.sources.repository import UNBOUND, Repository
+
+
+class Shop:
+    """A repository with a little history, and its commits by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.world = world = GitRepo(folder)
+        self.begin = world.commit("Begin", {"shop/cart.py": "def add(a, b):\n    return a + b\n"})
+        self.change = world.commit(
+            "Subtract", {"shop/cart.py": "def add(a, b):\n    return a - b\n"}, author="Bob Late"
+        )
+        world.branch("release", self.begin)
+        self.backport = world.commit("On release", {"notes.md": "x\n"})
+        world.checkout("main")
+        world.move("shop/cart.py", "shop/basket.py")
+        self.move = world.commit("Move", {"tests/test_basket.py": "add(1, 2)\n", "empty": ""})
+        self.repository = Repository(Repo(name="shop", path=str(folder)))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return Shop(tmp_path_factory.mktemp("git") / "shop")
+
+
+def test_commits_since_the_last_green_one(shop: Shop) -> None:
+    found = shop.repository.commits_since(shop.begin)
+    assert [commit.hash for commit in found] == [shop.move, shop.change]
+    assert found[1].author == "Bob Late"
+    assert [commit.hash for commit in shop.repository.commits_since(shop.begin, shop.change)] == [
+        shop.change
+    ]
+    assert shop.repository.commits_since(shop.move) == []
+    assert shop.repository.problems == []
+
+
+def test_without_a_last_green_one_the_newest_are_taken_and_it_is_said(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    assert len(shop.repository.commits_since(None)) == 3
+    (problem,) = shop.repository.problems
+    assert problem.sentence == (
+        "repository shop: no last green commit is known, so its newest 3 commits are looked at, "
+        "back to 2023-11-14"
+    )
+    assert len(shop.repository.commits_since("", most=2)) == 2
+
+
+def test_the_bound_without_a_last_green_one(tmp_path: Path) -> None:
+    world = GitRepo(tmp_path / "long")
+    feed = b"".join(
+        b"commit refs/heads/main\ncommitter A <a@b> %d +0000\ndata 1\nx\n" % (1_000 + number)
+        for number in range(UNBOUND + 10)
+    )
+    world.git("fast-import", "--quiet", feed=feed)
+    assert len(Repository(Repo(name="a", path=str(world.folder))).commits_since(None)) == UNBOUND
+
+
+def test_an_unknown_or_hostile_last_green_one_is_said(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    for word in ("nowhere", "--output=x", "f" * 40):
+        assert len(shop.repository.commits_since(word)) == 3
+    kinds = [problem.kind for problem in shop.repository.problems]
+    assert kinds.count("unknown-revision") == 3
+    assert kinds.count("no-last-green") == 1
+
+
+def test_a_last_green_one_elsewhere_and_too_many_commits_are_said(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    found = shop.repository.commits_since("release")
+    assert [commit.hash for commit in found] == [shop.move, shop.change]
+    assert len(shop.repository.commits_since(shop.begin, most=1)) == 1
+    assert [problem.kind for problem in shop.repository.problems] == ["parted", "cut"]
+
+
+def test_commits(shop: Shop) -> None:
+    repository = shop.repository
+    assert repository.commit_exists(shop.change[:7]) == shop.change
+    assert repository.commit_exists(shop.change.upper()) == shop.change
+    assert repository.commit_exists("0" * 40) == ""
+    assert repository.commit_exists("main") == ""
+    found = repository.commit(shop.change[:9])
+    assert found is not None
+    assert found.subject == "Subtract"
+    assert repository.on_branch(shop.change) is True
+    assert repository.on_branch(shop.backport) is False
+    assert repository.on_branch(shop.backport, "release") is True
+    assert repository.on_branch(shop.change, "release") is False
+    assert repository.on_branch(shop.change, "nowhere") is None
+    assert repository.on_branch("0" * 40) is None
+
+
+def test_a_branch_named_like_a_hash_is_not_that_commit(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    shop.world.git("branch", "deadbeef")
+    assert shop.repository.commit_exists("deadbeef") == ""
+
+
+def test_files_and_lines(shop: Shop) -> None:
+    repository = shop.repository
+    assert repository.file_exists("shop/basket.py") is True
+    assert repository.file_exists("./shop//basket.py") is True
+    assert repository.file_exists("shop") is True
+    assert repository.file_exists("shop/cart.py") is False
+    assert repository.file_exists("shop/cart.py", shop.begin) is True
+    assert repository.file_exists("shop/cart.py", "release") is True
+    assert repository.file_exists("shop/basket.py", "nowhere") is False
+    lines = [repository.line_exists("shop/basket.py", line) for line in (-1, 0, 1, 2, 3, 10**12)]
+    assert lines == [False, False, True, True, False, False]
+    assert repository.line_exists("empty", 1) is False
+    assert repository.test_files() == ["tests/test_basket.py"]
+    assert [match.path for match in repository.files_named("shop.basket.add")] == ["shop/basket.py"]
+    assert repository.files_named("cart.py") == []
+    assert [match.path for match in repository.files_named("cart.py", "release")] == [
+        "shop/cart.py"
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/etc/passwd", "../x", "a/../../x", "a\0b", "a\nb", "--output=x", ".git/config"),
+        *("x" * 5_000, "\\etc", "shop/basket.py:1", ":(top)shop", "\udcff", "HEAD", "*"),
+    ],
+)
+def test_a_hostile_path_is_no_file(shop: Shop, path: str) -> None:
+    assert shop.repository.file_exists(path) is False
+    assert shop.repository.line_exists(path, 1) is False
+    assert shop.repository.blame_line(path, 1) is None
+    assert "passwd" not in inside(path)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    world = GitRepo(tmp_path / "shop")
+    (tmp_path / "secret").write_text("one\ntwo\nthree\n")
+    (world.folder / "link").symlink_to(tmp_path / "secret")
+    world.commit("Link")
+    repository = Repository(Repo(name="shop", path=str(world.folder)))
+    assert repository.line_exists("link", 1) is True
+    assert repository.line_exists("link", 2) is False
+
+
+def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
+    world = GitRepo(tmp_path / "shop")
+    world.commit("Much", {"big.txt": b"x\n" * (MOST_FILE // 2 + 1)})
+    repository = Repository(Repo(name="shop", path=str(world.folder)))
+    assert repository.file_exists("big.txt") is True
+    assert repository.line_exists("big.txt", 1) is None
+
+
+def test_blame(shop: Shop) -> None:
+    found = shop.repository.blame_line("shop/basket.py", 2)
+    assert found is not None
+    assert (found.commit, found.author, found.subject) == (shop.change, "Bob Late", "Subtract")
+    assert (found.path, found.line, found.at) == ("shop/cart.py", 2, "2023-11-14T22:15:20Z")
+    assert shop.repository.blame_line("shop/basket.py", 3) is None
+    assert shop.repository.blame_line("nowhere.py", 1) is None
+
+
+def test_grep(shop: Shop) -> None:
+    hits = shop.repository.grep("add(")
+    assert [(hit.path, hit.line, hit.text) for hit in hits] == [
+        ("shop/basket.py", 1, "def add(a, b):"),
+        ("tests/test_basket.py", 1, "add(1, 2)"),
+    ]
+    assert len(shop.repository.grep("add(", most=1)) == 1
+    assert shop.repository.grep("a + b", shop.begin)[0].path == "shop/cart.py"
+    for word in ("nowhere", "--output=x", "-e", ".*", "", "a\nb", "x" * 5_000):
+        assert shop.repository.grep(word) == []
+
+
+def test_diffs(shop: Shop) -> None:
+    diff = shop.repository.diff_of(shop.change)
+    assert "-    return a + b\n+    return a - b\n" in diff
+    assert shop.repository.diff_of(shop.change, "other.py") == ""
+    assert "rename from shop/cart.py" in shop.repository.diff_of(shop.move, "shop/basket.py")
+    assert "test_basket" not in shop.repository.diff_of(shop.move, "shop/basket.py")
+    assert shop.repository.diff_of(shop.change, most=50).endswith(
+        "[cut here: more than 50 bytes]\n"
+    )
+    assert shop.repository.diff_of("--output=x") == ""
+    for path in ("../x", "--output=x", "*", ":(top)*"):
+        assert shop.repository.diff_of(shop.change, path) == ""
+
+
+def test_links_come_from_the_settings_or_else_from_origin(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    assert shop.repository.commit_url(shop.begin) == ""
+    shop.world.git("remote", "add", "origin", "https://ada:secret@github.com/acme/shop.git")
+    path = str(shop.world.folder)
+    assert Repository(Repo(name="shop", path=path)).commit_url(shop.begin) == (
+        f"https://github.com/acme/shop/commit/{shop.begin}"
+    )
+    own = Repository(Repo(name="shop", path=path, url="https://gitlab.com/acme/shop"))
+    assert own.file_url("a.py", "release", 3) == (
+        f"https://gitlab.com/acme/shop/-/blob/{shop.backport}/a.py#L3"
+    )

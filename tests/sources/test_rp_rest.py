@@ -1,0 +1,127 @@
+"""Questions asked again, and refusals that say what to do."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
+
+from interlock.sources.rp_address import Address
+from interlock.sources.rp_rest import DELAYS_S, PortalError, Rest
+
+PATH = f"/api/v1/{PROJECT}/launch/{LAUNCH_ID}"
+
+
+@pytest.fixture
+def portal() -> Iterator[Portal]:
+    with a_portal() as running:
+        yield running
+
+
+class Asked:
+    """A client whose waiting is only written down."""
+
+    def __init__(self, portal: Portal, timeout_s: float = 10.0) -> None:
+        self.waits: list[float] = []
+        self.now = 0.0
+        self._rest = Rest(
+            portal.address, timeout_s=timeout_s, sleep=self.waits.append, clock=lambda: self.now
+        )
+
+    def __call__(self, path: str = PATH) -> object:
+        try:
+            return self._rest.ask("GET", path, "launch 7001")
+        finally:
+            self._rest.close()
+
+
+@pytest.mark.parametrize("kind", ["500", "502", "503", "504", "408", "429", "half", "broken"])
+def test_what_passes_by_itself_is_asked_again(portal: Portal, kind: str) -> None:
+    portal.fault(kind, times=3)
+    asked = Asked(portal)
+    assert asked() == portal.launch
+    assert asked.waits == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("500", "it answered 500"), ("half", "broken off"), ("broken", "the connection failed")],
+)
+def test_in_the_end_it_is_given_up_with_a_sentence(portal: Portal, kind: str, said: str) -> None:
+    portal.fault(kind, times=99)
+    asked = Asked(portal)
+    with pytest.raises(PortalError, match=f"{said}.*5 tries were made"):
+        asked()
+    assert asked.waits == list(DELAYS_S)
+    assert len(portal.requests) == 5
+
+
+def test_a_silent_server_is_late(portal: Portal) -> None:
+    portal.fault("slow", times=99)
+    asked = Asked(portal, timeout_s=0.05)
+    with pytest.raises(PortalError, match=r"did not answer within 0\.05 s"):
+        asked()
+    assert asked.waits == list(DELAYS_S)
+
+
+def test_a_server_that_only_drips_is_late_too(portal: Portal) -> None:
+    asked = Asked(portal)
+    ticks = iter(range(0, 10_000, 50))
+    asked._rest._clock = lambda: float(next(ticks))
+    with pytest.raises(PortalError, match="not complete after 40 s"):
+        asked()
+
+
+def test_the_server_says_how_long_to_wait(portal: Portal) -> None:
+    portal.fault("429", Retry_After="7")
+    portal.fault("503", Retry_After="Thu, 09 Oct 2125 08:53:20 GMT")
+    asked = Asked(portal)
+    with pytest.raises(PortalError, match=r"it asks to wait \d+ s: try again then") as error:
+        asked()
+    assert asked.waits == [7.0]
+    assert error.value.status == 503
+
+
+def test_nonsense_about_waiting_is_ignored(portal: Portal) -> None:
+    portal.fault("429", Retry_After="soon")
+    asked = Asked(portal)
+    assert asked() == portal.launch
+    assert asked.waits == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("401", "ASTERISK_RP_TOKEN"),
+        ("403", "ask for access to the project"),
+        ("404", "knows no launch 7001 in project harbour"),
+        ("302", "set ASTERISK_RP_URL"),
+        ("406", "refuses launch 7001"),
+        ("page", "is ASTERISK_RP_URL the address of ReportPortal"),
+    ],
+)
+def test_a_refusal_is_not_repeated_and_says_what_to_do(
+    portal: Portal, status: str, said: str
+) -> None:
+    portal.fault(status, times=99, Location="https://elsewhere.example.org/")
+    with pytest.raises(PortalError, match=said) as error:
+        Asked(portal)()
+    assert len(portal.requests) == 1
+    assert TOKEN not in str(error.value)
+
+
+def test_a_wrong_token_is_a_refusal(portal: Portal) -> None:
+    rest = Rest(Address(portal.url, PROJECT, "another"), sleep=lambda _: None)
+    with pytest.raises(PortalError, match="does not accept the token") as error:
+        rest.ask("GET", PATH, "launch 7001")
+    rest.close()
+    assert error.value.status == 401
+    assert "another" not in str(error.value)
+
+
+def test_nobody_there(portal: Portal) -> None:
+    waits: list[float] = []
+    rest = Rest(Address("http://127.0.0.1:1", PROJECT, TOKEN), sleep=waits.append)
+    with pytest.raises(PortalError, match="the connection failed"):
+        rest.ask("GET", PATH, "launch 7001")
+    rest.close()
+    assert waits == list(DELAYS_S)
