@@ -127,25 +127,23 @@ def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connec
     assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
 
 
-def test_effects_are_carried_out_in_order_after_the_rows(connection: Connection) -> None:
-    seen: list[tuple[object, ...]] = []
+def test_effects_are_kept_with_the_batch_and_can_be_read_before(connection: Connection) -> None:
+    def double(raw: sqlite3.Connection, at: float) -> None:
+        raw.execute("update cases set priority = priority * 2 + ?", (at,))
 
-    def look(raw: sqlite3.Connection, at: float) -> None:
-        (rows,) = raw.execute("select count(*) from journal").fetchone()
-        seen.append((rows, at, raw.in_transaction))
-        raw.execute("update cases set priority = priority * 2 + ?", (len(seen),))
-
-    assert not Batch(at=5.0)
-    assert Batch(at=5.0, effects=[look])
-    Journal(connection, 1).commit(
-        Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[look, look])
-    )
-    assert seen == [(1, 5.0, True), (1, 5.0, True)]
+    journal = Journal(connection, 1)
+    for at in (1.0, 2.0):
+        journal.carry_out(double, at)
     assert [row[4] for row in everything(connection)["cases"]] == [4, 4]
+    assert driver(connection).in_transaction
+    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    assert not driver(connection).in_transaction
+    found = everything(connection)
+    assert ([row[4] for row in found["cases"]], len(found["journal"])) == ([4, 4], 1)
 
 
-def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
-    def half(raw: sqlite3.Connection, at: float) -> None:
+def test_what_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
+    def change(raw: sqlite3.Connection, at: float) -> None:
         raw.execute("update cases set priority = 7")
 
     def fail(raw: sqlite3.Connection, at: float) -> None:
@@ -153,11 +151,16 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
 
     journal = Journal(connection, 1)
     before = everything(connection)
-    batch = Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[half, fail])
+    journal.carry_out(change, 5.0)
     with pytest.raises(ValueError, match="no"):
-        journal.commit(batch)
+        journal.carry_out(fail, 5.0)
     assert everything(connection) == before
-    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[half]))
+    journal.carry_out(change, 5.0)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(9)]))
+    assert everything(connection) == before
+    journal.carry_out(change, 5.0)
+    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
 
 
