@@ -9,7 +9,7 @@ import msgspec
 
 from interlock.cli import suites
 from interlock.cli.analysing import with_prompts
-from interlock.cli.crew import Options
+from interlock.cli.crew import Options, usual_options
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
@@ -57,25 +57,20 @@ def before(
     from interlock import wiring
     from interlock.casework.papers import CALIBRATE, INVESTIGATIONS
     from interlock.store.runs import find_run
-    from interlock.wiring.rca import terms_of
 
     if suite is not None:
         if changes:
             tell("note: a suite keeps the thresholds it began with; --new begins another")
         return msgspec.convert(find_run(connection, suite.run_id).options, Options)
-    usual = wiring.settings(Path())
+    usual = usual_options(wiring.settings(Path()), changes)
     by_hand = files.get("dispatch") == "manual"
     terms = msgspec.structs.replace(
-        terms_of(usual, Path()), recall_first=True, review="dispatch" if by_hand else "human"
+        suites.terms_in(usual), recall_first=True, review="dispatch" if by_hand else "human"
     )
-    return Options(
-        dict(usual.agents),
-        dict(usual.slots),
-        dict(usual.budget),
-        changes,
-        usual.parallel,
-        {"root": INVESTIGATIONS if by_hand else CALIBRATE},
-        msgspec.to_builtins(terms),
+    return msgspec.structs.replace(
+        usual,
+        files={"root": INVESTIGATIONS if by_hand else CALIBRATE},
+        terms=msgspec.to_builtins(terms),
     )
 
 
