@@ -65,7 +65,7 @@ def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: W
     assert world.say("circuit", "list") == Said(0, LIST, "")
     rows = world.say("circuit", "list", "--json").json["circuits"]
     assert [row["name"] for row in rows] == ["broken", "house", "triage", "change", "rca"]
-    assert [bool(row["problem"]) for row in rows] == [True, False, False, False]
+    assert [bool(row["problem"]) for row in rows] == [True, False, False, False, False]
 
 
 def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:

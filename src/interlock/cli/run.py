@@ -73,11 +73,8 @@ def run(
     written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
-    options = merged(
-        usual_options(usual, changes),
-        *(agent, slots, budget, parallel),
-        files_of(dispatch, root, watch, batch_size),
-    )
+    files = files_of(dispatch, root, watch, batch_size)
+    options = merged(usual_options(usual, changes), agent, slots, budget, parallel, files)
     crew = crew_of(written.circuit, options, path)
     text = msgspec.json.encode(bundle).decode()
     kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")
