@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.analyst.candidate import Candidate, Sign, rarity
 from interlock.analyst.frames import Frame
-from interlock.analyst.naming import COMMON_WORDS, name_words, tested, text_words
+from interlock.analyst.naming import COMMON_WORDS, name_words, subject_of, text_words
 from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.testimony import Testimony
 
@@ -75,13 +75,15 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
-    subject = tested(said.class_name).lower()
+    subject = subject_of(said.class_name).lower()
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
+    meant = [each for each in known if subject and subject_of(each.leaf).lower() == subject]
+    beside = [each for each in meant if package and each.parts[-len(package) :] == package]
+    for each in meant:
+        yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
     for each in known:
-        if subject and tested(each.leaf).lower() == subject:
-            yield "subject", each.text, 1.0
         if shared := class_words & each.name:
             whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
             yield "alike", each.text, sum(map(rare, shared)) / max(whole, 0.1)

@@ -33,6 +33,7 @@ WEIGHTS = {
 MOST_FRAMES = 15
 LONGEST_MESSAGE = 500
 _ENOUGH_WORDS = 6
+_SOME_WORDS = 4
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PLAIN_TEXT = """the an is to of in and or at on for by no not but was were be been have has had it
 its that this with from as expected actual got equal equals same null none nil true false undefined
@@ -137,8 +138,8 @@ def _signs(one: Traits, other: Traits) -> dict[str, float]:
     if one.said and one.said == other.said:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
-        "text": Indel.normalized_similarity(one.text, other.text),
-        "names": _shared(one.names, other.names),
+        "text": Indel.normalized_similarity(one.text, other.text) * _worth(one, other),
+        "names": 1.0 if _same_test(one, other) else _shared(one.names, other.names),
         "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
         "lines": _weighted(one.lined, other.lined),
         "message": float(bool(one.message) and one.message == other.message),
@@ -158,6 +159,13 @@ _SAID = {
 }
 
 
+def _worth(one: Traits, other: Traits) -> float:
+    """Without frames, a message of plain words only is half a sign: anybody may say it."""
+    if one.places and other.places:
+        return 1.0
+    return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
+
+
 def _told(failure: Failure) -> str:
     """Where a failure has neither message nor stack, its log's complaints speak for it."""
     return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
@@ -167,9 +175,15 @@ def _lined(frame: Frame) -> str:
     return f"{frame.place}:{frame.line}"
 
 
+def _same_test(one: Traits, other: Traits) -> bool:
+    named = bool(one.test_name) and one.test_name == other.test_name
+    return named and one.class_name == other.class_name
+
+
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:
-    either = len(one | other)
-    return len(one & other) / either if either else 0.0
+    """Numbers and single letters tell tests apart; sharing them makes no kin."""
+    both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
+    return both / len(one | other) if both else 0.0
 
 
 def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:

@@ -14,7 +14,7 @@ from interlock.analyst.artefact_signs import fetched_for_it, named_by_group, nam
 from interlock.analyst.candidate import Candidate, Sign, parsed
 from interlock.analyst.code_signs import framed, mentioned, named_like
 from interlock.analyst.ownership import looks_tested
-from interlock.analyst.testimony import Testimony, testimony
+from interlock.analyst.testimony import Testimony, hear
 from interlock.apps.rca.failure import Failure
 
 POINTS = {
@@ -47,12 +47,12 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def suspects(failure: Failure, candidates: Iterable[str]) -> list[Ranked]:
     """Candidates that something speaks against, likeliest first."""
-    return rank(testimony(failure), candidates)
+    return rank(hear(failure), candidates)
 
 
 def rank_paths(failure: Failure, paths: Sequence[str]) -> list[Ranked]:
     """Paths of a repository, those a failure's frames, names and log point at first."""
-    return rank(testimony(failure), paths)
+    return rank(hear(failure), paths)
 
 
 def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
