@@ -22,12 +22,12 @@ from interlock.analyst.frames import MAX_LINES, Frame, read_frame, read_frames, 
         ("    at async open (file:///b/lid.ts:3:14)", Frame("", "open", "/b/lid.ts", 3)),
         ("    at /b/lid.js:3:14", Frame("", "", "/b/lid.js", 3)),
         ("open@http://x/lid.js:3:14", Frame("", "open", "http://x/lid.js", 3)),
-        ("   at Box.Lid.Open(Int32 n) in C:\\b\\Lid.cs:line 7", Frame("Box.Lid", "Open", "C:/b/Lid.cs", 7)),
+        ("   at Box.Lid.Open(Int32 n) in C:\\b\\L.cs:line 7", Frame("Box.Lid", "Open", "C:/b/L.cs", 7)),
         ("   at Box.Lid.Open()", Frame("Box.Lid", "Open")),
         ("  # ./spec/lid_spec.rb:5:in `block in open'", Frame("", "open", "./spec/lid_spec.rb", 5)),
         ("box/lid.rb:5:in 'Lid#open'", Frame("", "Lid#open", "box/lid.rb", 5)),
         ("#0 /b/Lid.php(12): Lid->open(1)", Frame("", "Lid->open", "/b/Lid.php", 12)),
-        ("#1  0x00f in Lid::open (this=0x0) at src/lid.cpp:12", Frame("", "Lid::open", "src/lid.cpp", 12)),
+        ("#1  0x00f in Lid::open (this=0x0) at lid.cpp:12", Frame("", "Lid::open", "lid.cpp", 12)),
         ("    #2 0x4f in main /b/main.c:4:3", Frame("", "main", "/b/main.c", 4)),
         ("src/lid_test.cpp:14: Failure", Frame("", "", "src/lid_test.cpp", 14)),
         ("    lid_test.go:22: too heavy", Frame("", "", "lid_test.go", 22)),
@@ -60,7 +60,10 @@ def test_python_prints_the_innermost_last() -> None:
 
 
 def test_the_root_cause_comes_first() -> None:
-    java = "a.OuterException: x\n\tat a.B.c(B.java:1)\nCaused by: a.InnerException: y\n\tat a.D.e(D.java:2)\n"
+    java = (
+        "a.OuterException: x\n\tat a.B.c(B.java:1)\n"
+        "Caused by: a.InnerException: y\n\tat a.D.e(D.java:2)\n"
+    )
     assert [trace.type for trace in read_traces(java)] == ["a.InnerException", "a.OuterException"]
     assert [frame.function for frame in read_frames(java)] == ["e", "c"]
     python = (

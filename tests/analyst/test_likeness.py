@@ -41,7 +41,7 @@ def test_one_cause(one: Failure, other: Failure) -> None:
     ("one", "other"),
     [
         (shut(1), refused(2, "box")),
-        (wrong(1, "Cart", "expected:<1> but was:<2>"), wrong(2, "Ledger", "expected:<5> but was:<6>")),
+        (wrong(1, "Cart", "expected:<1> was:<2>"), wrong(2, "Ledger", "expected:<5> was:<6>")),
         (wrong(1, "Cart", ""), wrong(2, "Ledger", "")),
     ],
     ids=["another error", "plain assertions", "bare assertions"],

@@ -30,7 +30,7 @@ def test_a_stream() -> None:
         wrong(1, "Cart", "no"),
         refused(2, "tea"),
     ]
-    found = {name: said for name, said in recall_stream(stream)}
+    found = dict(recall_stream(stream))
     assert [(said.verdict, said.match_id) for said in found.values()] == [
         ("new", None),
         ("new", None),

@@ -62,8 +62,10 @@ def test_paths_of_classes() -> None:
 
 
 def test_paths_of_files() -> None:
-    stack = 'Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\n' \
-        '  File "/ci/src/shop/cart.py", line 12, in total\nKeyError: 1\n'  # fmt: skip
+    stack = (
+        'Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\n'
+        '  File "/ci/src/shop/cart.py", line 12, in total\nKeyError: 1\n'
+    )
     found = rank_paths(Failure(id="1", type="KeyError", stack=stack), PATHS)
     assert [one.candidate for one in found] == ["src/shop/cart.py", "tests/test_cart.py"]
     assert found[0].score > 2 * found[1].score

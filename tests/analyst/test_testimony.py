@@ -19,7 +19,7 @@ def test_a_frame_counts_less_the_deeper_it_is() -> None:
 
 def test_own_code_and_the_language_are_not_their_own_dependency() -> None:
     log = (
-        "ERROR: /b/src/main/java/org/shop/cart/Cart.java:[1,2] cannot find symbol org.shop.cart.Tax\n"
+        "ERROR: /b/src/main/java/org/shop/cart/Cart.java:[1,2] cannot find org.shop.cart.Tax\n"
         "ERROR: cannot access java.util.list.List\n"
     )
     assert not [name for name in hear(Failure(id="1", log=log)).names if "Tax" in name]
@@ -27,7 +27,7 @@ def test_own_code_and_the_language_are_not_their_own_dependency() -> None:
 
 
 def test_who_runs_the_build_is_not_who_broke_it() -> None:
-    log = "ERROR: Failed to execute goal org.tool:press:1.0:run: Dependency org.box:lid:jar:2 requires tea\n"
+    log = "ERROR: Failed to execute goal org.tool:press:1.0:run: org.box:lid:jar:2 requires tea\n"
     assert hear(Failure(id="1", log=log)).coordinates == {"org.box:lid": 2.0}
 
 
