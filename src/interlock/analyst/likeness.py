@@ -32,6 +32,7 @@ WEIGHTS = {
 
 MOST_FRAMES = 15
 LONGEST_MESSAGE = 500
+LONGEST_NAME = 300
 _ENOUGH_WORDS = 6
 _SOME_WORDS = 4
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -82,22 +83,24 @@ class Likeness(msgspec.Struct, frozen=True):
 
 def traits(failure: Failure) -> Traits:
     """What of this failure is compared with others."""
+    class_name, test_name = failure.class_name[:LONGEST_NAME], failure.test_name[:LONGEST_NAME]
     own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
     message = failure.message if failure.message or own else _told(failure)
     said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
-    text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
+    kind = failure.type[:LONGEST_NAME].strip()
+    text = " ".join((kind, said, *places[:MOST_FRAMES])).strip()
     return Traits(
-        type=failure.type.strip(),
+        type=kind,
         message=message[: 4 * LONGEST_MESSAGE].strip(),
         said=said,
         text=text,
-        names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
+        names=frozenset(name_words(class_name) | name_words(test_name)),
         places=places,
         lined=tuple(dict.fromkeys(map(_lined, own))),
         innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
-        class_name=failure.class_name,
-        test_name=failure.test_name,
+        class_name=class_name,
+        test_name=test_name,
         own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
     )
 

@@ -42,6 +42,7 @@ _VERSIONED = re.compile(
     r"requires \S+ \d|onvergence|upper bound|or higher|is missing|differ|could not be resolved"
     r"|[Vv]ersion (?:conflict|mismatch|solving)|No matching version|unable to resolve dependency"
 )
+_LONGEST = 1_200
 _TAIL = 200_000
 """How much of a log's end is searched for the names of the tests that ran."""
 
@@ -71,7 +72,7 @@ def hear(failure: Failure) -> Testimony:
     lines = told(failure.log) if failure.log else []
     heard = _Hearing(_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
-        heard.listen(line)
+        heard.listen(line[:_LONGEST])
     return Testimony(
         frames=read_frames(failure.stack),
         other_frames=read_frames("\n".join(lines)),

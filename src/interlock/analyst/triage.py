@@ -104,7 +104,7 @@ def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
 
 def _texts(failure: Failure) -> Mapping[str, str]:
     return {
-        "type": failure.type,
+        "type": failure.type[:1_000],
         "message": plain(failure.message[:_LOOKED_AT]),
         "stack": plain(failure.stack[:_LOOKED_AT]),
         "log": "\n".join(loudest(failure.log)) if failure.log else "",
