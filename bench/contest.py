@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, limits, protocol, reading, recall
+from bench import files, limits, protocol, reading, recall, templates
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -86,6 +86,13 @@ class Contest:
             self.samples.append(Sample("interlock", "recall", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  recall  {shown}")
+
+    def measure_templates(self, times: int) -> None:
+        for number in range(1, times + 1):
+            values = templates.speeds()
+            self.samples.append(Sample("interlock", "templates", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  templates  {shown}")
 
     def measure_files(self, times: int, idle_s: float) -> None:
         """The carrier `file`, watched and polled: how fast an answer counts, what waiting costs."""

@@ -58,6 +58,12 @@ READ = {
     "one_line": "one line of 100 MB",
 }
 
+MINED = {
+    "digits": "1,000,000 lines of 5,000 messages, every digit drawn anew",
+    "ids": "100,000 of them, each with a drawn id of 32 hex digits",
+    "names": "100,000 of them, each with a name that never came before",
+}
+
 
 def cell(found: Spread | None, unit: str = "") -> str:
     """The median, and the range behind it when there is one."""
@@ -129,6 +135,14 @@ def reading_table(results: Results) -> str:
     return table(["message", "MB/s"], rows)
 
 
+def templates_table(results: Results) -> str:
+    rows = [
+        [words, cell(results.spread("interlock", "templates", f"{name}_lines_s"))]
+        for name, words in MINED.items()
+    ]
+    return table(["lines", "lines/s"], rows)
+
+
 def target_table(results: Results) -> str:
     rows = []
     for target in TARGETS:
@@ -177,6 +191,7 @@ def write(report: Report) -> str:
         "open": open_table(results),
         "files": file_table(results),
         "reading": reading_table(results),
+        "templates": templates_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

@@ -22,11 +22,14 @@ _PLAIN_VALUES = re.compile(
     r"|(?<![\w.])(?:~?/|[A-Za-z]:\\|\\\\)[^\s,:;()\[\]{}\"'=<>]+(?:\?[^\s\"']*)?"
     r"|(?<![\w/.-])[\w.-]+/[\w.-]+/[\w./-]*"
 )
+_HINT = re.compile(rf"[/:\\]|{_MONTH} +\d|\d {_MONTH}")
+_BRACKETS = re.compile(r"[\"']|\(\)|\[\]")
+"""Most lines have nothing of the kind, and a look is cheaper than the work."""
 _SETTING = re.compile(r"(?<=[\w\]])=[^\s,;()\[\]{}]+")
 _QUOTED = re.compile(r"\"[^\"\s]*\"|(?<!\w)'[^'\s]*'(?!\w)|\(\)|\[\]")
-_LATER_VALUES = re.compile(
-    r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b"
-    r"|\b(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{6,}\b"
+_SAID = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
+_NUMBERS = re.compile(
+    r"\b(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{6,}\b"
     r"|[-+#*]{0,3}(?:\b[A-Za-z_]+-?)?\d\w*(?:[.:,/x-]{0,3}[-+]?\d\w*)*(?:%| ?[KMGT]?i?B\b)?"
 )
 _GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
@@ -35,10 +38,15 @@ _GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
 def words_of(shape: str) -> tuple[str, ...]:
     """The words of a line; values that follow one another are one value."""
     text = shape[:_CHARS]
-    text = _PLAIN_VALUES.sub(VALUE, text)
-    text = _SETTING.sub("=" + VALUE, text)
-    text = _QUOTED.sub(_emptied, text)
-    text = _LATER_VALUES.sub(VALUE, text)
+    if _HINT.search(text):
+        text = _PLAIN_VALUES.sub(VALUE, text)
+    if "=" in text:
+        text = _SETTING.sub("=" + VALUE, text)
+    if _BRACKETS.search(text):
+        text = _QUOTED.sub(_emptied, text)
+    text = _SAID.sub(VALUE, text)
+    if "0" in text:
+        text = _NUMBERS.sub(VALUE, text)
     words: list[str] = []
     for word in text.split(None, _WORDS)[:_WORDS]:
         whole = _GLUED.sub(VALUE, word) if VALUE in word else word

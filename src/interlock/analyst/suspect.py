@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from interlock.analyst.artefact_signs import fetched_for_it, named_by_group, named_outright, worded
-from interlock.analyst.candidate import Candidate, Sign, parsed
+from interlock.analyst.candidate import Candidate, Sign, language, parsed
 from interlock.analyst.code_signs import framed, mentioned, named_like
 from interlock.analyst.ownership import looks_tested
 from interlock.analyst.testimony import Testimony, hear
 from interlock.apps.rca.failure import Failure
 
 POINTS = {
-    "frame": 5.0,  # in the stack; the innermost of the product in full
-    "log frame": 2.0,  # in a stack of the log
+    "frame": 9.0,  # in the stack; the innermost of the product in full
+    "log frame": 3.0,  # in a stack of the log
     "subject": 5.0,  # the failing test is named after it
-    "alike": 3.0,  # words of the test's class
+    "alike": 2.5,  # words of the test's class
     "words": 2.0,  # words of the test's name and the message
     "mention": 1.5,  # named in the message, word for word
     "package": 0.7,  # beside the test
@@ -61,14 +61,17 @@ def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for sign, text, share in _signs(said, known):
         points[text][sign] += POINTS[sign] * share
-    ranked = [_ranked(text, found) for text, found in points.items()]
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    ranked = [_ranked(text, found, spoken) for text, found in points.items()]
     ranked.sort(key=lambda one: (-one.score, one.candidate))
     return ranked[:MOST_RANKED]
 
 
-def _ranked(text: str, found: dict[str, float]) -> Ranked:
+def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> Ranked:
     total = sum(found.values())
     if looks_tested(text):
+        total *= 0.5
+    if "/" in text and spoken and language(text) not in {"", *spoken}:
         total *= 0.5
     strongest = sorted(found, key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)

@@ -1,8 +1,8 @@
 """Log templates, mined as lines stream by: which line is which message with other values.
 
 Lines of one shape (all digits alike) are one template, found in a memo: that is nearly every line.
-A new shape becomes words; a word that many lines vary at the same place is a value. A shape keeps
-its template for ever, what is new in a block of lines is judged together, and memory is bounded.
+A new shape becomes words; a word that many lines vary at the same place is a value. What is new in
+a block of lines is judged together. A number never changes its words, and memory is bounded.
 """
 
 import re
@@ -48,6 +48,8 @@ class Miner:
         self._texts: list[str] = []
         self._beside: dict[int, list[str]] = {}
         """Of each line with one word left out: the words seen in that place."""
+        self._open: set[int] = set()
+        """The places in which a value was seen."""
 
     def add(self, block: bytes) -> list[int]:
         """The template of each line of a block; its last line may lack its end."""
@@ -85,7 +87,8 @@ class Miner:
             if shape not in found:
                 found[shape] = numbers[words[drawn]]
                 self._remember(drawn, found[shape])
-            self._remember(shape, found[shape])
+            if self._room > self._memo_bytes // 2:  # what is drawn once may never come again
+                self._remember(shape, found[shape])
         return found
 
     def _remember(self, shape: bytes, number: int) -> None:
@@ -100,10 +103,10 @@ class Miner:
 
     def _judge(self, lines: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
         """The numbers of lines that came together: what they have in common decides."""
-        patterns = {words: words for words in lines if words not in self._numbers}
+        found = {words: number for words in lines if (number := self._known(words))}
+        patterns = {words: words for words in lines if words not in found}
         if len(self._numbers) + len(patterns) > self._most:
-            patterns = {words: (*words[:1], VALUE) for words in patterns}
-            return {words: self._rough(patterns.get(words, words)) for words in lines}
+            return found | {words: self._rough(words) for words in patterns}
         changed = [*patterns.values()]
         for _ in range(_MOST_VALUES):
             for pattern in changed:
@@ -112,8 +115,20 @@ class Miner:
             patterns = {words: wider.get(pattern, pattern) for words, pattern in patterns.items()}
             changed = [*dict.fromkeys(wide for was, wide in wider.items() if wide != was)]
         for words, pattern in patterns.items():
-            self._numbers[words] = self._number(pattern)
-        return {words: self._numbers[words] for words in lines}
+            found[words] = self._numbers[words] = self._number(pattern)
+        return found
+
+    def _known(self, words: tuple[str, ...]) -> int:
+        """The number of words seen before, or that differ from such only where values stand."""
+        for _ in range(_MOST_VALUES):
+            if words in self._numbers:
+                return self._numbers[words]
+            places = enumerate(_places(words))
+            at = next((at for at, place in places if place in self._open and at), 0)
+            if not at or words[at] == VALUE:
+                break
+            words = _with_value(words, at)
+        return self._numbers.get(words, 0)
 
     def _number(self, pattern: tuple[str, ...]) -> int:
         if pattern not in self._numbers:
@@ -121,8 +136,9 @@ class Miner:
             self._numbers[pattern] = len(self._texts)
         return self._numbers[pattern]
 
-    def _rough(self, pattern: tuple[str, ...]) -> int:
+    def _rough(self, words: tuple[str, ...]) -> int:
         """Past the bound a new line is known by its first word, and in the end by nothing."""
+        pattern = (*words[:1], VALUE)
         if pattern in self._numbers or len(self._numbers) < self._most * 2:
             return self._number(pattern)
         return self._number((VALUE,))
@@ -132,6 +148,8 @@ class Miner:
             seen = self._beside.setdefault(place, [])
             if len(seen) < _SAMPLE and word not in seen:
                 seen.append(word)
+            if word == VALUE:
+                self._open.add(place)
 
     def _widened(self, pattern: tuple[str, ...]) -> tuple[str, ...]:
         """The pattern with the word that varies most as a value, if one varies enough."""
@@ -145,10 +163,15 @@ class Miner:
                 best, most = at, len(seen)
         if best < 0:
             return pattern
-        words = [*pattern[:best], VALUE, *pattern[best + 1 :]]
-        return tuple(
-            word for at, word in enumerate(words) if not (at and word == words[at - 1] == VALUE)
-        )
+        return _with_value(pattern, best)
+
+
+def _with_value(pattern: tuple[str, ...], at: int) -> tuple[str, ...]:
+    """The pattern with a value at one place; values that meet become one."""
+    before, after = pattern[:at], pattern[at + 1 :]
+    if before[-1:] == (VALUE,):
+        before = before[:-1]
+    return (*before, VALUE, *(after[1:] if after[:1] == (VALUE,) else after))
 
 
 def _places(pattern: tuple[str, ...]) -> list[int]:
