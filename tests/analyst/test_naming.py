@@ -25,8 +25,8 @@ def test_words_of_a_name() -> None:
 
 
 def test_words_of_a_text() -> None:
-    assert text_words("error: class KitchenLid of slf4j-box is shut") == {
-        *("kitchenlid", "kitchen", "lid", "slf4j", "slf", "box", "shut")
+    assert text_words("error: class KitchenLid of log4x-box is shut") == {
+        *("kitchenlid", "kitchen", "lid", "log4x", "log", "box", "shut")
     }
 
 

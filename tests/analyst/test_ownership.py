@@ -37,7 +37,7 @@ def test_the_makers_of_a_library_own_it() -> None:
     frame = Frame("org.mockito.Answers", "get", "Answers.java")
     assert owner(frame, "box.LidTest") == "library"
     assert owner(frame, "org.mockito.AnswersTest") == "product"
-    assert owner(frame, "org.mockitousage.AnswersTest") == "product"
+    assert owner(frame, "org.mockitoplus.AnswersTest") == "product"
     assert owner(Frame("java.util.List"), "org.mockito.AnswersTest") == "library"
 
 

@@ -49,7 +49,7 @@ IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
         (Failure(id="1", message="firmware did not answer after watchdog reset"), "firmware"),
         (Failure(id="1", message="failed on setup with OSError: connection refused"), "infra"),
         (Failure(id="1", message="expect(received).toBe(expected)"), "product"),
-        (Failure(id="1", log="--- FAIL: TestLids\n    box_test.go:31: got 3 lids, want 5"), "product"),
+        (Failure(id="1", log="--- FAIL: TestLids\n    lid_test.go:3: got 3, want 5"), "product"),
         (Failure(id="1", message="it did not work"), "unknown"),
         (Failure(id="1"), "unknown"),
     ],
