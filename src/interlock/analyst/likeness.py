@@ -32,7 +32,9 @@ WEIGHTS = {
 
 MOST_FRAMES = 15
 LONGEST_MESSAGE = 500
+LONGEST_NAME = 300
 _ENOUGH_WORDS = 6
+_SOME_WORDS = 4
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PLAIN_TEXT = """the an is to of in and or at on for by no not but was were be been have has had it
 its that this with from as expected actual got equal equals same null none nil true false undefined
@@ -81,22 +83,24 @@ class Likeness(msgspec.Struct, frozen=True):
 
 def traits(failure: Failure) -> Traits:
     """What of this failure is compared with others."""
+    class_name, test_name = failure.class_name[:LONGEST_NAME], failure.test_name[:LONGEST_NAME]
     own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
     message = failure.message if failure.message or own else _told(failure)
     said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
-    text = " ".join((failure.type, said, *places[:MOST_FRAMES])).strip()
+    kind = failure.type[:LONGEST_NAME].strip()
+    text = " ".join((kind, said, *places[:MOST_FRAMES])).strip()
     return Traits(
-        type=failure.type.strip(),
+        type=kind,
         message=message[: 4 * LONGEST_MESSAGE].strip(),
         said=said,
         text=text,
-        names=frozenset(name_words(failure.class_name) | name_words(failure.test_name)),
+        names=frozenset(name_words(class_name) | name_words(test_name)),
         places=places,
         lined=tuple(dict.fromkeys(map(_lined, own))),
         innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
-        class_name=failure.class_name,
-        test_name=failure.test_name,
+        class_name=class_name,
+        test_name=test_name,
         own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
     )
 
@@ -137,8 +141,8 @@ def _signs(one: Traits, other: Traits) -> dict[str, float]:
     if one.said and one.said == other.said:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
-        "text": Indel.normalized_similarity(one.text, other.text),
-        "names": _shared(one.names, other.names),
+        "text": Indel.normalized_similarity(one.text, other.text) * _worth(one, other),
+        "names": 1.0 if _same_test(one, other) else _shared(one.names, other.names),
         "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
         "lines": _weighted(one.lined, other.lined),
         "message": float(bool(one.message) and one.message == other.message),
@@ -158,6 +162,13 @@ _SAID = {
 }
 
 
+def _worth(one: Traits, other: Traits) -> float:
+    """Without frames, a message of plain words only is half a sign: anybody may say it."""
+    if one.places and other.places:
+        return 1.0
+    return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
+
+
 def _told(failure: Failure) -> str:
     """Where a failure has neither message nor stack, its log's complaints speak for it."""
     return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
@@ -167,9 +178,15 @@ def _lined(frame: Frame) -> str:
     return f"{frame.place}:{frame.line}"
 
 
+def _same_test(one: Traits, other: Traits) -> bool:
+    named = bool(one.test_name) and one.test_name == other.test_name
+    return named and one.class_name == other.class_name
+
+
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:
-    either = len(one | other)
-    return len(one & other) / either if either else 0.0
+    """Numbers and single letters tell tests apart; sharing them makes no kin."""
+    both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
+    return both / len(one | other) if both else 0.0
 
 
 def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
