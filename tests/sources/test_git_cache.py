@@ -77,6 +77,17 @@ def test_old_ranges_go(cache: HistoryCache[Commit]) -> None:
     assert cache.recall("range 50") == (COMMITS[:2], "")
 
 
+def test_two_analyses_may_keep_the_same_commits(
+    cache: HistoryCache[Commit], tmp_path: Path
+) -> None:
+    other = cache_at(tmp_path)
+    other.add(COMMITS[3:8])
+    other.remember("some", HASHES[2:9], "")
+    assert cache.recall("some") == (COMMITS[2:9], "")
+    assert cache.recall("all") == (COMMITS, "remark")
+    assert len(cache.find(HASHES)) == 10
+
+
 def rubbish(file: Path) -> None:
     file.write_bytes(b"rubbish" * 1_000)
 

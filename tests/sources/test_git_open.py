@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,6 +215,62 @@ def test_a_folder_of_somebody_else(world: GitRepo) -> None:
     said = unreadable(opened(world.folder))
     assert "belongs to another user" in said
     assert f"git config --global --add safe.directory {world.folder}" in said
+
+
+READ_IT = """
+import sys
+from interlock.apps.rca.launch import Repo
+from interlock.sources.repository import Repository
+print([one.kind for one in Repository(Repo(name="shop", path=sys.argv[1])).problems])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize(("declared", "kinds"), [("{0}", "[]"), ("*", "[]"), ("/x", "['dubious']")])
+def test_a_folder_of_somebody_else_that_the_user_declared_safe(
+    world: GitRepo, tmp_path: Path, declared: str, kinds: str
+) -> None:
+    for path in (world.folder, world.folder / ".git"):
+        shutil.chown(path, 12345)
+    (tmp_path / ".gitconfig").write_text(f"[safe]\n directory = {declared.format(world.folder)}\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", READ_IT, str(world.folder)],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert ran.stdout.decode().strip() == kinds
+
+
+def test_a_partial_clone_fetches_nothing(world: GitRepo, tmp_path: Path) -> None:
+    world.git("config", "uploadpack.allowFilter", "true")
+    words = ("--no-checkout", "--filter=blob:none")
+    clone = world.clone(tmp_path / "partial", *words)
+    clone.git("config", "protocol.file.allow", "always")
+    before = sorted(clone.folder.rglob("*.pack"))
+    repository = opened(clone.folder)
+    assert len(repository.commits_since("HEAD~2")) == 2
+    assert repository.file_exists("cart.py") is None
+    assert kinds(repository) == ["partial", "corrupted"]
+    assert sorted(clone.folder.rglob("*.pack")) == before
+
+
+def test_a_repository_with_longer_hashes(tmp_path: Path) -> None:
+    (tmp_path / "long").mkdir()
+    world = GitRepo(tmp_path / "plain")
+    world.git("init", "--quiet", "--object-format=sha256", "--initial-branch=main", "../long")
+    world.folder = tmp_path / "long"
+    first = world.commit("Begin", {"cart.py": "total = 1\n"})
+    second = world.commit("Go on", {"cart.py": "total = 2\n"})
+    assert len(second) == 64
+    repository = opened(world.folder)
+    assert [commit.hash for commit in repository.commits_since(first)] == [second]
+    assert repository.line_exists("cart.py", 1)
+    assert repository.commit_exists(first[:10]) == first
+    blame = repository.blame_line("cart.py", 1)
+    assert blame is not None
+    assert blame.commit == second
 
 
 @pytest.mark.parametrize(

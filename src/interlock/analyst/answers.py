@@ -147,8 +147,8 @@ def _message(
     failure: Failure, repo: str, best: Lead | None, spot: Spot | None, looked_at: int
 ) -> str:
     said = " ".join((failure.message or failure.type or "it failed").split())[:_HEAD]
-    place = f" in {spot.path}:{spot.line} ({spot.function})" if spot else ""
-    told = [f"{failure.test_name or failure.id}: {said}{place}."]
+    place = f", in {spot.function} at {spot.path}:{spot.line}" if spot else ""
+    told = [f"{said}{place}."]
     if best:
         commit = best.commit
         told.append(

@@ -75,12 +75,12 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
-    subject = tested(said.class_name).lower()
+    subjects = _subjects(said.class_name)
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
     for each in known:
-        if subject and tested(each.leaf).lower() == subject:
+        if tested(each.leaf).lower() in subjects:
             yield "subject", each.text, 1.0
         if shared := class_words & each.name:
             whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
@@ -90,6 +90,13 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
             yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
         if package and each.parts[-len(package) :] == package:
             yield "package", each.text, 1.0
+
+
+def _subjects(class_name: str) -> frozenset[str]:
+    """What a test's class, or the module it is in, is named after."""
+    *modules, name = class_name.split(".")
+    named = [tested(name), *(tested(module) for module in modules if tested(module) != module)]
+    return frozenset(each.lower() for each in named if each)
 
 
 def mentioned(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:

@@ -31,7 +31,7 @@ _CUT = 4_000
 """A longer line is shown as far as this."""
 _SHOWN = 500
 """In an excerpt."""
-_GAP = "[… {} lines left out …]"
+_GAP = "[… {} left out …]"
 _MOST = 20_000
 _SPARE = 500
 _LAST = 25
@@ -107,7 +107,7 @@ def excerpt(text: str, most_chars: int) -> tuple[str, bool]:
     room = most_chars
     kept: list[Line] = []
     for line in sorted(evidence(lines), key=lambda line: (-line.score, line.line)):
-        size = min(len(line.text), _SHOWN) + len(_GAP) + 12
+        size = min(len(line.text), _SHOWN) + len(_GAP) + 20
         if size <= room:
             kept.append(line)
             room -= size
@@ -119,13 +119,17 @@ def _with_gaps(kept: list[Line], total: int) -> str:
     at = 0
     for line in kept:
         if line.line > at + 1:
-            parts.append(_GAP.format(line.line - at - 1))
+            parts.append(_gap(line.line - at - 1))
         whole = len(line.text) <= _SHOWN
         parts.append(line.text if whole else line.text[: _SHOWN - 1] + "…")
         at = line.line
     if at < total:
-        parts.append(_GAP.format(total - at))
+        parts.append(_gap(total - at))
     return "\n".join(parts)
+
+
+def _gap(count: int) -> str:
+    return _GAP.format(f"{count} line{'' if count == 1 else 's'}")
 
 
 class _Chooser:

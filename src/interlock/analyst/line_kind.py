@@ -39,9 +39,10 @@ _BRACKET_LEVEL = re.compile(r"\s*(?:##)?\[(?P<level>\w{4,8})\s*\]", re.IGNORECAS
 _BAD = frozenset({"error", "severe", "fatal", "critical"})
 _TOLD = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "command", "group"})
 _HEADLINE = re.compile(
-    r"(?:\W*(?:BUILD FAIL(?:ED|URE)|COMPILATION (?:ERROR|FAILURE)|FAIL(?:ED|URES?)|ERRORS?)\W*$"
+    r"(?:\W*(?:BUILD FAIL(?:ED|URE)|COMPILATION (?:ERROR|FAILURE)|FAIL(?:ED|URES?)?|ERRORS?)\W*$"
     r"|BUILD FAILED in |FAILURE: Build |Finished: |\* What went wrong|\* Try:|\* Get more help"
     r"|> Run with --|\d+ errors?\s*$|=+ (?:FAILURES|ERRORS|short test summary info) =+$"
+    r"|exit (?:status|code) \d+$"
     r"|(?:The )?(?:command|process|job|build) .{0,80}exit(?:ed)?(?: with)? (?:code|status) ?\d+\.?"
     r"$)",
     re.IGNORECASE,
@@ -60,12 +61,24 @@ _STEMS = (
     *("unsupported", "incompatib", "mismatch", "violat", "corrupt", "abort", "crash", "unsuccess"),
     *("expected", "conflict", "forbidden", "unauthori", "illegal", "broken", "exceeded", "killed"),
     *("assert", "traceback", "segmentation", "core dumped", "out of memory", "outofmemory"),
-    *("not ok ", "*** ", "<<< ", "\u2715", "\u2717", "\u2718", "\u00d7", "\u25cf"),
+    *(
+        "non-zero",
+        "nonzero",
+        "not ok ",
+        "*** ",
+        "<<< ",
+        "\u2715",
+        "\u2717",
+        "\u2718",
+        "\u00d7",
+        "\u25cf",
+    ),
 )
 """In small letters: a line without any of these does not complain."""
 _ERROR_START = re.compile(
-    r"\s*(?:(?:ERROR|FATAL|FAIL|FAILED|Error|error|fatal|panic|CRITICAL)(?:[:!\s\[(]|$)|E {3}"
-    r"|--- FAIL|not ok \d|[\u2715\u2717\u2718\u00d7\u25cf] |Traceback \(most recent)"
+    r"\s*(?:(?:ERROR|FATAL|FAIL|FAILED|Error|error|fatal|panic|CRITICAL)(?:[:!\s\[(]|$)"
+    r"|E {3}|E: |(?:\w+ )?ERR!|--- FAIL|not ok \d"
+    r"|[\u2715\u2717\u2718\u00d7\u25cf] |Traceback \(most recent)"
 )
 _ERROR = re.compile(
     r"(?<=\w)(?:Error|Exception|Panic|Failure)\b(?![.\w]*[=(])"
@@ -73,19 +86,21 @@ _ERROR = re.compile(
     r"|<<< (?:FAILURE|ERROR)|Segmentation fault|core dumped|\bKilled\b|OutOfMemory|out of memory"
     r"|\[FAIL\]|panicked at|assertion failed"
 )
+_PLACE = re.compile(r"\s*[\w./\\-]{1,300}\.\w{1,5}(?::\d+|\(\d+)[:,)\d]*: ")
+"""A file and a line: what follows a compiler's or a linter's mark is meant."""
 _WORD = re.compile(
     r"\b(?:errors?|fail(?:ed|s|ure|ures|ing)?|fatal|cannot|can't|couldn't|could not|unable to"
     r"|denied|refused|rejected|timed out|timeout(?! *[=:] *\d)|no such|does not exist"
     r"|doesn't exist|not found|undefined|unresolved|missing|invalid|unexpected|unsupported"
     r"|incompatible|mismatch|violat\w+|corrupt\w*"
     r"|abort(?:ed|ing)?|crash(?:ed)?|exception|panic|unsuccessful|expected|conflict|forbidden"
-    r"|unauthori[sz]ed|illegal|broken|exceeded)\b"
+    r"|unauthori[sz]ed|illegal|broken|exceeded|non-?zero)\b"
 )
 _GOOD = ("pass", "ok", "0 ", "no ", "zero ", ": 0", "=0", "= 0", "werror", "fail", "error")
 _HARMLESS = re.compile(
     r"\b(?:0|no|zero) (?:errors?|failures?|failed|problems?|issues?|warnings?)\b"
     r"|(?:errors|failed|failures)\s*[:=]\s*0\b|\bpassed\b(?!.*\bfailed\b)|\bpass\b|\bfail[-_]?fast\b"
-    r"|\b(?:on|continue-on|ignore|if)[-_ ]?(?:error|failure)s?\b|-werror|--fail|\bok$|\bxfail"
+    r"|\b(?:on|continue-on|ignore|if)[-_ ]?(?:error|failure)s?\b|-werror|--fail|\bok$|^ok\s|\bxfail"
     r"|error[-_]?prone|^\s*[\w.-]+:\s*(?:true|false)$"
 )
 _CHATTER = re.compile(
@@ -122,7 +137,9 @@ def _complaint(text: str, low: str) -> Kind:
         return Kind.ERROR
     if _CHATTER.match(text):
         return Kind.QUIET
-    return Kind.WORD if complains and _WORD.search(low) else Kind.PLAIN
+    if not complains or not _WORD.search(low):
+        return Kind.PLAIN
+    return Kind.ERROR if _PLACE.match(text) else Kind.WORD
 
 
 def _level(text: str) -> str:

@@ -7,8 +7,10 @@ here. Everything else is product.
 import re
 from collections.abc import Sequence
 
-from interlock.analyst.answers import Where
+from interlock.analyst.answers import Kind, Where
 from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.triage import is_check
+from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 
 _TESTS = re.compile(r"\b(?:tests?|testing|qa|e2e|automation|acceptance|specs?)\b", re.IGNORECASE)
@@ -17,6 +19,7 @@ _SETTINGS = re.compile(
     r"|manifests?|provision\w*|ops|cluster)\b",
     re.IGNORECASE,
 )
+_BROKE_THERE = 0.75
 _FITTING = 1.0
 _UNFITTING = 0.35
 
@@ -30,6 +33,18 @@ def use_of(repo: Repo) -> str:
     return "infra" if _SETTINGS.search(purpose) else "product"
 
 
+def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) -> Kind:
+    """The kind, with what the place adds where it broke: code of the tests that breaks by itself is
+    at fault itself; a check that fails there says nothing."""
+    if innermost is None or kind.category not in ("product", "automation", "unknown"):
+        return kind
+    repo, spot = innermost
+    if use_of(repo) == "automation" and not is_check(failure):
+        why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
+        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    return kind
+
+
 def by_stack(repo: Repo, spots: Sequence[Spot], category: str) -> Where | None:
     """A repository that holds places of the stack."""
     product = [spot for spot in spots if not spot.is_test]
@@ -40,6 +55,13 @@ def by_stack(repo: Repo, spots: Sequence[Spot], category: str) -> Where | None:
     why = f"the stack leads to {shown.path}:{shown.line}"
     paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
     return Where(repo=repo.name, score=strength * _fit(repo, category), why=why, paths=paths)
+
+
+def by_use(repo: Repo, category: str) -> Where | None:
+    """A repository that is for what failed, where no stack leads anywhere else."""
+    if use_of(repo) != category:
+        return None
+    return Where(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
 
 
 def by_changes(repo: Repo, found: Sequence[Lead], category: str) -> Where | None:

@@ -87,6 +87,8 @@ class Miner:
             if shape not in found:
                 found[shape] = numbers[words[drawn]]
                 self._remember(drawn, found[shape])
+            if self._room > self._memo_bytes // 2:  # what is drawn once may never come again
+                self._remember(shape, found[shape])
         return found
 
     def _remember(self, shape: bytes, number: int) -> None:

@@ -119,8 +119,12 @@ def _structure(failure: Failure) -> str:
         return ""
     if own[0] == "product":
         return "product-inside"
-    asserting = _ASSERTING.search(f"{failure.type} {failure.message[:_LOOKED_AT]}")
-    return "" if asserting or "product" in own else "tests-only"
+    return "" if is_check(failure) or "product" in own else "tests-only"
+
+
+def is_check(failure: Failure) -> bool:
+    """Whether a check of the test failed, and nothing broke by itself."""
+    return bool(_ASSERTING.search(f"{failure.type} {failure.message[:_LOOKED_AT]}"))
 
 
 class Teacher:

@@ -5,7 +5,9 @@ Looks up what the analyst needs (history, siblings, repositories) and hands it o
 analyst makes of it goes through the same guards and rules as any agent's word.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -15,13 +17,16 @@ from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
 from interlock.analyst.likeness import Traits, likeness
 from interlock.analyst.memory import Memory, recall_answer
-from interlock.analyst.places import best_of, by_changes, by_stack
+from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
 from interlock.analyst.setup_failure import fails_in_set_up
+from interlock.analyst.triage import triage
 from interlock.apps.rca.clocks import ClockLimits, find_skew
 from interlock.apps.rca.examine import selected_repos
 from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Repo
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.casework.application import Casework
+from interlock.casework.ballot import Ballot
 from interlock.casework.findings import suspects_in
 from interlock.casework.lore import Lore
 from interlock.core.case import Case
@@ -33,6 +38,7 @@ from interlock.store.runs import journal_of
 from interlock.store.suites import cases_by_rca
 
 _traits = msgspec.json.Decoder(Traits).decode
+UNSURE = "ti001"
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
 
@@ -44,7 +50,7 @@ class Analysis:
         self._work = casework
         self._thresholds = thresholds
         self._lore = Lore(casework.connection)
-        self._leads: dict[tuple[int, str], list[Lead]] = {}
+        self._leads: dict[tuple[int, str, bool], list[Lead]] = {}
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._recall,
             F1: self._triage,
@@ -147,24 +153,52 @@ class Analysis:
         return found
 
     def _triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        kind = self._kind(failure)
+        kind = self._kind(ask, failure)
         kin = self._work.kin_of(case.case_id)
         cascade = kin - 1 if kin >= _CASCADE and fails_in_set_up(failure) else 0
         launch = self._work.launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
-        where = best_of(
-            [
-                by_stack(one.repo, self._spots(ask, failure, name), kind.category)
-                for name, one in self._work.workspace.repositories.items()
-            ]
-        )
+        where = self._candidates(ask, failure, kind.category)
         return answers.triage_answer(kind, where, cascade=cascade, skew=signs, failure=failure)
 
-    def _kind(self, failure: Failure) -> Kind:
-        text = (failure.message + failure.stack + failure.log).lower()
-        if "refused" in text:
-            return Kind(category="infra", code="si001", confidence=0.8, why="x")
-        return Kind(category="product", code="pb001", confidence=0.5, why="x")
+    def _candidates(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
+        """Repositories worth a look. A stack that never leaves the tests says nothing about where
+        a fault of the product is: then those for that use are candidates, too."""
+        repositories = self._work.workspace.repositories
+        found = {name: self._spots(ask, failure, name) for name in repositories}
+        told = [by_stack(one.repo, found[name], category) for name, one in repositories.items()]
+        inside = any(not spot.is_test for spots in found.values() for spot in spots)
+        if inside or category == "automation":
+            return best_of(told)
+        fitting = [by_use(one.repo, category) for one in repositories.values()]
+        return best_of(fitting if any(fitting) else told)
+
+    def _kind(self, ask: Ask, failure: Failure) -> Kind:
+        """The kind by the words of the failure; where it breaks may tell more than they do."""
+        found = self._ballot.kind_of(ask.case_no) or triage(failure)
+        kind = Kind(
+            category=found.category,
+            code=self._work.taxonomy.code_of(found.category) or UNSURE,
+            confidence=found.confidence,
+            why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
+        )
+        return by_place(kind, failure, self._innermost(ask, failure))
+
+    @cached_property
+    def _ballot(self) -> Ballot:
+        return Ballot(self._work.looks())
+
+    def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, Spot] | None:
+        """The repository in which the stack is deepest, and where."""
+        found = [
+            (spot.depth, name, spot)
+            for name in self._work.workspace.repositories
+            for spot in self._spots(ask, failure, name)
+        ]
+        if not found:
+            return None
+        _, name, spot = min(found, key=lambda each: (each[0], -each[2].shared, each[1]))
+        return self._work.workspace.repositories[name].repo, spot
 
     def _where(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
         places: list[Where | None] = []
@@ -197,7 +231,7 @@ class Analysis:
             if repository
             else {}
         )
-        kind = self._kind(failure)
+        kind = self._kind(ask, failure)
         return answers.investigate_answer(
             *(failure, name, found, self._spots(ask, failure, name), kind),
             looked_at=count,
@@ -225,16 +259,11 @@ class Analysis:
     def _prior(self, cause: Rca, own: Place) -> Prior:
         other = place_of(self._work.connection, cause.case_no)
         alike = likeness(_traits(own.features), _traits(other.features)).score if other else 0.0
-        said = [
-            found
-            for decision, found in journal_of(self._work.connection, cause.case_no)
-            if decision.step == F3 and "rca_message" in found
-        ]
         return Prior(
             rca_id=cause.rca_id,
             title=cause.title,
             likeness=alike,
-            commits=tuple(each.commit for each in suspects_in(said[-1])) if said else (),
+            commits=tuple(self._suspected(cause)),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
         )
@@ -257,15 +286,38 @@ class Analysis:
 
     def _spots(self, ask: Ask, failure: Failure, name: str) -> list[Spot]:
         repository = self._work.workspace.repositories.get(name)
-        tested = self._work.workspace.tested(self._work.launch(ask.case_no))
+        tested = self._work.workspace.tested(name, self._work.launch(ask.case_no))
         return spots(failure, repository, tested) if repository else []
 
+    def _accused(self, ask: Ask) -> dict[str, int]:
+        """How many sure causes of the suite suspect a commit first; only asked when a first look
+        was not enough."""
+        own = place_of(self._work.connection, ask.case_no)
+        sure = float(self._thresholds["convergence_sufficient"])
+        found: Counter[str] = Counter()
+        for cause in rcas_of_suite(self._work.connection, own.suite_id) if own else ():
+            if cause.status != "archived" and (cause.convergence_score or 0.0) >= sure:
+                found.update(self._suspected(cause)[:1])
+        return dict(found)
+
+    def _suspected(self, cause: Rca) -> list[str]:
+        """The commits that a cause's own investigation suspects."""
+        said = [
+            found
+            for decision, found in journal_of(self._work.connection, cause.case_no)
+            if decision.step == F3 and "rca_message" in found
+        ]
+        return [each.commit for each in suspects_in(said[-1])] if said else []
+
     def _leads_of(self, ask: Ask, failure: Failure, name: str) -> Sequence[Lead]:
-        key = (ask.case_no, name)
+        key = (ask.case_no, name, ask.attempt > 1)
         if key not in self._leads:
             repository = self._work.workspace.repositories.get(name)
             launch = self._work.launch(ask.case_no)
             commits = self._work.workspace.commits(repository, launch) if repository else []
-            tested = self._work.workspace.tested(launch)
-            self._leads[key] = leads(failure, repository, commits, tested) if repository else []
+            tested = self._work.workspace.tested(name, launch)
+            accused = self._accused(ask) if ask.attempt > 1 else {}
+            self._leads[key] = (
+                leads(failure, repository, commits, tested, accused) if repository else []
+            )
         return self._leads[key]

@@ -54,8 +54,8 @@ class Casework:
         self.workspace = Workspace(terms)
         self.taxonomy = TAXONOMY.with_codes(terms.codes)
         self.facts_of = Facts(connection, terms, self.taxonomy)
-        suite = find_suite(connection, run_id=run_id)
-        looks = looks_of(connection, suite.suite_id) if suite else []
+        self._run_id = run_id
+        looks = self.looks()
         self.number_of = {look.case_id: look.case_no for look in looks}
         self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
         self._sizes = Counter(self._family_of.values())
@@ -70,6 +70,11 @@ class Casework:
         if case_no not in self._failures:
             self._failures[case_no] = failure_of(case.case_id, case.input)
         return self._failures[case_no]
+
+    def looks(self) -> list[Look]:
+        """All cases of the suite, as they came."""
+        suite = find_suite(self.connection, run_id=self._run_id)
+        return looks_of(self.connection, suite.suite_id) if suite else []
 
     def kin_of(self, case_id: str) -> int:
         """How many cases its family has, itself included."""

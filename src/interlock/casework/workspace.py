@@ -3,6 +3,7 @@
 Knows which revision of each last passed and which was tested. Refuses to know whom to suspect.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,8 @@ from interlock.casework.terms import Terms
 from interlock.sources.git_evidence import check_evidence
 from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
+
+_COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 
 
 class Workspace:
@@ -32,14 +35,19 @@ class Workspace:
         found = [each.sentence for one in self.repositories.values() for each in one.problems]
         return list(dict.fromkeys(found))
 
-    def tested(self, launch: Launch | None) -> str:
-        """The commit a launch was run on, or else its branch."""
-        return (launch.commit or launch.branch) if launch else ""
+    def tested(self, name: str, launch: Launch | None) -> str:
+        """The revision of a repository that a launch was run on, as far as it is known there: what
+        the launch says about that repository, or else about itself."""
+        repository = self.repositories.get(name)
+        if launch is None or repository is None:
+            return ""
+        own = (value for key, value in launch.attributes.items() if _is_commit_of(name, key))
+        words = (*own, launch.commit, launch.branch)
+        return next((word for word in words if repository.resolve(word)), "")
 
     def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
         """What is new in it since it last passed, newest first."""
-        tested = self.tested(launch)
-        tip = tested if repository.resolve(tested) else ""
+        tip = self.tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
             greens = self._terms.last_green
             green = greens.get(repository.name) or greens.get("")
@@ -48,4 +56,11 @@ class Workspace:
 
     def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
         """Whether what was cited is there."""
-        return check_evidence(refs, self.repositories, self.tested(launch), log or None)
+        tested = (launch.commit or launch.branch) if launch else ""
+        return check_evidence(refs, self.repositories, tested, log or None)
+
+
+def _is_commit_of(name: str, key: str) -> bool:
+    """Whether an attribute is called like `shop.commit` or `SHOP_SHA`."""
+    words = re.split(r"[^a-z0-9]+", key.lower())
+    return words[-1] in _COMMIT_WORDS and words[:-1] == re.split(r"[^a-z0-9]+", name.lower())

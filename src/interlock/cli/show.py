@@ -46,15 +46,22 @@ def tell(text: str) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Aligned columns; nothing is printed for no rows."""
+    """Print aligned columns; nothing for no rows."""
+    for line in aligned(head, rows):
+        say(line)
+
+
+def aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Columns as wide as they must be, under their heads; no line for no rows."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not lines:
-        return
+        return []
     lines.insert(0, list(head))
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        say("  ".join(cells).rstrip())
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def printable(text: str) -> str:

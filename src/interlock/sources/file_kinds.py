@@ -31,6 +31,7 @@ _DOCUMENT = re.compile(
     r"(?:readme|licen[cs]e|notice|authors|contributors|changelog|changes|copying)(?:\.txt)?|codeowners"
 )
 _DIRECTIVES = ("#!", "//go:", "// +build", "//export")
+_DOCSTRING = re.compile(r'[rRuU]?("""|\'\'\')(?:(?!\1).)*\1')
 _STAR_PROSE = re.compile(r"\*(?:/|$|\*|\s+[@{<]|\s+[A-Za-z][\w'-]*,?\s+[A-Za-z])")
 
 
@@ -63,7 +64,7 @@ def is_comment(line: str, path: str) -> bool:
     if line.startswith(_DIRECTIVES):
         return False
     if ending(path) in _HASH_COMMENTS:
-        return line.startswith("#")
+        return line.startswith("#") or bool(_DOCSTRING.fullmatch(line))
     if ending(path) in _SLASH_COMMENTS:
         if line.startswith("/*"):
             # Code may follow the end of the comment.

@@ -7,21 +7,19 @@ missing one. Refuses to know whether the evidence proves anything.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 
 from interlock.apps.rca.findings import Evidence
 from interlock.sources.evidence_ref import Pointer, pointers
 from interlock.sources.git_content import Entry, inside
+from interlock.sources.log_evidence import LogLines
 from interlock.sources.repository import Repository
 
 MOST_REFERENCE = 2_000
 _MOST_SHOWN = 300
-_QUOTED = re.compile(
-    r"[\"'`\N{LEFT DOUBLE QUOTATION MARK}](.{3,}?)[\"'`\N{RIGHT DOUBLE QUOTATION MARK}]"
-)
 _NAMES = re.compile(r"[A-Za-z_$][\w$]*")
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 FOUND, MISSING, UNCHECKED = "found", "missing", "unchecked"
+_NO_LOG = "no log was given to look in"
 _RANK = {FOUND: 0, UNCHECKED: 1, MISSING: 2}
 
 
@@ -41,7 +39,7 @@ class _Checker:
     def __init__(self, repos: Mapping[str, Repository], tested: str, log: str | None) -> None:
         self._repos = {name: repos[name] for name in sorted(repos)}
         self._tested = tested
-        self._log = log
+        self._log = None if log is None else LogLines(log)
 
     def check(self, ref: str) -> Evidence:
         text = " ".join(ref[: MOST_REFERENCE + 1].split())
@@ -79,7 +77,7 @@ class _Checker:
 
     def _verdicts(self, pointer: Pointer) -> Iterator[Evidence]:
         if pointer.kind == "log":
-            yield self._in_log(pointer)
+            yield self._log.check(pointer) if self._log else _said(UNCHECKED, _NO_LOG)
             return
         if not self._repos:
             yield _said(UNCHECKED, "no repository is known to look in")
@@ -165,36 +163,6 @@ class _Checker:
     def _label(self, repository: Repository) -> str:
         label = self._tested if repository.resolve(self._tested) else repository.branch
         return label[:12] if _HASH.fullmatch(label) else label
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        return (self._log or "").removesuffix("\n").split("\n")
-
-    def _in_log(self, pointer: Pointer) -> Evidence:
-        if self._log is None:
-            return _said(UNCHECKED, "no log was given to look in")
-        quoted = _QUOTED.match(pointer.words)
-        words = " ".join((quoted[1] if quoted else pointer.words).split())
-        if not pointer.first:
-            line = self._line_with(words)
-            return _said(FOUND, f"line {line} of the log") if line else _absent(words)
-        last = max(pointer.first, pointer.last)
-        if not 0 < pointer.first <= last <= len(self._lines) or not self._log:
-            return _said(MISSING, f"the log has only {len(self._lines):,} lines")
-        there = " ".join(" ".join(self._lines[pointer.first - 1 : last]).split())
-        if not words or words in there:
-            return _said(FOUND, f"line {pointer.first} of the log")
-        if quoted is None:
-            return _said(
-                FOUND, f"line {pointer.first} of the log; what is said of it does not stand there"
-            )
-        line = self._line_with(words)
-        return _said(FOUND, f"it is line {line} of the log") if line else _absent(words)
-
-    def _line_with(self, words: str) -> int:
-        """The number of the first line that holds these words, or 0."""
-        numbered = enumerate(self._lines, start=1)
-        return next((number for number, line in numbered if words in " ".join(line.split())), 0)
 
 
 class _Search:
@@ -282,10 +250,6 @@ def _unknown(repository: Repository, what: str) -> Evidence:
         why = f"{what} is not in {repository.name}, whose clone is shallow"
         return _said(UNCHECKED, why)
     return _said(MISSING, f"there is no {what} in {repository.name}")
-
-
-def _absent(words: str) -> Evidence:
-    return _said(MISSING, f"these words are not in the log: {words[:100]}")
 
 
 def _said(verdict: str, why: str, url: str = "") -> Evidence:

@@ -15,11 +15,17 @@ from interlock.core.errors import SourceError
 from interlock.sources.git import Git, declared_safe, first_line
 
 _REVISION = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_./+@#-]{0,250})(?:[~^][0-9]{0,6}){0,8}")
+_PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
 class RepoProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not as hoped with a repository. `fatal`: nothing can be read from it."""
+    """What is not as hoped with a repository. `fatal`: nothing can be read from it.
+
+    Kinds when it is opened: missing, not-a-repository, dubious, unreadable, empty, corrupted (all
+    fatal); bare, inside, shallow, partial, submodules, detached, unknown-revision. Kinds of later
+    questions: no-last-green, unknown-revision, parted, cut, corrupted, slow, cache.
+    """
 
     repo: str
     kind: str
@@ -99,6 +105,12 @@ class _Visit:
         if not self._exists(git, f"{tip}^{{tree}}"):
             raise self._stop(
                 "corrupted", f"{tip[:12]} ({branch}) cannot be read; try: git fsck, or clone again"
+            )
+        if git.run("config", "--local", "--get-regexp", _PARTIAL).text:
+            self._note(
+                "partial",
+                "it is a partial clone: what was not fetched is not fetched now, and counts as "
+                "not readable; git fetch --refetch --no-filter brings the rest",
             )
         if self._exists(git, f"{tip}:.gitmodules"):
             self._note(
