@@ -127,21 +127,26 @@ def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connec
     assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
 
 
-def test_effects_are_carried_out_in_order_after_the_rows(connection: Connection) -> None:
+def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
     seen: list[tuple[object, ...]] = []
 
     def look(raw: sqlite3.Connection, at: float) -> None:
-        (rows,) = raw.execute("select count(*) from journal").fetchone()
-        seen.append((rows, at, raw.in_transaction))
+        (priority,) = raw.execute("select max(priority) from cases").fetchone()
+        seen.append((priority, at, raw.in_transaction))
         raw.execute("update cases set priority = priority * 2 + ?", (len(seen),))
 
-    assert not Batch(at=5.0)
-    assert Batch(at=5.0, effects=[look])
-    Journal(connection, 1).commit(
-        Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[look, look])
-    )
-    assert seen == [(1, 5.0, True), (1, 5.0, True)]
-    assert [row[4] for row in everything(connection)["cases"]] == [4, 4]
+    journal = Journal(connection, 1)
+    before = everything(connection)
+    journal.carry_out(look, 5.0)
+    journal.carry_out(look, 5.0)
+    assert seen == [(0, 5.0, True), (1, 5.0, True)]
+    driver(connection).rollback()
+    assert everything(connection) == before
+    journal.carry_out(look, 6.0)
+    journal.commit(Batch(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    assert not driver(connection).in_transaction
+    assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
+    assert len(everything(connection)["journal"]) == 1
 
 
 def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
@@ -153,11 +158,17 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
 
     journal = Journal(connection, 1)
     before = everything(connection)
-    batch = Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[half, fail])
+    journal.carry_out(half, 5.0)
     with pytest.raises(ValueError, match="no"):
-        journal.commit(batch)
+        journal.carry_out(fail, 5.0)
     assert everything(connection) == before
-    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)], effects=[half]))
+    assert not driver(connection).in_transaction
+    journal.carry_out(half, 5.0)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.commit(Batch(at=5.0, entries=[entry(99)]))
+    assert everything(connection) == before
+    journal.carry_out(half, 5.0)
+    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
 
 

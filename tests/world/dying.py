@@ -31,12 +31,13 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
     with writing(db) as connection:
         journal = Journal(connection, 1)
         driver(connection).set_trace_callback(moment)
+        for each in EFFECTS:
+            journal.carry_out(effect_of(1, each), 2e9)
         journal.commit(
             Batch(
                 at=2e9,
                 dispatches=[NewDispatch(1, 1, "write", 1, "author", "p")],
                 entries=[Entry(1, 1, Decision("write", 1, "artifact", "open", "judge"), b"{}")],
-                effects=[effect_of(1, each) for each in EFFECTS],
             )
         )
         driver(connection).set_trace_callback(None)

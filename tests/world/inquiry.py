@@ -106,8 +106,10 @@ class Inquiry(World):
         """A second later, one batch."""
         self.at += 1.0
         with writing(self.db) as connection:
-            many = [effect_of(case_no, each) for each in effects]
-            Journal(connection, 1).commit(Batch(at=self.at, effects=many))
+            journal = Journal(connection, 1)
+            for each in effects:
+                journal.carry_out(effect_of(case_no, each), self.at)
+            journal.commit(Batch(at=self.at))
 
     def one(self, query: str) -> Any:
         """The only row, or its only value."""
