@@ -131,6 +131,7 @@ class Caseroom(World):
         *,
         run_id: int = 1,
         desk: bool = False,
+        wait: bool = False,
         only: Collection[int] | None = None,
         budget: Budget | None = None,
         carriers: Mapping[str, Carrier] | None = None,
@@ -138,7 +139,7 @@ class Caseroom(World):
         meet: Callable[[Staff], None] = lambda _staff: None,
     ) -> RunStatus:
         """One sitting: with that script, or else with the built-in analyst. With `desk`, F5 goes
-        to the human desk, else to the script too."""
+        to the human desk, else to the script too; `wait` for it as long as it takes."""
         agent = self._agent(script)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if desk or script is None:
@@ -157,6 +158,7 @@ class Caseroom(World):
                 parallel=None,
                 budget=budget or Budget(),
                 application=ours.application,
+                wait_for_humans=wait,
             )
             self.tally = found.tally
             return await drive(found.work(), self.clock)
