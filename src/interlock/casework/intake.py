@@ -79,12 +79,20 @@ def failure_fields(failure: Failure) -> dict[str, Any]:
 def failure_of(case_id: str, given: Mapping[str, Any]) -> Failure:
     """The failure a case's input tells, as far as it tells one."""
     fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
+    fields["id"] = str(given.get("id", case_id))
     try:
-        return msgspec.convert({**fields, "id": str(given.get("id", case_id))}, Failure)
+        return msgspec.convert(fields, Failure)
     except msgspec.ValidationError:
-        texts = {name: value for name, value in fields.items() if isinstance(value, str)}
-        texts.pop("attributes", None)
-        return msgspec.convert({**texts, "id": case_id}, Failure)
+        told = {name: value for name, value in fields.items() if _fits(name, value)}
+        return msgspec.convert(told, Failure)
+
+
+def _fits(name: str, value: Any) -> bool:
+    try:
+        msgspec.convert({"id": "", name: value}, Failure)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def begin_cases(
@@ -100,7 +108,8 @@ def begin_cases(
 ) -> int:
     """A run of cases that a user wrote down, as a suite with one launch."""
     written = list(cases)
-    news = [_new(failure_of(case.case_id, case.input)) for case in written]
+    # What a case is called is what tells its failure from the others of the file.
+    news = [_new(failure_of(case.case_id, {**case.input, "id": case.case_id})) for case in written]
     family_of = _families(news, ())
     failed = [
         _case(case.case_id, new, family_of[new.content], case)
