@@ -43,7 +43,7 @@ class Lore:
     def memories(self, place: Place, most: int = NEAREST) -> list[Memory]:
         """What may be about the failure of that case. Its own symptom is one, if others had it."""
         found = symptom_by_fingerprint(self._connection, place.fingerprint)
-        exact = [self._memory(found, 1.0, "the same fingerprint")] if found else []
+        exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
         near = [
             self._memory(symptom, score, why)
             for symptom, score, why in self._near(place)
@@ -61,9 +61,8 @@ class Lore:
         scored.sort(key=lambda each: (-each[1], -each[0].symptom_id))
         return scored[:NEAREST]
 
-    def _memory(self, symptom: Symptom, score: float, why: str) -> Memory:
+    def _memory(self, symptom: Symptom, score: float, why: str, *, exact: bool = False) -> Memory:
         rcas = rcas_of(self._connection, symptom.symptom_id)
         reviewed = [rca for rca in rcas if agreed(self._connection, rca.rca_id)]
         others = [rca for rca in rcas if rca not in reviewed]
-        exact = score >= 1.0
         return Memory(symptom, score, why, exact, (*reviewed, *others), len(reviewed))
