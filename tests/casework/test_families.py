@@ -1,6 +1,6 @@
 """Who waits for whom while one case of each family is investigated."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5
@@ -97,3 +97,113 @@ def test_everybody_is_let_go_exactly_once(kin: list[int]) -> None:
         for name in out:
             at(families, name, F5)
     assert sorted(gone) == sorted(family_of)
+
+
+NEXT = {
+    F0: (F1, F5, "FAILED"),
+    F1: (F2, F3, F5, F1, "FAILED"),
+    F2: (F3, F5, F2, "FAILED", "stuck"),
+    F3: (F4, F5, F2, F3, "FAILED", "stuck"),
+    F4: (F5, F4, "FAILED"),
+    F5: ("rest", F1, F2, F3, "DONE"),
+}
+"""Where a case may go from each step; at its review it may rest, too."""
+
+
+class Walk:
+    """Cases that move as the circuit lets them, under families; some rest at their review."""
+
+    def __init__(self, kin: list[int]) -> None:
+        self.family_of = {f"C{index}": f"K{family}" for index, family in enumerate(kin)}
+        self.families = Families(self.family_of)
+        self.visits = {name: {F0: 1} for name in self.family_of}
+        self.active: list[str] = []
+        self.held: set[str] = set()
+        for name in self.family_of:
+            self.place(Case(name, F0))
+
+    def place(self, case: Case) -> None:
+        visits = self.visits[case.case_id]
+        first = visits.get(F2, 0) + visits.get(F3, 0) == 1
+        held = self.families.held(case, first=first, healthy=case.end == "DONE")
+        if case.status == "open":
+            (self.held.add if held else self.active.append)(case.case_id)
+
+    def move(self, pick: int, way: int, at: dict[str, str]) -> None:
+        """One active case goes on."""
+        name = self.active.pop(pick % len(self.active))
+        ways = NEXT[at[name]]
+        to = ways[way % len(ways)]
+        if to in NEXT:
+            self.visits[name][to] = self.visits[name].get(to, 0) + 1
+            at[name] = to
+            self.place(Case(name, to, visits=self.visits[name]))
+        elif to == "stuck":
+            self.place(Case(name, at[name], status="stuck"))
+        elif to != "rest":
+            self.place(Case(name, at[name], status="ended", end=to))
+
+    def let_go(self) -> None:
+        gone = self.families.let_go()
+        assert len(set(gone)) == len(gone)
+        assert set(gone) <= self.held, "nobody is let go who was not held"
+        self.held -= {*gone}
+        self.active += gone
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 4)), max_size=120),
+)
+def test_nobody_is_left_waiting(kin: list[int], moves: list[tuple[int, int]]) -> None:
+    walk = Walk(kin)
+    at = dict.fromkeys(walk.family_of, F0)
+    walk.let_go()
+    for pick, way in moves:
+        if walk.active:
+            walk.move(pick, way, at)
+            walk.let_go()
+    for _ in range(20 * len(kin)):  # from now on everybody takes the straight way
+        if walk.active:
+            walk.move(0, 0, at)
+            walk.let_go()
+    assert walk.active == []
+    assert walk.held == set()
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 4)), max_size=60),
+)
+def test_a_restart_at_any_moment_leaves_nobody_waiting(
+    kin: list[int], moves: list[tuple[int, int]]
+) -> None:
+    walk = Walk(kin)
+    at = dict.fromkeys(walk.family_of, F0)
+    walk.let_go()
+    for pick, way in moves:
+        if walk.active:
+            walk.move(pick, way, at)
+            walk.let_go()
+    again = Walk.__new__(Walk)
+    again.family_of, again.visits = walk.family_of, walk.visits
+    again.families = Families(walk.family_of)
+    again.active, again.held = [], set()
+    open_ones = {*walk.active, *walk.held}
+    for name, visits in walk.visits.items():
+        came = visits.get(F2, 0) + visits.get(F3, 0)
+        begun = name in walk.active or at[name] not in (F2, F3) or came > 1
+        status = "open" if name in open_ones else "ended"
+        again.families.remember(name, at[name], status, worked=came > 0 and begun)
+    for name in walk.family_of:
+        if name in walk.active:
+            again.active.append(name)
+        elif name in walk.held:
+            again.place(Case(name, at[name], visits=walk.visits[name]))
+    again.let_go()
+    for _ in range(20 * len(kin)):
+        if again.active:
+            again.move(0, 0, at)
+            again.let_go()
+    assert again.held == set()

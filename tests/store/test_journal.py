@@ -127,7 +127,7 @@ def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connec
     assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
 
 
-def test_effects_are_carried_out_in_order_and_can_be_read_at_once(connection: Connection) -> None:
+def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
     seen: list[tuple[object, ...]] = []
 
     def look(raw: sqlite3.Connection, at: float) -> None:
@@ -136,12 +136,17 @@ def test_effects_are_carried_out_in_order_and_can_be_read_at_once(connection: Co
         raw.execute("update cases set priority = priority * 2 + ?", (len(seen),))
 
     journal = Journal(connection, 1)
+    before = everything(connection)
     journal.carry_out(look, 5.0)
     journal.carry_out(look, 5.0)
-    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert seen == [(0, 5.0, True), (1, 5.0, True)]
-    assert [row[4] for row in everything(connection)["cases"]] == [4, 4]
+    driver(connection).rollback()
+    assert everything(connection) == before
+    journal.carry_out(look, 6.0)
+    journal.commit(Batch(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert not driver(connection).in_transaction
+    assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
+    assert len(everything(connection)["journal"]) == 1
 
 
 def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
@@ -156,6 +161,11 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     journal.carry_out(half, 5.0)
     with pytest.raises(ValueError, match="no"):
         journal.carry_out(fail, 5.0)
+    assert everything(connection) == before
+    assert not driver(connection).in_transaction
+    journal.carry_out(half, 5.0)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.commit(Batch(at=5.0, entries=[entry(99)]))
     assert everything(connection) == before
     journal.carry_out(half, 5.0)
     journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))

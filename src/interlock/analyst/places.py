@@ -26,11 +26,10 @@ _UNFITTING = 0.35
 
 def use_of(repo: Repo) -> str:
     """What a repository is for: `automation`, `infra` or `product`."""
-    said = f"{repo.name.replace('-', ' ').replace('_', ' ')} {repo.purpose}"
-    purpose = repo.purpose or said
-    if _TESTS.search(purpose) or (_TESTS.search(said) and not repo.purpose):
+    said = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
+    if _TESTS.search(said):
         return "automation"
-    return "infra" if _SETTINGS.search(purpose) else "product"
+    return "infra" if _SETTINGS.search(said) else "product"
 
 
 def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) -> Kind:

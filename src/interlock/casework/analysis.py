@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from interlock.analyst import answers
 from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
-from interlock.analyst.likeness import Traits, likeness
+from interlock.analyst.likeness import likeness, restored
 from interlock.analyst.memory import Memory, recall_answer
 from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
 from interlock.analyst.setup_failure import fails_in_set_up
@@ -26,6 +24,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.casework.application import Casework
+from interlock.casework.approval import sureness
 from interlock.casework.ballot import Ballot
 from interlock.casework.findings import suspects_in
 from interlock.casework.lore import Lore
@@ -37,7 +36,6 @@ from interlock.store.looks import Place, place_of
 from interlock.store.runs import journal_of
 from interlock.store.suites import cases_by_rca
 
-_traits = msgspec.json.Decoder(Traits).decode
 UNSURE = "ti001"
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
@@ -80,7 +78,7 @@ class Analysis:
         """An approval by rule, for findings sure enough; None leaves it to a human."""
         if ask.case is None or ask.step != F5:
             return None
-        score = self._sureness(ask.case)
+        score = sureness(self._work.connection, ask.case_no, ask.case)
         least = self._work.terms.review_above
         if score is None or score < least:
             return None
@@ -90,38 +88,10 @@ class Analysis:
         }
         return answer(ask, data, by=f"rule: score {score:.2f} >= {least:.2f}")
 
-    def _sureness(self, case: Case) -> float | None:
-        """How sure the finding under review is, if something supports it."""
-        context, found = case.context, case.answers
-        for said in ("recalled", "linked", "duplicate"):
-            if said in context and F3 not in found:
-                return float(context[said].get("confidence", 0.0))
-        if F3 in found and "defect_type" not in context:
-            return float(found[F3]["convergence_score"])
-        if F1 in found and F3 not in found:
-            return float(found[F1].get("confidence", 0.0))
-        return None
-
     def _linked(self, ask: Ask) -> Reply | None:
         """A member takes over what was found for another of its family, once."""
-        kin, case = self._work.families, ask.case
-        if kin is None or case is None or ask.step not in (F2, F3):
-            return None
-        if case.visits.get(F2, 0) + case.visits.get(F3, 0) != 1:
-            return None
-        own = place_of(self._work.connection, ask.case_no)
-        for name in kin.stand_in(case.case_id):
-            other = place_of(self._work.connection, self._work.number_of[name])
-            if own and other and other.rca_id:
-                alike = likeness(_traits(own.features), _traits(other.features))
-                data = {
-                    "representative": name,
-                    "linked_rca_id": other.rca_id,
-                    "confidence": alike.score,
-                    "reasoning": f"of one family with {name}: {alike.why}",
-                }
-                return answer(ask, {"signal": LINKED, "data": data})
-        return None
+        found = self._work.takes_over(ask.case_no, ask.case) if ask.case else None
+        return answer(ask, {"signal": LINKED, "data": found}) if found else None
 
     def _recall(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         return recall_answer(self._memories(ask))
@@ -258,7 +228,7 @@ class Analysis:
 
     def _prior(self, cause: Rca, own: Place) -> Prior:
         other = place_of(self._work.connection, cause.case_no)
-        alike = likeness(_traits(own.features), _traits(other.features)).score if other else 0.0
+        alike = likeness(restored(own.features), restored(other.features)).score if other else 0.0
         return Prior(
             rca_id=cause.rca_id,
             title=cause.title,
@@ -290,13 +260,14 @@ class Analysis:
         return spots(failure, repository, tested) if repository else []
 
     def _accused(self, ask: Ask) -> dict[str, int]:
-        """How many sure causes of the suite suspect a commit first; only asked when a first look
-        was not enough."""
+        """How many other sure causes of the suite suspect a commit first; only asked when a first
+        look was not enough."""
         own = place_of(self._work.connection, ask.case_no)
         sure = float(self._thresholds["convergence_sufficient"])
         found: Counter[str] = Counter()
         for cause in rcas_of_suite(self._work.connection, own.suite_id) if own else ():
-            if cause.status != "archived" and (cause.convergence_score or 0.0) >= sure:
+            is_other = own is not None and cause.rca_id != own.rca_id
+            if is_other and cause.status != "archived" and (cause.convergence_score or 0) >= sure:
                 found.update(self._suspected(cause)[:1])
         return dict(found)
 

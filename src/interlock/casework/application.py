@@ -12,24 +12,26 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.analyst.likeness import Traits, likeness
 from interlock.apps.rca.consequences import consequences
 from interlock.apps.rca.examine import examine, selected_repos
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Launch
-from interlock.apps.rca.steps import F2, F3, LINKED
+from interlock.apps.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.facts import Facts
 from interlock.casework.families import Families
 from interlock.casework.intake import failure_of
 from interlock.casework.terms import Terms
 from interlock.casework.workspace import Workspace
-from interlock.core.case import ENDED, Case, Decision, Refused, Signal
+from interlock.core.case import ENDED, OPEN, STUCK, Case, Decision, Refused, Signal
 from interlock.core.circuit import ARTIFACT, Circuit
 from interlock.store.effects import effect_of
 from interlock.store.journal import Effect
 from interlock.store.looks import Look, Place, looks_of, place_of
 from interlock.store.suites import find_suite
 
+_traits = msgspec.json.Decoder(Traits).decode
 _SOMEBODY = "whoever was asked"
 """Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
 
@@ -59,7 +61,8 @@ class Casework:
         self.number_of = {look.case_id: look.case_no for look in looks}
         self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
         self._sizes = Counter(self._family_of.values())
-        self.families = _families(looks, self._family_of) if families else None
+        at_work = [look for look in looks if only is None or look.case_no in only or _past(look)]
+        self.families = _families(at_work, self._family_of) if families else None
         self._circuit = circuit
         self._only = only
         self._prompted = prompted
@@ -95,7 +98,7 @@ class Casework:
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
         if signal.name == LINKED:
-            return self._linked(case, signal)
+            return self._linked(case_no, case, signal)
         if signal.name != ARTIFACT:
             return signal
         failure = self.failure(case_no, case)
@@ -108,12 +111,31 @@ class Casework:
             return Refused("Malformed", found.refused)
         return msgspec.structs.replace(signal, data=found.data)
 
-    def _linked(self, case: Case, signal: Signal) -> Signal | Refused:
+    def takes_over(self, case_no: int, case: Case, other: str = "") -> dict[str, Any] | None:
+        """What the signal `linked` says, if another of its family, or that other, was investigated
+        for the case when it first comes to its own investigation."""
+        if self.families is None or case.step not in (F2, F3) or _first(case.visits) != 1:
+            return None
+        own = self.place(case_no)
+        for name in self.families.stand_in(case.case_id):
+            found = self.place(self.number_of[name]) if other in ("", name) else None
+            if own and found and found.rca_id:
+                alike = likeness(_traits(own.features), _traits(found.features))
+                return {
+                    "representative": name,
+                    "linked_rca_id": found.rca_id,
+                    "confidence": alike.score,
+                    "reasoning": f"of one family with {name}: {alike.why}",
+                }
+        return None
+
+    def _linked(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
         """Only what Interlock found to be a family is one; no agent can say so."""
-        kin = self.families.stand_in(case.case_id) if self.families else ()
-        if signal.data.get("representative") not in kin:
+        other = signal.data.get("representative")
+        found = self.takes_over(case_no, case, other) if other and isinstance(other, str) else None
+        if found is None:
             return Refused("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
-        return signal
+        return msgspec.structs.replace(signal, data=found)
 
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
@@ -122,7 +144,7 @@ class Casework:
         return [effect_of(case_no, effect) for effect in found]
 
     def held(self, case_no: int, case: Case) -> bool:
-        if case.status != "open":
+        if case.status != OPEN:
             self._failures.pop(case_no, None)
         if self._only is not None and case_no not in self._only:
             return True
@@ -130,7 +152,7 @@ class Casework:
             return False
         healthy = case.status != ENDED or self._circuit.ends[case.end]
         first = _first(case.visits) == 1
-        return self.families.held(case, first=first, healthy=healthy and case.status != "stuck")
+        return self.families.held(case, first=first, healthy=healthy and case.status != STUCK)
 
     def let_go(self) -> Iterable[str]:
         return self.families.let_go() if self.families else ()
@@ -144,6 +166,11 @@ def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:
         begun = look.asked or look.step not in (F2, F3) or visits > 1
         families.remember(look.case_id, look.step, look.status, worked=visits > 0 and begun)
     return families
+
+
+def _past(look: Look) -> bool:
+    """Whether a case that rests may stand in for others: it has its investigation behind it."""
+    return look.status != OPEN or look.step in (F5, F6)
 
 
 def _first(visits: Mapping[str, int]) -> int:

@@ -1,7 +1,7 @@
 """Facts for prompts: what the store knows about a case's launch, its siblings and its past.
 
-Turns rows into the records that `apps/rca` shows. What it has read of a launch is kept while it
-lasts: launches do not change while they are looked at.
+Turns rows into the records that `apps/rca` shows. Launches are read once: they do not change while
+they are looked at, and get no more cases. How their cases stand is read anew each time.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from interlock.casework.terms import Terms
 from interlock.core.case import Case
 from interlock.store.knowledge import Rca, history_of, rcas_of_suite
 from interlock.store.looks import Place
-from interlock.store.suites import CaseBrief, launches_of, siblings
+from interlock.store.suites import CaseBrief, briefs, launches_of, siblings
 
 _FIRST_LINE = 300
 
@@ -35,19 +35,19 @@ class Facts:
         self._taxonomy = taxonomy
         self._lore = Lore(connection)
         self._launches: dict[int, Launch] = {}
-        self._siblings: dict[int, tuple[list[Sibling], int]] = {}
+        self._members: dict[int, list[int]] = {}
 
     def parameters(
         self, case: Case, failure: Failure, place: Place | None, fence: str
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
-        near, total = self._near(place)
+        members = self._cases_of(place) if place else []
         return parameters(
             failure=failure,
             launch=self.launch(place),
             repos=self._terms.repos,
-            siblings=near,
-            siblings_total=max(0, total - 1),
+            siblings=self._siblings(members, case.case_id),
+            siblings_total=max(0, len(members) - 1),
             case=case,
             step=case.step,
             history=self._history(place) if place else History(),
@@ -63,14 +63,18 @@ class Facts:
             self._launches |= {each.launch_id: each.launch for each in found}
         return self._launches.get(place.launch_id)
 
-    def _near(self, place: Place | None) -> tuple[list[Sibling], int]:
-        if place is None:
-            return [], 0
-        if place.launch_id not in self._siblings:
+    def _cases_of(self, place: Place) -> list[int]:
+        """The numbers of all cases of its launch."""
+        if place.launch_id not in self._members:
             found = siblings(self._connection, place.launch_id)
-            shown = [_sibling(each) for each in found[: Limits().siblings + 1]]
-            self._siblings[place.launch_id] = (shown, len(found))
-        return self._siblings[place.launch_id]
+            self._members[place.launch_id] = [each.case_no for each in found]
+        return self._members[place.launch_id]
+
+    def _siblings(self, members: Sequence[int], own: str) -> list[Sibling]:
+        """As many as a prompt has room for."""
+        most = Limits().siblings
+        found = briefs(self._connection, members[: most + 1])
+        return [_sibling(each) for each in found if each.case_id != own][:most]
 
     def _history(self, place: Place) -> History:
         memories = self._lore.memories(place)

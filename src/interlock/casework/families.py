@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4
+from interlock.apps.rca.steps import F2, F3, F4, TRIAGE
 from interlock.core.case import ENDED, OPEN, Case
 
-_TRIAGE = (F0, F1)
 _PLACES = (F2, F3)
 _WORK = (F2, F3, F4)
 
@@ -62,7 +61,7 @@ class Families:
     def _note(self, case_id: str) -> None:
         seat = self._seats[case_id]
         is_open = seat.status == OPEN
-        _mark(self._triaging, case_id, is_open and seat.step in _TRIAGE)
+        _mark(self._triaging, case_id, is_open and seat.step in TRIAGE)
         _mark(self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES)
         self._changed[self._family_of.get(case_id, "")] = None
 
@@ -117,7 +116,7 @@ class Families:
     def _found(self, name: str) -> bool:
         """Investigated, and at its review or past it."""
         seat = self._seats.get(name)
-        if not seat or not seat.worked or seat.step in _TRIAGE:
+        if not seat or not seat.worked or seat.step in TRIAGE:
             return False
         return (seat.status == OPEN and seat.step not in _WORK) or (
             seat.status == ENDED and seat.healthy

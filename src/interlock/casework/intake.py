@@ -15,7 +15,7 @@ from interlock.analyst.bands import bands_of
 from interlock.analyst.cluster import families
 from interlock.analyst.evidence import excerpt
 from interlock.analyst.fingerprint import fingerprint
-from interlock.analyst.likeness import Traits, traits
+from interlock.analyst.likeness import Traits, kept, restored, traits
 from interlock.analyst.masking import masked
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Launch
@@ -28,7 +28,6 @@ _LONGEST_PATTERN = 2_000
 _LONGEST_EXCERPT = 4_000
 _VOLATILE = ("id", "launch")
 _encode = msgspec.json.Encoder(order="sorted").encode
-_traits = msgspec.json.Decoder(Traits).decode
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -79,12 +78,20 @@ def failure_fields(failure: Failure) -> dict[str, Any]:
 def failure_of(case_id: str, given: Mapping[str, Any]) -> Failure:
     """The failure a case's input tells, as far as it tells one."""
     fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
+    fields["id"] = str(given.get("id", case_id))
     try:
-        return msgspec.convert({**fields, "id": str(given.get("id", case_id))}, Failure)
+        return msgspec.convert(fields, Failure)
     except msgspec.ValidationError:
-        texts = {name: value for name, value in fields.items() if isinstance(value, str)}
-        texts.pop("attributes", None)
-        return msgspec.convert({**texts, "id": case_id}, Failure)
+        told = {name: value for name, value in fields.items() if _fits(name, value)}
+        return msgspec.convert(told, Failure)
+
+
+def _fits(name: str, value: Any) -> bool:
+    try:
+        msgspec.convert({"id": "", name: value}, Failure)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def begin_cases(
@@ -100,7 +107,8 @@ def begin_cases(
 ) -> int:
     """A run of cases that a user wrote down, as a suite with one launch."""
     written = list(cases)
-    news = [_new(failure_of(case.case_id, case.input)) for case in written]
+    # What a case is called is what tells its failure from the others of the file.
+    news = [_new(failure_of(case.case_id, {**case.input, "id": case.case_id})) for case in written]
     family_of = _families(news, ())
     failed = [
         _case(case.case_id, new, family_of[new.content], case)
@@ -136,7 +144,7 @@ def _new(failure: Failure) -> _New:
 
 def _families(news: Sequence[_New], known: Sequence[Known]) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
-    told = [_traits(each.features) for each in known] + [new.traits for new in news]
+    told = [restored(each.features) for each in known] + [new.traits for new in news]
     names: dict[str, str] = {}
     for members in families(told):
         before = [known[at].family for at in members if at < len(known)]
@@ -160,7 +168,7 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
         error_pattern=masked(failure.message)[:_LONGEST_PATTERN],
         test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
         bands=bands_of(new.traits),
-        features=_encode(new.traits).decode(),
+        features=kept(new.traits),
         excerpt=excerpt(failure.log, _LONGEST_EXCERPT)[0],
     )
 

@@ -7,7 +7,7 @@ of steps; what a memory is worth to a case is the analyst's to say, and the circ
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.analyst.likeness import Traits, likeness
+from interlock.analyst.likeness import likeness, restored
 from interlock.store.knowledge import (
     Rca,
     Symptom,
@@ -19,7 +19,6 @@ from interlock.store.looks import Place, agreed
 
 NEAREST = 5
 _COMPARED = 40
-_traits = msgspec.json.Decoder(Traits).decode
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -43,7 +42,7 @@ class Lore:
     def memories(self, place: Place, most: int = NEAREST) -> list[Memory]:
         """What may be about the failure of that case. Its own symptom is one, if others had it."""
         found = symptom_by_fingerprint(self._connection, place.fingerprint)
-        exact = [self._memory(found, 1.0, "the same fingerprint")] if found else []
+        exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
         near = [
             self._memory(symptom, score, why)
             for symptom, score, why in self._near(place)
@@ -52,18 +51,17 @@ class Lore:
         return (exact + near)[:most]
 
     def _near(self, place: Place) -> list[tuple[Symptom, float, str]]:
-        asked = _traits(place.features)
+        asked = restored(place.features)
         scored: list[tuple[Symptom, float, str]] = []
         for candidate in symptoms_by_bands(self._connection, place.bands, _COMPARED):
             if candidate.symptom.features:
-                found = likeness(asked, _traits(candidate.symptom.features))
+                found = likeness(asked, restored(candidate.symptom.features))
                 scored.append((candidate.symptom, found.score, found.why))
         scored.sort(key=lambda each: (-each[1], -each[0].symptom_id))
         return scored[:NEAREST]
 
-    def _memory(self, symptom: Symptom, score: float, why: str) -> Memory:
+    def _memory(self, symptom: Symptom, score: float, why: str, *, exact: bool = False) -> Memory:
         rcas = rcas_of(self._connection, symptom.symptom_id)
         reviewed = [rca for rca in rcas if agreed(self._connection, rca.rca_id)]
         others = [rca for rca in rcas if rca not in reviewed]
-        exact = score >= 1.0
         return Memory(symptom, score, why, exact, (*reviewed, *others), len(reviewed))

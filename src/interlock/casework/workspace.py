@@ -58,7 +58,7 @@ class Workspace:
 
     def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
         """Whether what was cited is there."""
-        tested = (launch.commit or launch.branch) if launch else ""
+        tested = {name: self.tested(name, launch) for name in self.repositories}
         return check_evidence(refs, self.repositories, tested, log or None)
 
 

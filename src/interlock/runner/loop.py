@@ -71,6 +71,7 @@ class Loop:
         self._watch = watch
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
+        self._held: set[str] = set()
         self._asks: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
         self._settled: list[tuple[Ask, str]] = []
@@ -152,6 +153,7 @@ class Loop:
             if ask is not None:
                 self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
         for case_id in self._application.let_go():
+            self._held.discard(case_id)
             self._queue(self._cases[case_id])
         if not self._stops:
             self._dispatch(batch)
@@ -310,7 +312,9 @@ class Loop:
         over makes room for others."""
         held = self._application.held(self._numbers[case.case_id], case)
         if case.status == OPEN:
-            if not held:
+            if held:
+                self._held.add(case.case_id)
+            else:
                 self._queue(case)
             return
         healthy = case.status == ENDED and self._circuit.ends[case.end]
@@ -344,5 +348,7 @@ class Loop:
             return "budget"
         if self._suite.awaited():
             return "waiting"
+        if self._held:
+            return "stopped"
         healthy = self.tally.ended == self.tally.cases and not self.tally.unhealthy
         return "done" if healthy else "unhealthy"

@@ -26,19 +26,25 @@ _RANK = {FOUND: 0, UNCHECKED: 1, MISSING: 2}
 def check_evidence(
     refs: Sequence[str],
     repos: Mapping[str, Repository],
-    tested: str = "",
+    tested: str | Mapping[str, str] = "",
     log: str | None = None,
 ) -> list[Evidence]:
     """What is true of each reference, in their order. `tested` is the branch or commit that was
-    tested; where a repository does not know it, its own tip counts."""
+    tested, of all repositories or of each by name; where one does not know it, its own tip counts.
+    """
     checker = _Checker(repos, tested, log)
     return [checker.check(ref) for ref in refs]
 
 
 class _Checker:
-    def __init__(self, repos: Mapping[str, Repository], tested: str, log: str | None) -> None:
+    def __init__(
+        self,
+        repos: Mapping[str, Repository],
+        tested: str | Mapping[str, str],
+        log: str | None,
+    ) -> None:
         self._repos = {name: repos[name] for name in sorted(repos)}
-        self._tested = tested
+        self._tested = dict.fromkeys(repos, tested) if isinstance(tested, str) else tested
         self._log = None if log is None else LogLines(log)
 
     def check(self, ref: str) -> Evidence:
@@ -59,6 +65,9 @@ class _Checker:
                 return found
             last = last or found
         return last or Evidence(ref=shown, why="it names no file, no commit and no line of the log")
+
+    def _revision(self, repository: Repository) -> str:
+        return self._tested.get(repository.name, "")
 
     def _has_revision(self, pointer: Pointer) -> bool:
         if not pointer.place or not pointer.rev:
@@ -114,7 +123,9 @@ class _Checker:
             return False
         if pointer.kind == "commit":
             return bool(repository.commit_exists(pointer.rev))
-        _, refusal = _Search(repository, repository.at(self._tested)).path(pointer.path)
+        _, refusal = _Search(repository, repository.at(self._revision(repository))).path(
+            pointer.path
+        )
         return refusal is None
 
     def _commit(self, pointer: Pointer, repository: Repository) -> Evidence:
@@ -129,7 +140,7 @@ class _Checker:
 
     def _outside(self, commit: str, repository: Repository) -> Evidence | None:
         """What is wrong with a commit that exists, if it is not part of what was tested."""
-        within = repository.on_branch(commit, repository.at(self._tested))
+        within = repository.on_branch(commit, repository.at(self._revision(repository)))
         if within:
             return None
         label, name = self._label(repository), repository.name
@@ -140,7 +151,7 @@ class _Checker:
         return _said(MISSING, f"{commit[:12]} of {name} exists, but not on {label}")
 
     def _file(self, pointer: Pointer, repository: Repository) -> Evidence:
-        rev = repository.at(self._tested)
+        rev = repository.at(self._revision(repository))
         if pointer.rev:
             rev = repository.resolve(pointer.rev)
             if not rev:
@@ -161,7 +172,8 @@ class _Checker:
         return _said(FOUND, f"{_described(pointer, path, entry)} in {repository.name}", url)
 
     def _label(self, repository: Repository) -> str:
-        label = self._tested if repository.resolve(self._tested) else repository.branch
+        tested = self._revision(repository)
+        label = tested if repository.resolve(tested) else repository.branch
         return label[:12] if _HASH.fullmatch(label) else label
 
 

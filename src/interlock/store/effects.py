@@ -193,6 +193,7 @@ def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: floa
         title=headline(effect.description) or known.title,
         description=effect.description or known.description,
         defect_type=effect.defect_type or known.defect_type,
+        category=effect.category or known.category,
     )
     if case.rca_id is not None and case.owns_rca and not shared(raw, case.rca_id, case.case_no):
         reword(raw, case.rca_id, words)

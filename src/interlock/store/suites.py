@@ -1,6 +1,6 @@
 """Suites as they stand: their launches, their cases with triage and root cause. Reads only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -223,6 +223,13 @@ def siblings(connection: Connection, launch_id: int, most: int = -1) -> list[Cas
     """The cases of a launch; at `most` so many, if it is not negative."""
     query = _BRIEFS + " where r.launch_id = ? order by r.case_no limit ?"
     return [CaseBrief(*row) for row in driver(connection).execute(query, (launch_id, most))]
+
+
+def briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
+    """Those cases in the order asked for; a number that is none is passed over."""
+    raw = driver(connection)
+    rows = (raw.execute(_BRIEFS + " where r.case_no = ?", (each,)).fetchone() for each in case_nos)
+    return [CaseBrief(*row) for row in rows if row]
 
 
 def cases_by_rca(connection: Connection, rca_id: int) -> list[CaseBrief]:

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.apps.rca.steps import F1, F2, F3
+
 EVIDENCE_FORMS: Final = "`repo:path:line`, `repo:path:name` or `repo@commit`"
 DECISIONS: Final = ("approve", "reassess", "overturn")
-LOOP_TARGETS: Final = ("F1_TRIAGE", "F2_RESOLVE", "F3_INVESTIGATE")
+LOOP_TARGETS: Final = (F1, F2, F3)
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -110,9 +112,9 @@ _REVIEW = (
     Field("decision", "approve, reassess or overturn", True, "see above", "overturn"),
     Field(
         "loop_target",
-        "F1_TRIAGE, F2_RESOLVE or F3_INVESTIGATE",
+        f"{F1}, {F2} or {F3}",
         False,
-        "with reassess: where to begin again; F2_RESOLVE if left out",
+        f"with reassess: where to begin again; {F2} if left out",
         None,
     ),
     Field(

@@ -22,8 +22,8 @@ from interlock.core.case import Case, Decision
 from interlock.core.circuit import ARTIFACT
 
 _TITLE = 80
-_BEFORE = {F1: "open", F2: "triaged", F3: "triaged"}
-"""The status a case had before each step that a reviewer may send it back to."""
+_SENDS_BACK = (F1, F2, F3)
+"""The steps that a reviewer may send a case back to."""
 
 
 def consequences(
@@ -44,7 +44,7 @@ def consequences(
         case step, "H15" if step == F4:
             return (_correlated(data),)
         case step, _ if step == F5:
-            return _reviewed(decision, data, by)
+            return _reviewed(case, decision, data, by, taxonomy)
         case step, _ if step == F6:
             return (Closed(draft=dict(data)),)
     return ()
@@ -103,19 +103,26 @@ def _correlated(data: Mapping[str, Any]) -> Effect:
     )
 
 
-def _reviewed(decision: Decision, data: Mapping[str, Any], by: str) -> tuple[Effect, ...]:
+def _reviewed(
+    case: Case, decision: Decision, data: Mapping[str, Any], by: str, taxonomy: Taxonomy
+) -> tuple[Effect, ...]:
     match data["decision"]:
         case "approve":
             return (Reviewed(decision="approve", by=by),)
         case "overturn":
             override = data.get("human_override", {})
+            code = override.get("defect_type", "")
             return (
                 Reviewed(
                     decision="overturn",
                     by=by,
-                    defect_type=override.get("defect_type", ""),
+                    defect_type=code,
+                    category=taxonomy.category_of(code) or "",
                     description=override.get("rca_message", ""),
                 ),
             )
-    status = _BEFORE.get(decision.to)
-    return (SentBack(status=status),) if status else ()
+    if decision.to not in _SENDS_BACK:
+        return ()
+    # A case that was recalled came to its review without a triage.
+    triaged = F1 in case.answers and decision.to != F1
+    return (SentBack(status="triaged" if triaged else "open"),)

@@ -58,6 +58,8 @@ class Reviewed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     decision: str
     by: str
     defect_type: str = ""
+    category: str = ""
+    """That of the defect type, if one is given."""
     description: str = ""
 
 

@@ -19,6 +19,8 @@ from interlock.core.case import Case
 WITHOUT_EVIDENCE = 0.5
 """What a finding may score when nothing that exists supports it."""
 _UNSURE = "ti001"
+_SHOWN = 80
+"""How much of a word that is none of ours is repeated."""
 _OURS = ("repos_left", "findings", "evidence", "claimed_score", "repo", "notes")
 """Fields of an investigation that only the machine writes."""
 _EMPTY_WORDS = """
@@ -61,8 +63,8 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
     word = data["symptom_category"]
     category = taxonomy.category(word)
     notes = [data.get("data_quality_notes", ""), note]
-    if category != word:
-        notes.append(f"category {word!r} read as {category or UNKNOWN}: {taxonomy.note(word)}")
+    if why := taxonomy.note(word):
+        notes.append(f"category {word[:_SHOWN]!r} read as {category or UNKNOWN}: {why}")
     told = "; ".join(each for each in notes if each)
     return Examined(
         {
@@ -122,8 +124,12 @@ def _merged(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     best = max(findings, key=lambda each: each["convergence_score"])
     return {
         **best,
-        "evidence_refs": _distinct(ref for each in findings for ref in each["evidence_refs"]),
-        "evidence": [one for each in findings for one in each["evidence"]],
+        "evidence_refs": list(
+            dict.fromkeys(ref for each in findings for ref in each["evidence_refs"])
+        ),
+        "evidence": list(
+            {one["ref"]: one for each in findings for one in each["evidence"]}.values()
+        ),
         "findings": findings,
         "repos_left": max(0, len(repos) - len(findings)),
     }
@@ -137,10 +143,6 @@ def selected_repos(context: Mapping[str, Any]) -> list[dict[str, Any]]:
         repo = repo if isinstance(each, str) else each
         found.setdefault(repo["name"], repo)
     return list(found.values())
-
-
-def _distinct(items: Any) -> list[str]:
-    return list(dict.fromkeys(items))
 
 
 def _review(data: Mapping[str, Any], taxonomy: Taxonomy) -> Examined:
@@ -160,12 +162,12 @@ def _code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
     if code is not None:
         return code, ""
     if again:
-        return _UNSURE, f"{word[:80]!r} is no defect code; {_UNSURE} was written instead"
+        return _UNSURE, f"{word[:_SHOWN]!r} is no defect code; {_UNSURE} was written instead"
     return None, _unknown_code(word, taxonomy)
 
 
 def _unknown_code(word: str, taxonomy: Taxonomy) -> str:
-    return f"{word[:80]!r} is no defect code; use one of {', '.join(taxonomy.codes)}."
+    return f"{word[:_SHOWN]!r} is no defect code; use one of {', '.join(taxonomy.codes)}."
 
 
 def vague(message: str) -> bool:

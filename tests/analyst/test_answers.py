@@ -1,0 +1,227 @@
+"""The analyst's words: how sure, what is said, and what is left out."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.analyst.answers import (
+    SAME_COMMIT,
+    SAME_LOOK,
+    SURE_KIND,
+    Kind,
+    Prior,
+    Where,
+    correlate_answer,
+    draft_answer,
+    investigate_answer,
+    resolve_answer,
+    triage_answer,
+)
+from interlock.analyst.culprit import Lead, Spot
+from interlock.apps.rca.examine import vague
+from interlock.apps.rca.failure import Failure
+from interlock.sources.git_log import Change, Commit
+
+FAILURE = Failure(id="a", test_name="test_weigh", message="keel weighs 5", item_id=9, launch="L1")
+SPOT = Spot("hull/keel.py", 9, "weigh", False)
+
+
+def kind(category: str = "product", confidence: float = 0.7) -> Kind:
+    return Kind(category=category, code="pb001", confidence=confidence, why="the words say so")
+
+
+def lead(score: float, mark: str = "a") -> Lead:
+    commit = Commit(
+        mark * 40, "Ann", "2024-05-01T10:00:00Z", "Move ballast", (Change("k.py", "M"),)
+    )
+    return Lead("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py")
+
+
+def triage(found: Kind, failure: Failure = FAILURE, **more: Any) -> dict[str, Any]:
+    given_facts: dict[str, Any] = {"cascade": 0, "skew": "", "failure": failure}
+    return triage_answer(found, [], **given_facts | more)
+
+
+# F1
+
+
+@pytest.mark.parametrize("category", ["infra", "flake"])
+def test_an_environment_failure_is_skipped_only_when_it_is_sure(category: str) -> None:
+    sure, unsure = triage(kind(category, SURE_KIND)), triage(kind(category, SURE_KIND - 0.01))
+    assert (sure["skip_investigation"], sure["symptom_category"]) == (True, category)
+    assert (unsure["skip_investigation"], unsure["symptom_category"]) == (False, "unknown")
+
+
+@pytest.mark.parametrize("category", ["product", "automation", "firmware", "unknown"])
+def test_other_kinds_are_investigated_however_sure(category: str) -> None:
+    found = triage(kind(category, 0.99))
+    assert (found["skip_investigation"], found["symptom_category"]) == (False, category)
+
+
+def test_triage_says_what_is_odd_about_the_data() -> None:
+    cut = Failure(id="a", log="x", log_truncated=True)
+    notes = triage(kind(), cut, cascade=4, skew="two clocks")["data_quality_notes"]
+    assert "product: the words say so (confidence 0.70)" in notes
+    assert "4 siblings fail in the same set-up" in notes
+    assert "clock skew: two clocks" in notes
+    assert "its log was cut" in notes
+    silent = triage(kind(), Failure(id="a"))["data_quality_notes"]
+    assert "the report says nothing but that it failed" in silent
+
+
+def test_severity_follows_reach() -> None:
+    assert triage(kind("flake", 0.9))["severity"] == "low"
+    assert triage(kind("infra"))["severity"] == "medium"
+    assert triage(kind("infra"), cascade=3)["severity"] == "high"
+
+
+# F2
+
+
+def where(*scores: float) -> list[Where]:
+    return [Where(repo=f"r{number}", score=score, why="-") for number, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("places", "tried", "chosen"),
+    [
+        (where(0.9, 0.5), set(), ["r0"]),
+        (where(0.9, 0.8), set(), ["r0", "r1"]),
+        (where(0.9, 0.9, 0.9), set(), ["r0", "r1"]),
+        (where(0.9, 0.5), {"r0"}, ["r1"]),
+        (where(0.9), {"r0"}, ["r0"]),
+        ([], set(), ["known"]),
+        ([], {"known"}, ["known"]),
+    ],
+)
+def test_the_likeliest_places_are_chosen_and_tried_ones_go_last(
+    places: list[Where], tried: set[str], chosen: list[str]
+) -> None:
+    found = resolve_answer(places, ["known", "other"], tried)
+    assert [each["name"] for each in found["selected_repos"]] == chosen
+    assert all(each["reason"] for each in found["selected_repos"])
+
+
+def test_without_repositories_there_is_no_place() -> None:
+    assert resolve_answer([], [], set())["selected_repos"] == []
+
+
+# F3
+
+
+def investigate(*found: Lead, spots: tuple[Spot, ...] = (SPOT,), looked_at: int = 5) -> Any:
+    return investigate_answer(
+        *(FAILURE, "boat", found, spots, kind()),
+        looked_at=looked_at,
+        urls={"a" * 40: "https://git.example/a"},
+    )
+
+
+def test_a_finding_names_suspect_place_and_evidence() -> None:
+    found = investigate(lead(0.9), lead(0.4, "b"))
+    assert found["convergence_score"] == 0.9
+    assert found["evidence_refs"] == [
+        f"boat@{'a' * 40}", f"boat@{'b' * 40}", "boat:hull/keel.py:9",
+    ]  # fmt: skip
+    assert found["component"] == "boat/hull"
+    assert "keel weighs 5, in weigh at hull/keel.py:9." in found["rca_message"]
+    assert 'boat aaaaaaaaaaaa "Move ballast" by Ann, 2024-05-01' in found["rca_message"]
+    assert [each["commit"][0] for each in found["suspects"]] == ["a", "b"]
+    assert found["suspects"][0]["url"] == "https://git.example/a"
+    assert (found["launch_id"], found["case_ids"]) == ("L1", [9])
+
+
+@given(st.floats(0.3, 1), st.floats(0, 1))
+def test_the_score_falls_when_two_are_alike(first: float, share: float) -> None:
+    alone = investigate(lead(first))["convergence_score"]
+    rival = investigate(lead(first), lead(first * share, "b"))["convergence_score"]
+    assert rival <= alone <= 0.95
+    if share >= 0.99:
+        assert rival < alone
+    if share <= 0.8:
+        assert rival == alone
+
+
+def test_faint_leads_are_none() -> None:
+    found = investigate(lead(0.29))
+    assert found["suspects"] == []
+    assert found["convergence_score"] < 0.5
+    assert "None of the 5 commits of boat since the last green run" in found["rca_message"]
+
+
+def test_without_history_it_says_so() -> None:
+    found = investigate(spots=(), looked_at=0)
+    assert "No history is known that could have brought it." in found["rca_message"]
+    assert (found["evidence_refs"], found["component"]) == ([], "boat")
+
+
+def test_what_the_analyst_says_is_never_vague() -> None:
+    silent = investigate_answer(
+        *(Failure(id="a"), "", (), (), kind()),
+        looked_at=0,
+        urls={},
+    )
+    assert not vague(silent["rca_message"])
+
+
+# F4
+
+
+def prior(rca_id: int, likeness: float = 0.1, commits: str = "", score: float = 0.9) -> Prior:
+    return Prior(
+        rca_id=rca_id,
+        title="twice",
+        likeness=likeness,
+        commits=tuple(commits.split()),
+        score=score,
+        versions=("1", "2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "linked", "confidence"),
+    [
+        ([], None, 0.0),
+        ([prior(4, SAME_LOOK - 0.01)], None, 0.0),
+        ([prior(4, SAME_LOOK)], 4, SAME_LOOK),
+        ([prior(4, commits="c1 c2")], 4, SAME_COMMIT),
+        ([prior(4, commits="c2 c1")], None, 0.0),
+        ([prior(4, commits="c1", score=0.6)], None, 0.0),
+        ([prior(4, commits="c1"), prior(3, 0.97)], 3, 0.97),
+        ([prior(3, commits="c1"), prior(4, commits="c1")], 3, SAME_COMMIT),
+    ],
+)
+def test_a_duplicate_suspects_the_same_commit_or_looks_the_same(
+    others: list[Prior], linked: int | None, confidence: float
+) -> None:
+    found = correlate_answer(["c1"], 0.9, others, 0.7)
+    assert found["is_duplicate"] == (linked is not None)
+    assert found.get("linked_rca_id") == linked
+    assert found["confidence"] == confidence
+    assert found["reasoning"]
+
+
+def test_an_unsure_finding_suspects_nobody() -> None:
+    assert not correlate_answer(["c1"], 0.6, [prior(4, commits="c1")], 0.7)["is_duplicate"]
+    assert not correlate_answer([], 0.9, [prior(4, commits="")], 0.7)["is_duplicate"]
+
+
+# F6
+
+
+def test_a_draft_holds_what_is_known() -> None:
+    found = draft_answer(
+        FAILURE, message="m " * 200, defect_type="pb001", severity="high", component="boat",
+        evidence=["r"], versions=["1"], members=3,
+    )  # fmt: skip
+    assert len(found["summary"]) <= 200
+    assert found["summary"].endswith("…")
+    assert found["description"].endswith("2 more tests fail for the same reason.")
+    assert (found["priority"], found["components"]) == ("Major", ["boat"])
+    bare = draft_answer(
+        FAILURE, message="", defect_type="ti001", severity="", component="",
+        evidence=(), versions=(), members=1,
+    )  # fmt: skip
+    assert (bare["priority"], bare["components"], bare["description"]) == ("Normal", [], "")

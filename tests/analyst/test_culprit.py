@@ -1,0 +1,188 @@
+"""Culprits in real repositories: the planted commit first, innocents behind it, and no history."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.analyst.culprit import Lead, leads, spots
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Repo
+from interlock.sources.repository import Repository
+
+KEEL = """\
+\"\"\"The keel.\"\"\"
+
+
+class Keel:
+    def __init__(self, ballast):
+        self.ballast = ballast
+
+    def weigh(self, anchor):
+        return self.ballast + anchor
+
+    def depth(self):
+        return self.ballast * 2
+"""
+BROKEN = KEEL.replace("self.ballast + anchor", "self.ballast + anchor + anchor")
+SAIL = "def reef(sail, knots):\n    return sail / knots\n"
+TEST = "from hull.keel import Keel\n\n\ndef test_weigh():\n    assert Keel(1).weigh(2) == 3\n"
+STACK = """\
+Traceback (most recent call last):
+  File "tests/test_keel.py", line 5, in test_weigh
+    assert Keel(1).weigh(2) == 3
+  File "hull/keel.py", line 9, in weigh
+    return self.ballast + anchor + anchor
+ValueError: keel weighs 5
+"""
+FAILURE = Failure(
+    id="a",
+    test_name="test_weigh",
+    class_name="tests.test_keel",
+    type="ValueError",
+    message="ValueError: keel weighs 5",
+    stack=STACK,
+)
+
+
+class Yard:
+    """A repository with a green beginning."""
+
+    def __init__(self, folder: Path) -> None:
+        self.git = GitRepo(folder)
+        files = {"hull/keel.py": KEEL, "rig/sail.py": SAIL, "tests/test_keel.py": TEST}
+        self.green = self.git.commit("Build the boat", {**files, "README.md": "A boat.\n"})
+
+    def repository(self) -> Repository:
+        return Repository(Repo(name="boat", path=str(self.git.folder)))
+
+    def leads(
+        self, failure: Failure = FAILURE, accused: Mapping[str, int] | None = None
+    ) -> list[Lead]:
+        repository = self.repository()
+        commits = repository.commits_since(self.green)
+        return leads(failure, repository, commits, "", accused or {})
+
+    def order(self, failure: Failure = FAILURE) -> list[str]:
+        return [lead.commit.hash for lead in self.leads(failure)]
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Yard:
+    return Yard(tmp_path / "boat")
+
+
+def test_the_commit_that_broke_it_comes_first_and_says_why(yard: Yard) -> None:
+    yard.git.commit("Trim the sail", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
+    first = yard.leads()[0]
+    assert first.commit.hash == planted
+    assert (first.repo, first.path) == ("boat", "hull/keel.py")
+    assert any("it changed hull/keel.py" in why for why in first.why)
+    assert any("hull/keel.py:9" in why for why in first.why), "blame points there"
+    assert 0.5 < first.score <= 1
+
+
+def test_a_newer_innocent_commit_in_the_same_file_does_not_win(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    later = BROKEN.replace("self.ballast * 2", "self.ballast * 2 + 1")
+    innocent = yard.git.commit("Sink deeper", {"hull/keel.py": later})
+    assert yard.order()[:2] == [planted, innocent]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("return self.ballast", "# all of it\n        return self.ballast"),
+        ('"""The keel."""', '"""The keel of the boat."""'),
+    ],
+)
+def test_words_about_the_code_do_not_win(yard: Yard, change: tuple[str, str]) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    comment = yard.git.commit("Explain weigh", {"hull/keel.py": BROKEN.replace(*change)})
+    found = yard.leads()
+    assert found[0].commit.hash == planted
+    said = next(lead for lead in found if lead.commit.hash == comment)
+    assert any("it alters no behaviour" in why for why in said.why)
+
+
+def test_a_file_that_only_moved_does_not_win(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    yard.git.move("hull/keel.py", "hull/body/keel.py")
+    moved = yard.git.commit("Tidy up")
+    failure = Failure(**{
+        **{name: getattr(FAILURE, name) for name in ("id", "test_name", "class_name", "message")},
+        "stack": STACK.replace("hull/keel.py", "hull/body/keel.py"),
+    })  # fmt: skip
+    order = yard.order(failure)
+    assert planted in order
+    assert moved not in order or order.index(planted) < order.index(moved)
+
+
+def test_who_touches_nothing_of_it_is_no_suspect(yard: Yard) -> None:
+    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
+    assert yard.leads() == []
+    assert yard.leads(Failure(id="b", message="it sank")) == []
+
+
+def test_what_others_surely_come_from_is_likelier(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    (alone,) = yard.leads()
+    (accused,) = yard.leads(accused={planted: 2})
+    assert accused.score > alone.score
+    assert "2 other findings suspect it too" in accused.why
+
+
+def test_leads_are_the_same_every_time(yard: Yard) -> None:
+    for number in range(12):
+        broken = BROKEN + f"\n\ndef part_{number}():\n    return {number}\n"
+        yard.git.commit(f"Add part {number}", {"hull/keel.py": broken})
+    assert yard.leads() == yard.leads()
+    assert len(yard.leads()) == 12
+    scores = [lead.score for lead in yard.leads()[:8]]
+    assert scores == sorted(scores, reverse=True)
+
+
+# No history
+
+
+def test_without_commits_since_green_there_is_no_lead(yard: Yard) -> None:
+    assert yard.leads() == []
+
+
+@pytest.mark.parametrize("place", ["nowhere", "plain", "empty"])
+def test_a_repository_that_cannot_be_read_leads_nowhere(tmp_path: Path, place: str) -> None:
+    (tmp_path / "plain").mkdir()
+    GitRepo(tmp_path / "empty")
+    repository = Repository(Repo(name="boat", path=str(tmp_path / place)))
+    assert spots(FAILURE, repository) == []
+    assert leads(FAILURE, repository, repository.commits_since(None)) == []
+    assert repository.problems
+
+
+# Places of the stack
+
+
+def test_spots_are_the_places_that_exist_the_product_first(yard: Yard) -> None:
+    found = spots(FAILURE, yard.repository())
+    assert [(spot.path, spot.line, spot.is_test) for spot in found] == [
+        ("hull/keel.py", 9, False),
+        ("tests/test_keel.py", 5, True),
+    ]
+    assert found[0].function == "weigh"
+
+
+def test_places_of_libraries_and_of_nowhere_are_none(yard: Yard) -> None:
+    stack = (
+        'File "/usr/lib/python3.11/json/decoder.py", line 3, in decode\n'
+        'File "gone/away.py", line 1, in f\n'
+    )
+    assert spots(Failure(id="a", stack=stack), yard.repository()) == []
+
+
+def test_hostile_stacks_lead_nowhere(yard: Yard) -> None:
+    for word in ("../../etc/passwd", "-rf", "hull/keel.py\x00", "*", "a" * 5_000, ":(glob)**"):
+        failure = Failure(id="a", stack=f'File "{word}", line 99999999999, in weigh\n')
+        assert all(spot.path == "hull/keel.py" for spot in spots(failure, yard.repository()))

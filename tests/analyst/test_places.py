@@ -1,0 +1,111 @@
+"""Places to look: what a repository is for, and what speaks for it."""
+
+from typing import Any
+
+import pytest
+
+from interlock.analyst.answers import Kind, Where
+from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use, use_of
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.launch import Repo
+from interlock.sources.git_log import Commit
+
+
+def repo(name: str, purpose: str = "") -> Repo:
+    return Repo(name=name, purpose=purpose)
+
+
+BOAT, TESTS = repo("boat", "what floats"), repo("boat-tests", "acceptance tests of the boat")
+HULL = Spot("hull/keel.py", 12, "weigh", False)
+CHECK = Spot("tests/test_keel.py", 3, "test_weigh", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose", "use"),
+    [
+        ("boat", "", "product"),
+        ("boat", "what floats", "product"),
+        ("boat-tests", "", "automation"),
+        ("boat_e2e", "", "automation"),
+        ("boat", "QA of the yard", "automation"),
+        ("attested", "", "product"),
+        ("latest", "the latest boat", "product"),
+        ("yard-deploy", "", "infra"),
+        ("boat", "Helm charts", "infra"),
+        ("boat-tests", "the product itself", "product"),
+        ("", "", "product"),
+    ],
+)
+def test_a_repository_is_for_what_its_user_says(name: str, purpose: str, use: str) -> None:
+    assert use_of(repo(name, purpose)) == use
+
+
+def test_a_stack_leads_to_the_repository_that_holds_its_places() -> None:
+    found = by_stack(BOAT, [HULL, CHECK], "product")
+    assert found is not None
+    assert (found.repo, found.paths) == ("boat", ("hull/keel.py",))
+    assert found.why == "the stack leads to hull/keel.py:12"
+    assert by_stack(BOAT, [], "product") is None
+
+
+def test_places_of_the_product_count_more_than_those_of_tests() -> None:
+    strong, weak = by_stack(BOAT, [HULL], "product"), by_stack(BOAT, [CHECK], "product")
+    assert strong is not None
+    assert weak is not None
+    assert strong.score > weak.score > 0
+
+
+@pytest.mark.parametrize("category", ["product", "automation"])
+def test_a_fitting_purpose_counts(category: str) -> None:
+    found = best_of([by_stack(each, [HULL], category) for each in (TESTS, BOAT)])
+    assert found[0].repo == ("boat" if category == "product" else "boat-tests")
+    alike = best_of([by_stack(each, [HULL], "unknown") for each in (TESTS, BOAT)])
+    assert alike[0].score == alike[1].score
+    assert [each.repo for each in alike] == ["boat", "boat-tests"], "equals stand by name"
+
+
+def test_where_no_stack_leads_the_purpose_does() -> None:
+    assert by_use(TESTS, "product") is None
+    found = by_use(BOAT, "product")
+    assert found is not None
+    assert found.why == "it is for: what floats"
+
+
+def test_changes_speak_for_a_repository() -> None:
+    commit = Commit(hash="a" * 40, at="2024-05-01T00:00:00Z", author="Ann", subject="Move ballast")
+    lead = Lead("boat", commit, 0.8, ("it changed hull/keel.py",), "hull/keel.py")
+    found = by_changes(BOAT, [lead], "product")
+    assert found == Where(
+        repo="boat",
+        score=0.8,
+        why='aaaaaaaaaaaa "Move ballast": it changed hull/keel.py',
+        paths=("hull/keel.py",),
+    )
+    assert by_changes(BOAT, [], "product") is None
+
+
+def test_of_each_repository_the_best_is_kept() -> None:
+    some = [Where(repo="b", score=0.2, why=""), None, Where(repo="b", score=0.9, why="x")]
+    assert [(each.repo, each.score) for each in best_of(some)] == [("b", 0.9)]
+    assert best_of([]) == best_of([None]) == []
+
+
+def kind(category: str) -> Kind:
+    return Kind(category=category, code="x", confidence=0.5, why="said so")
+
+
+@pytest.mark.parametrize(
+    ("failure", "place", "category", "found"),
+    [
+        ({"type": "KeyError"}, (TESTS, CHECK), "product", "automation"),
+        ({"type": "AssertionError"}, (TESTS, CHECK), "product", "product"),
+        ({"type": "KeyError"}, (BOAT, HULL), "product", "product"),
+        ({"type": "KeyError"}, (TESTS, CHECK), "infra", "infra"),
+        ({"type": "KeyError"}, None, "product", "product"),
+    ],
+)
+def test_where_it_broke_says_something_of_its_kind(
+    failure: dict[str, Any], place: Any, category: str, found: str
+) -> None:
+    assert by_place(kind(category), Failure(id="a", **failure), place).category == found

@@ -1,0 +1,175 @@
+"""From what sources tell to cases: what is new, what is of one family, and what users write."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.caseroom import Caseroom, crew, launch, told
+
+from interlock.apps.rca.failure import Failure, Ticket
+from interlock.casework.intake import (
+    Known,
+    arrivals,
+    begin_cases,
+    content_of,
+    failure_fields,
+    failure_of,
+)
+from interlock.store.database import writing
+from interlock.store.intake import Arrival, FailedCase
+from interlock.store.runs import NewCase
+
+ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
+
+
+def cases(found: list[Arrival]) -> list[FailedCase]:
+    return [case for arrival in found for case in arrival.cases]
+
+
+def known(found: list[Arrival]) -> list[Known]:
+    return [
+        Known(case.input["content"], case.features, case.input["family"]) for case in cases(found)
+    ]
+
+
+def names(found: list[Arrival]) -> list[tuple[str, str]]:
+    return [(case.case_id, case.failure.id) for case in cases(found)]
+
+
+def test_failures_become_numbered_cases_with_what_they_are_compared_by() -> None:
+    failure = told(
+        "alpha", ANCHOR, log="fine\nERROR 17 tons too many\nfine", stack="at a.b(c.py:3)"
+    )
+    (case,) = cases(arrivals([launch(failure)]))
+    assert case.case_id == "C1"
+    assert case.failure == failure
+    assert case.input["message"] == ANCHOR
+    assert "stack" in case.input
+    assert "url" not in case.input, "what is empty is left out"
+    assert all((case.fingerprint, case.bands, case.features))
+    assert "12" not in case.error_pattern
+    assert "ERROR" in case.excerpt
+
+
+def test_the_same_content_twice_is_one_case() -> None:
+    twin = msgspec.structs.replace(told("alpha"), launch="L9")
+    assert names(arrivals([launch(told("alpha"), twin, told("beta"))])) == [
+        ("C1", "alpha"),
+        ("C2", "beta"),
+    ]
+
+
+def test_a_larger_report_adds_only_what_is_new() -> None:
+    first = arrivals([launch(told("alpha"), told("beta"))])
+    larger = launch(told("gamma"), told("beta"), told("alpha"), told("delta"), launch_id="L2")
+    second = arrivals([larger], known(first))
+    assert names(second) == [("C3", "gamma"), ("C4", "delta")]
+    assert arrivals([launch(told("alpha"))], known(first))[0].cases == []
+
+
+def test_the_same_test_that_says_something_else_is_new() -> None:
+    first = arrivals([launch(told("alpha"))])
+    other = arrivals([launch(told("alpha", "now it burns"))], known(first))
+    assert names(other) == [("C2", "alpha")]
+
+
+def test_the_same_failure_in_two_launches_of_one_call_is_a_case_in_each() -> None:
+    found = arrivals([launch(told("alpha")), launch(told("alpha"), launch_id="L2")])
+    assert names(found) == [("C1", "alpha"), ("C2", "alpha")]
+    assert len({case.input["family"] for case in cases(found)}) == 1
+
+
+def test_families_are_joined_across_calls() -> None:
+    first = arrivals([launch(told("alpha", ANCHOR, class_name="yard.Keel"), told("omega"))])
+    second = arrivals(
+        [launch(told("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2")], known(first)
+    )
+    (keel, omega), (later,) = cases(first), cases(second)
+    assert later.input["family"] == keel.input["family"] != omega.input["family"]
+
+
+def test_a_launch_of_reportportal_keeps_its_number() -> None:
+    assert arrivals([launch(launch_id="77", project="yard")])[0].rp_launch_id == 77
+    assert arrivals([launch(launch_id="77")])[0].rp_launch_id is None
+    assert arrivals([launch(launch_id="x77", project="yard")])[0].rp_launch_id is None
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_content_tells_failures_apart_and_launches_not(one: str, other: str) -> None:
+    first = Failure(id="a", message=one, launch="L1")
+    assert content_of(first) == content_of(msgspec.structs.replace(first, launch="L2"))
+    second = msgspec.structs.replace(first, message=other)
+    assert (content_of(first) == content_of(second)) == (one == other)
+
+
+def test_a_failure_survives_as_the_input_of_a_case() -> None:
+    failure = told("alpha", line=3, tickets=(Ticket("T-1"),), attributes={"os": "sea"})
+    assert failure_of("C1", failure_fields(failure)) == failure
+
+
+# What a user writes
+
+
+ODD: list[dict[str, Any]] = [
+    {},
+    {"id": 7},
+    {"id": "x", "message": 17, "stack": ["a"], "test_name": "kept"},
+    {"id": "x", "attributes": "not a table", "test_name": "kept"},
+    {"id": "x", "attributes": {"n": 1}, "test_name": "kept"},
+    {"id": "x", "line": "three", "test_name": "kept"},
+    {"id": "x", "line": -1, "item_id": 2.5, "test_name": "kept"},
+    {"id": "x", "tickets": [{"no": 1}], "test_name": "kept"},
+    {"id": "x", "log_truncated": "yes", "test_name": "kept"},
+    {"id": ["x"], "test_name": "kept"},
+    {"id": "x", "topic": "nothing of a failure"},
+    {"id": "x", "message": None, "test_name": "kept"},
+]
+
+
+@pytest.mark.parametrize("given_input", ODD)
+def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, Any]) -> None:
+    found = failure_of("C1", given_input)
+    assert isinstance(found, Failure)
+    assert found.id
+    assert found.test_name == given_input.get("test_name", "")
+
+
+def begun(room: Caseroom, *written: NewCase) -> int:
+    with writing(room.db) as connection:
+        return begin_cases(
+            *(connection, room.circuit, room.text, written),
+            source="cases.jsonl",
+            fingerprint="0123456789abcdef",
+            options={},
+            at=room.clock.time,
+        )
+
+
+def test_cases_of_a_user_are_a_suite_and_keep_names_order_and_needs(tmp_path: Path) -> None:
+    room = Caseroom(tmp_path)
+    first = NewCase("early", {"id": "early", "message": ANCHOR, "own": [1]}, priority=1)
+    begun(room, NewCase("late", {"id": "late"}, needs=("early",)), first)
+    assert room.sit(crew()) == "done"
+    assert [line.split()[0] for line in room.story()][:6] == ["early"] * 6
+    assert room.statuses() == {"late": "closed", "early": "closed"}
+    assert room.faults() == []
+
+
+def test_odd_cases_of_a_user_come_to_their_end(tmp_path: Path) -> None:
+    room = Caseroom(tmp_path)
+    begun(room, *(NewCase(f"N{at}", given_input) for at, given_input in enumerate(ODD)))
+    assert room.sit(crew()) == "done"
+    assert len(room.cases()) == len(ODD)
+    assert room.faults() == []
+
+
+def test_cases_with_equal_words_are_cases_of_their_own(tmp_path: Path) -> None:
+    room = Caseroom(tmp_path)
+    begun(room, *(NewCase(name, {"message": ANCHOR}) for name in ("a", "b")))
+    assert list(room.cases()) == ["a", "b"]
+    assert room.sit(crew()) == "done"
+    begun(room, *(NewCase(name, {"id": "same", "message": ANCHOR}) for name in ("a", "b")))
+    assert list(room.cases(2)) == ["a", "b"]

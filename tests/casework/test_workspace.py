@@ -1,0 +1,109 @@
+"""The workspace: which revision was tested, what is new since green, and what cannot be read."""
+
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.apps.rca.launch import Launch, Repo
+from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
+
+
+@pytest.fixture
+def boat(tmp_path: Path) -> GitRepo:
+    repo = GitRepo(tmp_path / "boat")
+    repo.commit("One", {"keel.py": "1\n"})
+    repo.git("tag", "green")
+    repo.commit("Two", {"keel.py": "2\n"})
+    repo.branch("release")
+    repo.commit("Three", {"keel.py": "3\n"})
+    repo.checkout("main")
+    return repo
+
+
+def workspace(boat: GitRepo, green: str = "") -> Workspace:
+    repo = Repo(name="boat", path=str(boat.folder))
+    return Workspace(Terms(repos=(repo,), last_green={"boat": green} if green else {}))
+
+
+def subjects(room: Workspace, launch: Launch | None) -> list[str]:
+    return [each.subject for each in room.commits(room.repositories["boat"], launch)]
+
+
+def launched(**more: object) -> Launch:
+    return Launch(launch_id="L1", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("launch", "tested"),
+    [
+        (None, ""),
+        (launched(), ""),
+        (launched(branch="release"), "release"),
+        (launched(branch="nowhere"), ""),
+        (launched(commit="green", branch="release"), "green"),
+        (launched(commit="0" * 40, branch="release"), "release"),
+        (launched(attributes={"boat.commit": "green"}, branch="release"), "green"),
+        (launched(attributes={"BOAT_SHA": "green"}), "green"),
+        (launched(attributes={"yard.commit": "green"}), ""),
+        (launched(attributes={"boat.commit": "--upload-pack=x"}), ""),
+    ],
+)
+def test_what_was_tested_is_what_the_launch_says_if_it_is_known(
+    boat: GitRepo, launch: Launch | None, tested: str
+) -> None:
+    assert workspace(boat).tested("boat", launch) == tested
+
+
+def test_what_is_new_is_counted_from_the_last_green_to_the_tested(boat: GitRepo) -> None:
+    room = workspace(boat, "green")
+    assert subjects(room, None) == ["Two"]
+    assert subjects(room, launched(branch="release")) == ["Three", "Two"]
+    assert subjects(room, launched(commit="green")) == []
+
+
+def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> None:
+    repo = Repo(name="boat", path=str(boat.folder))
+    for_all = Workspace(Terms(repos=(repo,), last_green={"": "green"}))
+    own = Workspace(Terms(repos=(repo,), last_green={"": "green", "boat": "main"}))
+    assert subjects(for_all, None) == ["Two"]
+    assert subjects(own, None) == []
+
+
+def test_without_a_green_revision_the_newest_are_looked_at_and_it_is_said(boat: GitRepo) -> None:
+    room = workspace(boat)
+    assert subjects(room, None) == ["Two", "One"]
+    assert any("no last green commit is known" in each for each in room.problems())
+
+
+def test_what_cannot_be_read_is_there_and_says_why(tmp_path: Path) -> None:
+    room = Workspace(Terms(repos=(Repo(name="boat", path=str(tmp_path / "gone")),)))
+    repository = room.repositories["boat"]
+    assert room.commits(repository, launched(branch="main")) == []
+    assert room.tested("boat", launched(branch="main")) == ""
+    assert room.tested("unheard-of", launched(branch="main")) == ""
+    (problem,) = room.problems()
+    assert problem.startswith("repository boat: ")
+
+
+def test_evidence_is_looked_up_at_what_was_tested(boat: GitRepo) -> None:
+    room = workspace(boat)
+    refs = ["boat:keel.py:1", "boat:keel.py:2", "boat:gone.py:1"]
+    found = room.check(refs, launched(branch="release"), "")
+    assert [each.verdict for each in found] == ["found", "missing", "missing"]
+    assert room.check([], None, "") == []
+
+
+def test_a_launch_may_name_the_revision_of_each_repository(boat: GitRepo) -> None:
+    (boat.folder / "keel.py").write_text("2\n2\n")
+    longer = boat.commit("Longer", {})
+    room = workspace(boat)
+    at_release = launched(attributes={"boat.commit": "release"}, commit="main")
+    assert room.check(["boat:keel.py:2"], at_release, "")[0].verdict == "missing"
+    assert room.check(["boat:keel.py:2"], launched(commit=longer), "")[0].verdict == "found"
+
+
+def test_without_repositories_nothing_is_checked() -> None:
+    (found,) = Workspace(Terms()).check(["boat:keel.py:1"], None, "")
+    assert found.verdict == "unchecked"

@@ -1,0 +1,216 @@
+"""Suites of failed tests, worked on with the shipped circuit `rca` and its real application.
+
+Agents are scripts or our own analyst; time stands still. `told` makes a failure in a few words.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+from tests.world.clock import FakeClock, drive
+from tests.world.world import World
+
+from interlock.apps.rca.failure import Failure
+from interlock.apps.rca.findings import Findings
+from interlock.apps.rca.launch import Launch
+from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.casework.findings import findings_of
+from interlock.casework.intake import Known, arrivals
+from interlock.casework.terms import Terms
+from interlock.core.circuit import HUMAN, Circuit
+from interlock.core.plan import Budget
+from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.library import Bundle, find_circuit
+from interlock.runner.loop import Tally
+from interlock.runner.session import Sitting
+from interlock.sources.intake import Intake
+from interlock.store.database import driver, writing
+from interlock.store.intake import Opened, begin_suite, extend_suite
+from interlock.store.looks import looks_of
+from interlock.store.runs import Run, RunStatus, find_run
+from interlock.store.suites import SuiteCase, find_suite, suite_cases
+from interlock.wiring import RCA, Vacancy
+from interlock.wiring.rca import Staff, staff
+
+Answers = dict[str, Any]
+"""By step: an answer, a behaviour of the script, or a list of behaviours."""
+
+NEW = {"match": False, "confidence": 0.0, "reasoning": "nothing like it is known"}
+PRODUCT = {
+    "symptom_category": "product",
+    "severity": "high",
+    "defect_type_hypothesis": "pb001",
+    "candidate_repos": ["boat"],
+    "skip_investigation": False,
+}
+CAUSE = {
+    "rca_message": "Keel.weigh() counts the anchor twice since the ballast was moved",
+    "defect_type": "pb001",
+    "component": "boat/keel",
+    "convergence_score": 0.9,
+    "evidence_refs": ["boat:keel.py:3"],
+}
+OWN = {"is_duplicate": False, "confidence": 0.1, "reasoning": "no other"}
+APPROVE = {"decision": "approve"}
+DRAFT = {"summary": "the anchor is counted twice", "description": "see above"}
+GOOD: Answers = {F0: NEW, F1: PRODUCT, F3: CAUSE, F4: OWN, F5: APPROVE, F6: DRAFT}
+GOOD[F2] = {"selected_repos": [{"name": "boat", "reason": "it floats"}]}
+
+
+def crew(answers: Mapping[str, Any] = GOOD, **cases: Mapping[str, Any]) -> str:
+    """A script: the same answers for every case, others for some."""
+    table = {"*": {**GOOD, **answers}, **cases}
+    scripted = {
+        case_id: {step: _behaviours(said) for step, said in steps.items()}
+        for case_id, steps in table.items()
+    }
+    return msgspec.json.encode(scripted).decode()
+
+
+def _behaviours(said: Any) -> Any:
+    if isinstance(said, list):
+        return [_behaviours(each) for each in said]
+    known = {"answer", "signal", "raw", "crash", "silent", "delay"}
+    return said if said and set(said) <= known else {"answer": said}
+
+
+def told(name: str, message: str = "", **more: Any) -> Failure:
+    """A failure that looks like no other of another name, unless its message says so."""
+    given = {"test_name": name, "class_name": f"yard.{name.title()}", "job": "yard"}
+    return Failure(id=name, message=message or f"{name} sank in the {name} basin", **given | more)
+
+
+def launch(*failures: Failure, launch_id: str = "L1", **more: Any) -> Intake:
+    given = {"name": "nightly", "version": "1.0"}
+    return Intake(Launch(launch_id=launch_id, **given | more), list(failures), [])
+
+
+class Caseroom(World):
+    """A database, the shipped circuit, a clock."""
+
+    def __init__(self, folder: Path, **thresholds: float) -> None:
+        self.db = folder / "interlock.db"
+        self.answers = folder / "answers"
+        self.bundle = find_circuit(RCA, folder)
+        self.text = msgspec.json.encode(self.bundle).decode()
+        self.thresholds = thresholds
+        self.circuit = self.bundle.open().circuit.with_thresholds(thresholds)
+        self.clock = FakeClock()
+        self.tally = Tally()
+
+    def take_in(self, *intakes: Intake, name: str = "suite") -> Opened:
+        with writing(self.db) as connection:
+            return begin_suite(
+                *(connection, self.circuit, self.text, arrivals(intakes)),
+                name=name,
+                source=name,
+                fingerprint=name,
+                options={"thresholds": self.thresholds},
+                at=self.clock.time,
+            )
+
+    def add(self, *intakes: Intake, suite_id: int = 1) -> list[int]:
+        """What is new in these, for a suite that is there."""
+        with writing(self.db) as connection:
+            known = [
+                Known(look.input["content"], look.features, look.input["family"])
+                for look in looks_of(connection, suite_id)
+            ]
+            new = arrivals(intakes, known)
+            return extend_suite(connection, self.circuit, suite_id, new, self.clock.time)
+
+    def sit(
+        self,
+        script: str | None = None,
+        terms: Terms = Terms(),  # noqa: B008 - frozen
+        *,
+        run_id: int = 1,
+        desk: bool = False,
+        wait: bool = False,
+        only: Collection[int] | None = None,
+        budget: Budget | None = None,
+        carriers: Mapping[str, Carrier] | None = None,
+        statement: Callable[[str], None] | None = None,
+        meet: Callable[[Staff], None] = lambda _staff: None,
+    ) -> RunStatus:
+        """One sitting: with that script, or else with the built-in analyst. With `desk`, F5 goes
+        to the human desk, else to the script too; `wait` for it as long as it takes."""
+        agent = self._agent(script)
+        crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
+        if desk or script is None:
+            crews[HUMAN] = HumanDesk(self.answers, self.clock)
+        crews |= carriers or {}
+
+        async def sitting(connection: Connection) -> RunStatus:
+            run = find_run(connection, run_id)
+            ours = staff(
+                connection, run, self.circuit, crews, msgspec.to_builtins(terms), only=only
+            )
+            meet(ours)
+            found = Sitting(
+                *(connection, run, ours.circuit, ours.carriers, self.clock),
+                roles=self.circuit.roles,
+                parallel=None,
+                budget=budget or Budget(),
+                application=ours.application,
+                wait_for_humans=wait,
+            )
+            self.tally = found.tally
+            return await drive(found.work(), self.clock)
+
+        try:
+            with writing(self.db) as connection:
+                driver(connection).set_trace_callback(statement)
+                return asyncio.run(sitting(connection))
+        finally:
+            self.clock.forget_timers()
+
+    def _agent(self, script: str | None) -> Carrier:
+        return Vacancy() if script is None else ScriptAgent(read_script(script, "crew"), self.clock)
+
+    def say(self, question_id: int, **data: Any) -> None:
+        """Ann answers a question."""
+        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
+
+    def questions(self) -> dict[str, int]:
+        """The open question of each case."""
+        rows = self.rows(
+            "select e.case_id, q.question_id from cases e join questions q"
+            " on q.question_id = e.dispatch_id where q.answered_at is null order by 2"
+        )
+        return {str(case_id): int(str(number)) for case_id, number in rows}
+
+    def cases(self, suite_id: int = 1) -> dict[str, SuiteCase]:
+        with self.reading() as connection:
+            return {each.case_id: each for each in suite_cases(connection, suite_id)}
+
+    def statuses(self, suite_id: int = 1) -> dict[str, str]:
+        return {each.case_id: each.status for each in self.cases(suite_id).values()}
+
+    def findings(self, terms: Terms = Terms(), suite_id: int = 1) -> Findings:  # noqa: B008
+        with self.reading() as connection:
+            suite = find_suite(connection, suite_id=suite_id)
+            assert suite is not None
+            return findings_of(
+                connection, suite, self.circuit, terms, at=self.clock.time, agent="script"
+            )
+
+    def rules(self, case_id: str = "C1", run_id: int = 1) -> list[str]:
+        """The rules a case took, in order."""
+        lines = (line.split() for line in self.story(run_id))
+        return [words[3] for words in lines if words[0] == case_id]
+
+    def open_rcas(self) -> dict[int, int]:
+        """How many open root causes each case has of its own."""
+        found = self.rows("select case_no, count(*) from rcas where status = 'open' group by 1")
+        return {int(str(case_no)): int(str(count)) for case_no, count in found}
+
+    @staticmethod
+    def circuit_of(run: Run) -> Circuit:
+        thresholds = run.options.get("thresholds", {})
+        return msgspec.json.decode(run.text, type=Bundle).open().circuit.with_thresholds(thresholds)
