@@ -111,7 +111,10 @@ class Casework:
     def _linked(self, case: Case, signal: Signal) -> Signal | Refused:
         """Only what Interlock found to be a family is one; no agent can say so."""
         kin = self.families.stand_in(case.case_id) if self.families else ()
-        if signal.data.get("representative") not in kin:
+        name = str(signal.data.get("representative"))
+        other = self.place(self.number_of[name]) if name in kin else None
+        known = other is not None and other.rca_id == signal.data.get("linked_rca_id")
+        if not known or _first(case.visits) != 1:
             return Refused("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
         return signal
 

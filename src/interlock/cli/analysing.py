@@ -50,7 +50,9 @@ LastGreen = Annotated[
 ]
 Reviewing = Annotated[
     ReviewMode | None,
-    typer.Option("--review", help="Who reviews: human, auto (above a score), or dispatch."),
+    typer.Option(
+        "--review", help="Who reviews: human, auto (above a score), or dispatch (as other roles)."
+    ),
 ]
 ReviewAbove = Annotated[
     float | None,
@@ -69,6 +71,14 @@ RecallFlag = Annotated[
     bool | None,
     typer.Option(
         "--recall-first/--recall-asked", help="Look failures up before asking, or always ask."
+    ),
+]
+CaseFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
     ),
 ]
 PromptDir = Annotated[

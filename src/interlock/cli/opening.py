@@ -9,7 +9,7 @@ import msgspec
 
 from interlock.cli import suites
 from interlock.cli.analysing import with_prompts
-from interlock.cli.crew import Options
+from interlock.cli.crew import Options, open_run
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
@@ -60,9 +60,11 @@ def before(
     from interlock.wiring.rca import terms_of
 
     if suite is not None:
-        if changes:
+        run = find_run(connection, suite.run_id)
+        own = open_run(run).thresholds
+        if any(own.get(name) != value for name, value in changes.items()):
             tell("note: a suite keeps the thresholds it began with; --new begins another")
-        return msgspec.convert(find_run(connection, suite.run_id).options, Options)
+        return msgspec.convert(run.options, Options)
     usual = wiring.settings(Path())
     by_hand = files.get("dispatch") == "manual"
     terms = msgspec.structs.replace(
