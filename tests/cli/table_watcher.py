@@ -1,7 +1,7 @@
 """An agent on the other side of the files that answers by a table, written from the seeds alone.
 
-`python table_watcher.py ROOT TABLE LOG [batch]`: TABLE is {case or *: {step: [answer, …]}}; the first
-time a step is asked it gives the first answer, the last one repeats. An answer with `signal`
+`python table_watcher.py ROOT TABLE LOG [batch]`: TABLE is {case or *: {step: [answer, …]}}; the
+first time a step is asked it gives the first answer, the last one repeats. An answer with `signal`
 goes out as it is. LOG gets a JSON line per answer; with `batch` also one per manifest, with the
 briefing as it was then. Runs until it is ended.
 """
