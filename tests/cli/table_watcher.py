@@ -2,8 +2,8 @@
 
 `python table_watcher.py ROOT TABLE LOG [batch]`: TABLE is {case or *: {step: [answer, …]}}; the
 first time a step is asked it gives the first answer, the last one repeats. An answer with `signal`
-goes out as it is. LOG gets a JSON line per answer; with `batch` also one per manifest, with the
-briefing as it was then. Runs until it is ended.
+goes out as it is, a step without any stays unanswered. LOG gets a JSON line per answer; with
+`batch` also one per manifest, with the briefing as it was then. Runs until it is ended.
 """
 
 import json
@@ -41,11 +41,11 @@ def note(line: dict[str, Any]) -> None:
 
 def answer(signal: dict[str, Any]) -> None:
     dispatch_id, case, step = signal["dispatch_id"], signal["case_id"], signal["step"]
-    if signal.get("status") != "waiting" or dispatch_id in DONE:
+    answers = (TABLE.get(case) or {}).get(step) or TABLE["*"].get(step)
+    if signal.get("status") != "waiting" or dispatch_id in DONE or not answers:
         return
     DONE.add(dispatch_id)
     turn = ASKED[case, step] = ASKED.get((case, step), 0) + 1
-    answers = (TABLE.get(case) or {}).get(step) or TABLE["*"][step]
     data = answers[min(turn, len(answers)) - 1]
     prompt, artifact = Path(signal["prompt_path"]), Path(signal["artifact_path"])
     where = {"folder": str(artifact.parent), "prompt": prompt.name, "artifact": artifact.name}

@@ -2,50 +2,15 @@
 the real command. Where a case must go is worked out here, from the answers alone."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.cli.h_table import CAUSE, NOT_THERE, PLAIN, REAL, USUAL, Answers, Journey, walks
+from tests.cli.reds import F0, F1, F2, F3, F4, F5, TRIAGE
 from tests.cli.world import World
 from tests.world.git_repo import GitRepo
-
-Answers = dict[str, list[dict[str, Any]]]
-USUAL = {
-    "recall_hit": 0.8,
-    "recall_uncertain": 0.4,
-    "convergence_sufficient": 0.7,
-    "correlate_dup": 0.8,
-    "max_investigate_loops": 2,
-    "max_reassess": 3,
-}
-F0, F1, F2, F3 = "F0_RECALL", "F1_TRIAGE", "F2_RESOLVE", "F3_INVESTIGATE"
-F4, F5, F6 = "F4_CORRELATE", "F5_REVIEW", "F6_REPORT"
-REAL, NOT_THERE = "app:cart.py:2", "app:nowhere.py:9"
-MISS = {"match": False, "confidence": 0.1, "reasoning": "nothing like it"}
-OPEN = {
-    "symptom_category": "product",
-    "defect_type_hypothesis": "pb001",
-    "candidate_repos": [],
-    "skip_investigation": False,
-}
-PLACE = {"selected_repos": [{"name": "app", "reason": "its stack"}]}
-CAUSE = {
-    "rca_message": "Cart.total() in cart.py drops the last line of the basket",
-    "defect_type": "pb001",
-    "convergence_score": 0.9,
-    "evidence_refs": [REAL],
-}
-ALONE = {"is_duplicate": False, "confidence": 0.1}
-PLAIN: Answers = {
-    F0: [MISS],
-    F1: [OPEN],
-    F2: [PLACE],
-    F3: [CAUSE],
-    F4: [ALONE],
-    F5: [{"decision": "approve"}],
-    F6: [{"summary": "The basket loses its last line"}],
-}
 
 
 def around(limit: float) -> tuple[float, ...]:
@@ -76,11 +41,11 @@ def triages() -> Iterator[tuple[str, Answers]]:
             (False, ["app"]),
             (False, ["app", "lib"]),
         ):
-            said = {**OPEN, "symptom_category": kind, "candidate_repos": repos}
+            said = {**TRIAGE, "symptom_category": kind, "candidate_repos": repos}
             name = f"triage-{kind}-{skip}-{len(repos)}"
             yield name, {F1: [{**said, "skip_investigation": skip}]}
     for kind, skip in (("infra", False), ("product", True), ("product", False)):
-        said = {**OPEN, "symptom_category": kind, "skip_investigation": skip}
+        said = {**TRIAGE, "symptom_category": kind, "skip_investigation": skip}
         yield f"skewed-{kind}-{skip}", {F1: [{**said, "clock_skew_suspected": True}]}
 
 
@@ -125,82 +90,6 @@ def reviews() -> Iterator[tuple[str, Answers]]:
     yield "recalled-and-back", {F0: [hit], F5: [back, {"decision": "overturn"}]}
 
 
-class Journey:
-    """Where a case goes by the table, worked out without any of the code under test."""
-
-    def __init__(self, answers: Mapping[str, list[dict[str, Any]]], limits: dict[str, Any]) -> None:
-        self.answers = answers
-        self.limits = limits
-        self.turns: Counter[str] = Counter()
-        self.loops: Counter[str] = Counter()
-        self.places: list[str] = []
-        self.found: list[tuple[float, list[str]]] = []
-
-    def walk(self) -> list[tuple[str, str, str]]:
-        step, walked = F0, []
-        while step not in ("DONE", "UNRESOLVED"):
-            self.turns[step] += 1
-            given = self.answers[step]
-            answer = given[min(self.turns[step], len(given)) - 1]
-            rule, to = getattr(self, step[:2].lower())(answer)
-            walked.append((step, rule, to))
-            step = to
-        return walked
-
-    def f0(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if not said["match"]:
-            return "H2", F1
-        if said["confidence"] >= self.limits["recall_hit"]:
-            return "H1", F5
-        return ("H3" if said["confidence"] >= self.limits["recall_uncertain"] else "H2-weak"), F1
-
-    def f1(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if said["symptom_category"] in ("infra", "flake"):
-            return {"infra": "H4", "flake": "H5"}[said["symptom_category"]], F5
-        if said["skip_investigation"]:
-            return "H18", F5
-        self.places, self.found = said["candidate_repos"], []
-        return ("H7", F3) if len(said["candidate_repos"]) == 1 else ("H6", F2)
-
-    def f2(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        self.places, self.found = [each["name"] for each in said["selected_repos"]], []
-        return "H8", F3
-
-    def f3(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        refs = said["evidence_refs"]
-        proved = any(ref != NOT_THERE for ref in refs)
-        score = said["convergence_score"] if proved else min(0.5, said["convergence_score"])
-        self.found.append((score, refs))
-        if len(self.found) < len(self.places) and self.loops["repos"] < 8:
-            self.loops["repos"] += 1
-            return "H8-next", F3
-        if max(score for score, _ in self.found) >= self.limits["convergence_sufficient"]:
-            return "H9", F4
-        if not any(refs for _, refs in self.found):
-            return "H10a", F4
-        if self.loops["investigate"] < self.limits["max_investigate_loops"]:
-            self.loops["investigate"] += 1
-            return "H10", F2
-        return "H11", F5
-
-    def f4(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        same = said["is_duplicate"] and said["confidence"] >= self.limits["correlate_dup"]
-        return ("H15" if same else "H15b"), F5
-
-    def f5(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if said["decision"] != "reassess":
-            return {"approve": "H12", "overturn": "H14"}[said["decision"]], F6
-        if self.loops["reassess"] == self.limits["max_reassess"]:
-            return "H13-spent", "UNRESOLVED"
-        self.loops["reassess"] += 1
-        target = said.get("loop_target") or F2
-        self.found = [] if target == F3 else self.found
-        return ("H13" if target == F2 else f"H13-{target[:2]}"), target
-
-    def f6(self, _said: Mapping[str, Any]) -> tuple[str, str]:
-        return "H16", "DONE"
-
-
 @pytest.fixture(scope="module")
 def repos(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two repositories, as interlock.toml names them."""
@@ -242,7 +131,7 @@ def test_cases_go_where_the_table_says(
     )
 
     assert (said.code, said.err) == (3, "")
-    found = _journeys(world)
+    found = walks(world.say("logs", "--json").json["entries"])
     assert found == wanted
     seen = {rule for walked in found.values() for _, rule, _ in walked}
     assert seen >= {"H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10a", "H11", "H12"}
@@ -262,19 +151,11 @@ def _write_script(world: World, made: Mapping[str, Answers]) -> None:
     world.write("cases.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-def _journeys(world: World) -> dict[str, list[tuple[str, str, str]]]:
-    found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for entry in world.say("logs", "--json").json["entries"]:
-        decision = entry["decision"]
-        found[entry["case_id"]].append((decision["step"], decision["rule"], decision["to"]))
-    return found
-
-
 def test_what_a_rule_adds_reaches_the_next_prompts(world: World, repos: str) -> None:
     """The candidate of H3, the place of H7, the warning of H17, the code of H11, the reviewer's
     words after H13: each is read by whoever comes next."""
     maybe = {"match": True, "confidence": 0.5, "reasoning": "a cousin of it, says the scout"}
-    skewed = {**OPEN, "candidate_repos": ["lib"], "clock_skew_suspected": True}
+    skewed = {**TRIAGE, "candidate_repos": ["lib"], "clock_skew_suspected": True}
     low = {**CAUSE, "convergence_score": 0.3}
     back = {"decision": "reassess", "loop_target": F3, "comment": "look at the rounding"}
     made = {
@@ -290,11 +171,11 @@ def test_what_a_rule_adds_reaches_the_next_prompts(world: World, repos: str) -> 
     prompts = _prompts(world)
     assert "a cousin of it, says the scout" in prompts[F1][0]
     assert "only candidate from triage" in prompts[F3][0]
-    assert "Clocks may disagree" in prompts[F5][0]
+    assert "Triage suspects that two clocks disagree" in prompts[F5][0]
     assert "look at the rounding" in prompts[F3][-1]
     assert "ti001" in prompts[F5][0]
     findings = json.loads(_report(world))
-    assert findings["cases"][0]["defect_type"] == "ti001"
+    assert findings["findings"]["cases"][0]["defect_type"] == "ti001"
 
 
 def _prompts(world: World) -> dict[str, list[str]]:
