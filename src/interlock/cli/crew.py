@@ -26,7 +26,7 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
+        help="Who answers a role, or all: exec:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[

@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
 _MARK = "report.json"
+_PATTERN = "*?["
 
 
 def name_of(sources: Sequence[str]) -> str:
-    """A suite's name by default: what its first source is called."""
-    word = sources[0].rstrip("/")
-    return Path(word).stem or word
+    """A suite's name by default: what its first source is called; for a pattern, its folder."""
+    word = sources[0]
+    if "://" in word or word.startswith("rp:"):
+        return word.rstrip("/").rpartition("/")[2]
+    path = Path(word)
+    while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
+        path = path.parent
+    path = path.resolve()
+    return (path.name if path.is_dir() else path.stem) or word
 
 
 def find(connection: "Connection", name: str, intakes: "Sequence[Intake]") -> "Suite | None":
@@ -157,12 +164,19 @@ def write_report(findings: "Findings", folder: Path) -> list[Path]:
     return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
 
 
-def _make_way(folder: Path) -> None:
+def refuse_foreign(folder: Path) -> None:
     """Only a folder that is empty, new or a report of ours is written into."""
-    if folder.is_file():
-        raise SourceError(f"--out {folder} is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
-        raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise SourceError(f"--out {folder} is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+            raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    except OSError as error:
+        raise SourceError(f"--out {folder} cannot be used: {error.strerror}") from None
+
+
+def _make_way(folder: Path) -> None:
+    refuse_foreign(folder)
     if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
         shutil.rmtree(folder / _DRAFTS)
 

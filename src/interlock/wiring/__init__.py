@@ -161,8 +161,16 @@ def file_carrier(
 
 def by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose answers come by a later command: nobody sits and waits for them."""
-    manual = (role for role, each in carriers.items() if isinstance(each, ManualDesk))
-    return frozenset({HUMAN, *manual})
+    return _roles_of(carriers, HumanDesk | ManualDesk)
+
+
+def written_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """The roles whose asks are written out for a later command, not asked at the inbox."""
+    return _roles_of(carriers, ManualDesk)
+
+
+def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
+    return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
 
 
 def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
