@@ -43,15 +43,8 @@ def test_inbox_shows_what_waits(asked: World) -> None:
 def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
     assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
     said = asked.say("answer", "6", "reject", "--json")
-<<<<<<< HEAD
-    assert (said.code, said.json) == (
-        0,
-        {"question_id": 6, "run_id": 1, "taken_now": False, "also": []},
-    )
-=======
     told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
     assert (said.code, said.json) == (0, told)
->>>>>>> doors
 
     assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")
     assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])

@@ -131,17 +131,9 @@ class Casework:
 
     def _linked(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
         """Only what Interlock found to be a family is one; no agent can say so."""
-<<<<<<< HEAD
         other = signal.data.get("representative")
         found = self.takes_over(case_no, case, other) if other and isinstance(other, str) else None
         if found is None:
-=======
-        kin = self.families.stand_in(case.case_id) if self.families else ()
-        name = str(signal.data.get("representative"))
-        other = self.place(self.number_of[name]) if name in kin else None
-        known = other is not None and other.rca_id == signal.data.get("linked_rca_id")
-        if not known or _first(case.visits) != 1:
->>>>>>> doors
             return Refused("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
         return msgspec.structs.replace(signal, data=found)
 

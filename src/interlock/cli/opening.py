@@ -9,11 +9,7 @@ import msgspec
 
 from interlock.cli import suites
 from interlock.cli.analysing import with_prompts
-<<<<<<< HEAD
-from interlock.cli.crew import Options, usual_options
-=======
-from interlock.cli.crew import Options, open_run
->>>>>>> doors
+from interlock.cli.crew import Options, open_run, usual_options
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
@@ -67,13 +63,8 @@ def before(
         own = open_run(run).thresholds
         if any(own.get(name) != value for name, value in changes.items()):
             tell("note: a suite keeps the thresholds it began with; --new begins another")
-<<<<<<< HEAD
-        return msgspec.convert(find_run(connection, suite.run_id).options, Options)
-    usual = usual_options(wiring.settings(Path()), changes)
-=======
         return msgspec.convert(run.options, Options)
-    usual = wiring.settings(Path())
->>>>>>> doors
+    usual = usual_options(wiring.settings(Path()), changes)
     by_hand = files.get("dispatch") == "manual"
     terms = msgspec.structs.replace(
         suites.terms_in(usual), recall_first=True, review="dispatch" if by_hand else "human"
