@@ -119,7 +119,7 @@ def rows(world: World, query: str) -> list[tuple[Any, ...]]:
 
 def test_a_case_from_its_recall_to_its_end_leaves_the_layout_of_the_contract(begun: World) -> None:
     assert files(begun) == {"state.json", "prompt-f0.md"}
-    statuses = []
+    statuses: list[str] = []
     for answer in PLAIN.values():
         go(begun, answer)
         statuses += rows(begun, "select status from rca_cases where case_no = 1")[0]

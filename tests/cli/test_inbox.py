@@ -53,8 +53,8 @@ def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
 
     assert resumed == Said(0, "run 1: done; 1 published, 1 rejected; 5 dispatches\n", "")
     assert asked.say("inbox") == Said(0, "nothing waits for a human\n", "")
-    told = asked.say("explain", "one").out
-    assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in told
+    story = asked.say("explain", "one").out
+    assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in story
 
 
 def test_only_the_answered_question_moves(asked: World) -> None:
