@@ -5,6 +5,7 @@ sentence.
 """
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,3 +51,12 @@ def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
             why = f"its work folder {str(start.cwd)!r} is not there"
         name = start.argv[0] if start.argv else ""
         raise SourceError(f"{name!r} cannot be started: {why}") from error
+
+
+def abandon(child: "subprocess.Popen[bytes]") -> None:
+    """End one that was born but cannot be watched; what it started so far goes with it."""
+    os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    child.wait()
