@@ -146,7 +146,7 @@ class Supervised:
                 self._attach(child, undo)
             except OSError as error:
                 raise SourceError(
-                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; run fewer at once"
+                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
                 ) from error
             undo.pop_all()
         self._set_timer()
