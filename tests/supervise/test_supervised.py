@@ -16,6 +16,7 @@ from interlock.runner.clock import RealClock
 from interlock.supervise.census import census
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended
+from interlock.supervise.lookout import Lookout
 from interlock.supervise.sight import Line, Sight
 from interlock.supervise.supervised import Supervised, supervise
 
@@ -138,17 +139,11 @@ async def test_a_tag_that_is_none(tag: str) -> None:
         await supervise(what, PATIENT, Ear(), RealClock())
 
 
-async def until(word: bytes, ear: Ear) -> None:
-    async with asyncio.timeout(20):
-        while word not in ear.words:
-            await asyncio.sleep(0.001)
-
-
 async def test_stopped_by_us() -> None:
     ear, what = Ear(), shell("echo hello; setsid sleep 300 & exec sleep 300")
     agent = Supervised(what, PATIENT, ear, RealClock())
     task = asyncio.create_task(agent.run())
-    await until(b"hello", ear)
+    await ear.hears(b"hello")
     agent.stop()
     agent.stop()
     ended = await task
@@ -168,7 +163,7 @@ async def test_stopped_before_it_was_started() -> None:
 async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
     ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
     task = asyncio.create_task(supervise(what, Clocks(grace=0.05), ear, RealClock()))
-    await until(b"hello", ear)
+    await ear.hears(b"hello")
     for _ in range(times):
         task.cancel()
         await asyncio.sleep(0)
@@ -203,7 +198,7 @@ async def test_standing_while_it_runs(tmp_path: Path) -> None:
     agent = Supervised(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, RealClock())
     assert agent.standing().word == "dead"
     task = asyncio.create_task(agent.run())
-    await until(b"tool 1", ear)
+    await ear.hears(b"tool 1")
     found = agent.standing(census())
     assert found.word == "working"
     assert "tool 1 is open for 0 s" in found.reasons
@@ -225,7 +220,7 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
     ear = Ear()
     agent = Supervised(start(sys.executable, "-c", code, str(note)), PATIENT, ear, RealClock())
     task = asyncio.create_task(agent.run())
-    await until(b"hello", ear)
+    await ear.hears(b"hello")
     pid = int(await appears(note))
     agent.standing()
     assert agent.process is not None
@@ -238,20 +233,27 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
 async def test_many_at_once_share_their_looks() -> None:
     tags = [new_tag() for _ in range(30)]
     ears = [Ear() for _ in tags]
-    agents = [
-        supervise(shell("setsid sleep 300 & echo result", tag=tag), PATIENT, ear, RealClock())
-        for tag, ear in zip(tags, ears, strict=True)
-    ]
-    found = await asyncio.gather(*agents)
+    lookout = Lookout()
+    starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
+    found = await asyncio.gather(
+        *(
+            supervise(what, PATIENT, ear, RealClock(), lookout=lookout)
+            for what, ear in zip(starts, ears, strict=True)
+        )
+    )
     assert {(ended.by, ended.exit_code, len(ended.left)) for ended in found} == {("itself", 0, 1)}
     assert [ear.words for ear in ears] == [[b"result"]] * 30
     assert [tag for tag in tags if tagged(tag)] == []
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_too_many_open_files_leave_nobody() -> None:
     """Whatever fails while it is being attached, the child that was born is ended."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = len(list(Path("/proc/self/fd").iterdir()))
+    used = open_files()
     tags = [new_tag() for _ in range(16)]
     refused = 0
     try:
@@ -265,7 +267,7 @@ async def test_too_many_open_files_leave_nobody() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert 0 < refused < 16
     assert [tag for tag in tags if tagged(tag)] == []
-    assert len(list(Path("/proc/self/fd").iterdir())) <= used
+    assert open_files() <= used
 
 
 _CLOCK = RealClock()

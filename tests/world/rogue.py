@@ -4,6 +4,7 @@ Their language is one word a line: `tool ID`, `done ID`, `result`, `permission`,
 Who is still there is looked up in /proc here, not by the code under test.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -220,10 +221,19 @@ class Ear:
     def __init__(self, most: int = 1_000) -> None:
         self.lines: list[Line] = []
         self._most = most
+        self._more = asyncio.Event()
+
+    async def hears(self, word: bytes) -> None:
+        """Until that line has come."""
+        async with asyncio.timeout(20):
+            while word not in self.words:
+                self._more.clear()
+                await self._more.wait()
 
     def __call__(self, line: Line) -> Iterator[Sight]:
         if len(self.lines) < self._most:
             self.lines.append(line)
+            self._more.set()
         word, _, rest = line.text.decode(errors="replace").partition(" ")
         match word:
             case "tool":
