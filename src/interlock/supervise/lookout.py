@@ -22,5 +22,9 @@ class Lookout:
 
     def _tell(self) -> None:
         waiting, self._next = self._next, None
-        if waiting is not None:
+        if waiting is None or waiting.done():
+            return
+        try:
             waiting.set_result(census())
+        except OSError as error:
+            waiting.set_exception(error)

@@ -137,8 +137,6 @@ class Supervised:
 
     def _begin(self) -> None:
         child = spawn(self._start, variables(self._tag, owner(), os.environ))
-        seen = look(child.pid)
-        self._leader = seen.process if seen else Process(child.pid, 0)
         self._watch = Watch(self._watch.clocks, self._clock.now(), self._wall())
         with ExitStack() as undo:
             undo.callback(abandon, child)
@@ -152,6 +150,8 @@ class Supervised:
         self._set_timer()
 
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
+        seen = look(child.pid)
+        self._leader = seen.process if seen else Process(child.pid, 0)
         self._exit = Exit(child, self._exits)
         undo.callback(self._exit.let_go)
         self._out = Inlet(child.stdout, self._hear)
@@ -223,17 +223,13 @@ class Supervised:
 
     async def _finish(self, by: By) -> Ended:
         self._timer()
-        people = await self._lookout.look()
+        people = await self._look()
         self._take_in()
         last = self.standing(people)
         felled = await self._fell(self._kin(people))
-        exit_code = self._exit.bury()
-        self._in.close()
-        self._take_in()
+        self._let_go()
         self._read(self._lines.end(late=self._signalled_at is not None))
-        self._out.close()
-        self._err.close()
-        return self._told(by, exit_code, felled, last)
+        return self._told(by, self._exit.bury(), felled, last)
 
     async def _fell(self, kin: dict[Process, Seen]) -> Felled:
         if not kin:
@@ -243,7 +239,23 @@ class Supervised:
         return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
     async def _find(self) -> dict[Process, Seen]:
-        return self._kin(await self._lookout.look())
+        return self._kin(await self._look())
+
+    async def _look(self) -> Census:
+        """With too many open files nobody can look around: then ours are closed before their time,
+        and what it says when it is ended is not heard."""
+        try:
+            return await self._lookout.look()
+        except OSError:
+            self._let_go()
+            return await self._lookout.look()
+
+    def _let_go(self) -> None:
+        self._take_in()
+        self._in.close()
+        self._out.close()
+        self._err.close()
+        self._exit.let_go()
 
     def _kin(self, people: Census) -> dict[Process, Seen]:
         """Remembered from look to look: one that sheds its tag and its parents stays known."""
