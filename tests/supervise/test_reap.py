@@ -83,6 +83,7 @@ async def test_another_workspace_is_let_alone() -> None:
 
 ME = owner()
 DEAD = ME.replace(f"{os.getpid()}:", "999999999:")
+NO_OWNERS = ("", ":", "a:b:c", "1", f"-1:0:{ME.split(':')[2]}", f"{DEAD}:", "٣:0:0")  # noqa: RUF001
 
 
 @pytest.mark.parametrize(
@@ -97,10 +98,7 @@ DEAD = ME.replace(f"{os.getpid()}:", "999999999:")
             ":".join([*DEAD.split(":")[:2], "17"]), False, id="in another space of numbers"
         ),
         pytest.param(f"1:0:{ME.split(':')[2]}", True, id="the first process, from another start"),
-        *(
-            pytest.param(text, False, id=repr(text))
-            for text in ("", ":", "a:b:c", "1", f"-1:0:{ME.split(':')[2]}", f"{DEAD}:", "٣:0:0")
-        ),
+        *(pytest.param(text, False, id=f"no owner {n}") for n, text in enumerate(NO_OWNERS)),
     ],
 )
 def test_owners(text: str, dead: bool) -> None:
