@@ -83,7 +83,15 @@ async def test_another_workspace_is_let_alone() -> None:
 
 ME = owner()
 DEAD = ME.replace(f"{os.getpid()}:", "999999999:")
-NO_OWNERS = ("", ":", "a:b:c", "1", f"-1:0:{ME.split(':')[2]}", f"{DEAD}:", "٣:0:0")  # noqa: RUF001
+NO_OWNERS = (
+    "",
+    ":",
+    "a:b:c",
+    "1",
+    f"-1:0:{ME.split(':')[2]}",
+    f"{DEAD}:",
+    f"²:0:{ME.split(':')[2]}",
+)
 
 
 @pytest.mark.parametrize(

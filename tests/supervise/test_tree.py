@@ -53,7 +53,7 @@ async def alive(*processes: Process) -> dict[Process, Seen]:
 async def test_term_first_then_kill_after_the_grace() -> None:
     meek, stubborn = trapping("echo; exec sleep 300"), trapping()
     kin = await alive(meek, stubborn)
-    felled = await fell(kin, lambda: alive(meek, stubborn), RealClock(), grace=0.05)
+    felled = await fell(kin, lambda stop: alive(meek, stubborn), RealClock(), grace=0.05)
     assert {(left.pid, left.signal) for left in felled.left} == {
         (meek.pid, "TERM"),
         (stubborn.pid, "KILL"),
@@ -64,7 +64,9 @@ async def test_term_first_then_kill_after_the_grace() -> None:
 
 async def test_one_that_is_born_meanwhile_ends_too() -> None:
     first, second = trapping("echo; exec sleep 300"), trapping()
-    felled = await fell(await alive(first), lambda: alive(first, second), RealClock(), grace=0.05)
+    felled = await fell(
+        await alive(first), lambda stop: alive(first, second), RealClock(), grace=0.05
+    )
     assert [left.pid for left in felled.left] == [first.pid, second.pid]
     assert (bury(first), bury(second)) == (-15, -9)
 
@@ -73,10 +75,10 @@ async def test_one_that_cannot_be_killed_is_told() -> None:
     """It is always found, and no signal reaches it, like one that hangs in the kernel."""
     ghost = Seen(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
 
-    async def find() -> Kin:
+    async def find(stop: bool) -> Kin:
         return {ghost.process: ghost}
 
-    felled = await fell(await find(), find, HastyClock(), grace=3)
+    felled = await fell(await find(False), find, HastyClock(), grace=3)
     left = Left(os.getpid(), "ghost", "KILL")
     assert felled == Felled((left,), (left,))
 
@@ -85,7 +87,7 @@ async def test_a_group_that_is_found_too_slowly_ends_at_one_stroke() -> None:
     process = trapping()
     calls = iter([1])
 
-    async def find() -> Kin:
+    async def find(stop: bool) -> Kin:
         """Seen once, in the moment the grace is over; then the looks are too slow."""
         return await alive(process) if next(calls, 0) else {}
 

@@ -6,6 +6,7 @@ know what was asked and whether the answer is good: it tells how the process end
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from subprocess import Popen
 from typing import Any, TypeVar
 
 from interlock.core.errors import SourceError
-from interlock.supervise.census import Census, Process, Seen, census, look
+from interlock.supervise.census import Census, OnSight, Process, Seen, census, look
 from interlock.supervise.clocks import Clocks, Watch
 from interlock.supervise.ended import By, Ended
 from interlock.supervise.exits import Exit
@@ -23,7 +24,7 @@ from interlock.supervise.lines import LONGEST, Lines
 from interlock.supervise.lookout import Lookout
 from interlock.supervise.pipes import Inlet, Outlet
 from interlock.supervise.sight import Line, Reader
-from interlock.supervise.signals import HAS_HANDLES
+from interlock.supervise.signals import HAS_HANDLES, send
 from interlock.supervise.standing import Facts, Standing, facts_of, standing
 from interlock.supervise.start import Start, abandon, owner, spawn
 from interlock.supervise.tag import checked, variables
@@ -238,17 +239,21 @@ class Supervised:
         group = self._leader.pid if self._leader and HAS_HANDLES else None
         return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
-    async def _find(self) -> dict[Process, Seen]:
-        return self._kin(await self._look())
+    async def _find(self, stop: bool) -> dict[Process, Seen]:
+        return self._kin(await self._look(self._stop_it if stop else None))
 
-    async def _look(self) -> Census:
+    def _stop_it(self, seen: Seen) -> None:
+        if self._start.tag in seen.tags and seen.process.pid != os.getpid():
+            send(seen.process, signal.SIGSTOP)
+
+    async def _look(self, on_sight: OnSight | None = None) -> Census:
         """With too many open files nobody can look around: then ours are closed before their time,
         and what it says when it is ended is not heard."""
         try:
-            return await self._lookout.look()
+            return await self._lookout.look(on_sight)
         except OSError:
             self._let_go()
-            return await self._lookout.look()
+            return await self._lookout.look(on_sight)
 
     def _let_go(self) -> None:
         self._take_in()
