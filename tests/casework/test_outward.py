@@ -44,6 +44,14 @@ def test_reviewed_cases_are_told_each_with_its_own_words(room: Caseroom) -> None
     assert left == {"not from ReportPortal": 1}
 
 
+@pytest.mark.parametrize("change", [{"status": "investigated"}, {"decision": ""}])
+def test_both_status_and_decision_must_say_so(room: Caseroom, change: dict[str, str]) -> None:
+    room.sit(crew())
+    with room.reading() as connection:
+        cases = [msgspec.structs.replace(each, **change) for each in suite_cases(connection, 1)]
+    assert updates(room.findings(), cases, "ann") == ([], {"not reviewed": 3})
+
+
 def test_one_that_was_sent_back_is_told_no_more(room: Caseroom) -> None:
     again = [{"decision": "reassess"}, {"silent": True}]
     room.sit(crew({}, C1={F5: again}))
