@@ -144,10 +144,16 @@ def _suspects(connection: Connection, cases: Iterable[SuiteCase]) -> dict[int, t
 
 def suspects_in(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
     """The suspects an answer to F3 names; what is no suspect is passed over."""
+    said = answer.get("suspects")
+    found = map(_suspect, said) if isinstance(said, list) else ()
+    return tuple(each for each in found if each)
+
+
+def _suspect(said: Any) -> Suspect | None:
     try:
-        return tuple(msgspec.convert(answer.get("suspects", []), list[Suspect]))
+        return msgspec.convert(said, Suspect)
     except msgspec.ValidationError:
-        return ()
+        return None
 
 
 def _trails(lines: Iterable[Line], circuit: Circuit) -> dict[str, list[Turn]]:
