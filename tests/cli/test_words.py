@@ -28,6 +28,7 @@ WRONG = [
     (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
     (("--agent", "scout=gpt:4"), "'gpt:4' names no agent; use basic, exec:…, script:…"),
     (("--agent", "exec:"), "'exec:' names no agent; use basic, exec:…, script:…"),
+    (("--agent", "basic"), "the built-in analyst answers only for rca, not for triage"),
     (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),
     (("--agent", "exec:'nobody"), "exec:'nobody: No closing quotation"),
     (("--agent", "script:no.yaml"), "no.yaml cannot be read: No such file or directory"),

@@ -113,6 +113,7 @@ def agents_by_role(
     chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
     if HUMAN in given:
         chosen[HUMAN] = given[HUMAN]
+    _refuse_analyst(circuit, chosen)
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
@@ -121,6 +122,17 @@ def agents_by_role(
             "or with --dispatch file, batch-file or manual for all that have no agent"
         )
     return chosen
+
+
+def _refuse_analyst(circuit: Circuit, chosen: Mapping[str, str]) -> None:
+    """The built-in analyst knows one circuit, and judges nothing of its own."""
+    if BASIC in chosen.values() and circuit.name != RCA:
+        raise SourceError(f"the built-in analyst answers only for {RCA}, not for {circuit.name}")
+    if chosen.get(HUMAN) == BASIC:
+        raise SourceError(
+            "the built-in analyst reviews nothing: use --review auto or human, or name who "
+            "reviews with --dispatch or --agent human=AGENT"
+        )
 
 
 def split_agent(word: str) -> tuple[str, str]:
