@@ -38,12 +38,13 @@ _IN_SUITE = (
     " where c.suite_id = ?) order by a.rca_id"
 )
 _RCAS_OF_SUITE = _RCA + _IN_SUITE
-_CAUSES = (
-    _RCA + ", null, (select count(*) from rca_cases r where r.rca_id = a.rca_id),"
+_COUNTED = (
+    ", null, (select count(*) from rca_cases r where r.rca_id = a.rca_id),"
     " (select count(*) from rca_cases r where r.rca_id = a.rca_id"
     " and r.status in ('reviewed', 'closed')) from rcas a"
     " where ? or a.status != 'archived' order by a.rca_id"
 )
+_CAUSES = _RCA + _COUNTED
 _OCCURRENCES = (
     "select l.launch_id, l.launch_key, l.name, v.label, min(coalesce(r.started_at, l.started_at,"
     " r.created_at)) as at, count(*) from rca_cases r join launches l on l.launch_id = r.launch_id"
