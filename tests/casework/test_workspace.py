@@ -63,6 +63,13 @@ def test_what_is_new_is_counted_from_the_last_green_to_the_tested(boat: GitRepo)
     assert subjects(room, launched(commit="green")) == []
 
 
+def test_what_was_tested_before_the_last_green_is_looked_at_as_if_there_was_none(
+    boat: GitRepo,
+) -> None:
+    room = workspace(boat, "release")
+    assert subjects(room, launched(commit="green"))[:1] == ["One"]
+
+
 def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> None:
     repo = Repo(name="boat", path=str(boat.folder))
     for_all = Workspace(Terms(repos=(repo,), last_green={"": "green"}))
