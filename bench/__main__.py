@@ -60,6 +60,7 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
     contest.measure_help(times=10)
     contest.measure_reading(times=scale.rounds)
     contest.measure_templates(times=scale.resume_rounds)
+    contest.measure_recall(times=min(1, scale.file_rounds))
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
     contest.measure_junit(times=scale.file_rounds)
     contest.measure_history(times=scale.history_rounds)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, history, junit, limits, protocol, reading, templates
+from bench import files, history, junit, limits, protocol, reading, recall, templates
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -82,6 +82,17 @@ class Contest:
             self.samples.append(Sample("interlock", "templates", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  templates  {shown}")
+
+    def measure_recall(self, times: int) -> None:
+        for number in range(1, times + 1):
+            try:
+                values = recall.speeds(self._fresh_workdir())
+            except ValueError as error:
+                self.rejections.append(f"interlock, recall: {error}")
+                return
+            self.samples.append(Sample("interlock", "recall", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  recall  {shown}")
 
     def measure_files(self, times: int, idle_s: float) -> None:
         """The carrier `file`, watched and polled: how fast an answer counts, what waiting costs."""

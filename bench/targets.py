@@ -89,6 +89,9 @@ TARGETS = (
         against_measure="history-first",
     ),
     Target("the same: peak memory", "history-first", "rss_mb", "<", 200, "MB"),
+    Target("recall among 1,000,000 symptoms: exact, p95", "recall", "exact_p95_ms", "<", 1, "ms"),
+    Target("the same, fuzzy: p95", "recall", "fuzzy_p95_ms", "<", 20, "ms"),
+    Target("families of 10,000 failures", "recall", "cluster_s", "<", 60, "s"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

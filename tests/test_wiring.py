@@ -37,6 +37,7 @@ from interlock.wiring import (
     settings,
     split_agent,
     with_patience,
+    written_by_hand,
 )
 
 CIRCUIT = read_circuit(PAPER).circuit
@@ -224,10 +225,10 @@ def test_a_script_can_stand_in_for_the_human(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("", "'' names no agent; use exec:…, script:…"),
-        ("claude", "'claude' names no agent; use exec:…, script:…"),
-        ("exec:", "'exec:' names no agent; use exec:…, script:…"),
-        ("http:x", "'http:x' names no agent; use exec:…, script:…"),
+        ("", "'' names no agent; use basic, exec:…, script:…"),
+        ("claude", "'claude' names no agent; use basic, exec:…, script:…"),
+        ("exec:", "'exec:' names no agent; use basic, exec:…, script:…"),
+        ("http:x", "'http:x' names no agent; use basic, exec:…, script:…"),
         ("exec:nosuch -x", "exec:nosuch -x: there is no command 'nosuch' to run"),
         ("exec: ", "exec: : there is no command '' to run"),
         ("exec:sh 'x", "exec:sh 'x: No closing quotation"),
@@ -274,8 +275,18 @@ def test_roles_without_an_agent_are_carried_by_files(
     found = filed(word, tmp_path)
     assert type(found["author"]) is kind
     assert type(found["critic"]) is CommandAgent
-    hands = {HUMAN, "author"} if word == "manual" else {HUMAN}
-    assert by_hand(found) == hands
+    hands = {"author"} if word == "manual" else set()
+    assert written_by_hand(found) == hands
+    assert by_hand(found) == {HUMAN, *hands}
+
+
+@pytest.mark.parametrize("spec", ["exec:cat", "file", "batch-file", "manual"])
+def test_a_gate_that_somebody_else_answers_is_not_left_to_a_later_command(
+    tmp_path: Path, spec: str
+) -> None:
+    files = file_carrier(Files(root=str(tmp_path)), CIRCUIT, FakeClock(), Gauge(), tokens=0)
+    found = carriers({"author": "exec:cat", HUMAN: spec}, tmp_path / "db", FakeClock(), files)
+    assert by_hand(found) == ({HUMAN} if spec == "manual" else set())
 
 
 @pytest.mark.parametrize(

@@ -1,60 +1,62 @@
-"""demo: the real commands on a small world, from a proof to an explained decision."""
+"""demo: the real commands on a small world, from red tests to causes next to the truth."""
 
 import re
 import signal
 
-from tests.cli.world import Said, World
+import pytest
+from tests.cli.world import World
 
 COMMANDS = [
-    "circuit verify change",
-    "run change --cases cases.jsonl --agent script:crew.yaml",
-    "run change --cases cases.jsonl --agent script:crew.yaml",
+    "analyze results/1184",
     "inbox",
-    *["answer ID approve"] * 7,
+    "answer ID approve --by demo",
     "resume",
-    "status",
-    "explain C3",
-    "replay --set good_enough=0.5",
+    "analyze results/1209",
+    "analyze results/1209",
+    "explain C1",
+    "replay --set convergence_sufficient=0.9",
     "doctor --deep",
 ]
 
 
-def test_the_demo_shows_it_all_and_can_be_shown_again(world: World) -> None:
+def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) -> None:
     first = world.type("demo")
     assert (first.code, first.err) == (0, "")
     typed = re.findall(r"^\$ interlock (.+)$", first.out, re.MULTILINE)
     assert [re.sub(r"answer \d+", "answer ID", words) for words in typed] == COMMANDS
     for line in (
-        "going on with run 1, which is unfinished (--new begins another)",
-        "run 1: unhealthy; 7 published, 1 abandoned; 31 dispatches",
-        "2 of 8 cases go another way; 38 dispatches before, 33 after",
-        "ok    store.fold: 1 run: every case is the fold of its journal",
+        "ok    store.fold: 2 runs: every case is the fold of its journal",
+        "6 of 6 planted families found whole and pure; 6 families found, purity 1.00",
         f"The small world is in {world.folder / 'demo'}: look around, try your own.",
     ):
         assert line in first.out.splitlines()
+    assert re.search(r"^run 1: done; 3 DONE; \d+ dispatches$", first.out, re.MULTILINE)
+    assert re.search(r"^floats +13 .* product 13/13 +#1 ", first.out, re.MULTILINE)
     killed = re.search(r"killed \(SIGKILL\) after (\d+) decisions", first.out)
     assert killed is not None
-    assert 6 <= int(killed[1]) < 38
+    assert int(killed[1]) >= 40
+    page = world.folder / "demo/interlock-report/1209/report.html"
+    assert "Reckon discounts in floats" in page.read_text(encoding="utf-8")
 
     again = world.type("demo", "--json", env={"INTERLOCK_DB": str(world.folder / "mine.db")})
 
     assert (again.code, again.err) == (0, "")
-    played = again.json["commands"]
-    exits = [0, -signal.SIGKILL, 4, 0, *[0] * 7, 3, 0, 0, 0, 0]
-    assert [each["exit"] for each in played] == exits
-    resumed = "run 1: unhealthy; 7 published, 1 abandoned; 31 dispatches\n"
-    assert played[11]["output"].startswith(resumed)
+    assert [each["exit"] for each in again.json["commands"]] == [
+        *(4, 0, 0, 0),
+        *(-signal.SIGKILL, 4, 0, 0, 0),
+    ]
+    assert again.json["verdict"]["families"] == [6, 6]
     assert not (world.folder / "mine.db").exists()
 
 
-def test_the_demo_touches_no_folder_that_is_not_its_own(world: World) -> None:
+@pytest.mark.parametrize("name", ["mine", "mine/thesis.txt"])
+def test_the_demo_touches_no_folder_that_is_not_its_own(world: World, name: str) -> None:
     mine = world.write("mine/thesis.txt", "ten years of work")
-    folder = mine.parent
-    problem = f"interlock: {folder} is not empty and not an earlier demo; name another folder\n"
-    assert world.say("demo", "mine") == Said(1, "", problem)
-    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    file = f"interlock: {mine} is a file; name a folder\n"
-    assert world.say("demo", "mine/thesis.txt") == Said(1, "", file)
+    said = world.say("demo", name)
+    assert said.code == 1
+    assert "name another folder" in said.err or "name a folder" in said.err
+    assert [path.name for path in mine.parent.iterdir()] == ["thesis.txt"]
+    assert mine.read_text() == "ten years of work"
 
 
 def test_the_demo_empties_no_database_but_its_own(world: World) -> None:

@@ -21,6 +21,9 @@ Options:
 Commands:
   demo      See it all once, in seconds.
   init      Set a project up.
+  analyze   Find the causes of failing tests.
+  report    Write the report of a suite anew, as it stands.
+  push      Tell ReportPortal what was reviewed.
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.
   stop      Ask the process at work to stop.
@@ -29,6 +32,7 @@ Commands:
   logs      The journal: every decision, in order.
   inbox     The questions that wait for a human, in all runs.
   answer    Answer a question.
+  cursor    Write the prompt of a case's next step, and say where it is.
   save      Save the answer to a case's open step.
   explain   The life of a case.
   replay    Decide a recorded run again with other thresholds.

@@ -43,7 +43,8 @@ def test_inbox_shows_what_waits(asked: World) -> None:
 def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
     assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
     said = asked.say("answer", "6", "reject", "--json")
-    assert (said.code, said.json) == (0, {"question_id": 6, "run_id": 1, "taken_now": False})
+    told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
+    assert (said.code, said.json) == (0, told)
 
     assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")
     assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])
@@ -52,8 +53,8 @@ def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
 
     assert resumed == Said(0, "run 1: done; 1 published, 1 rejected; 5 dispatches\n", "")
     assert asked.say("inbox") == Said(0, "nothing waits for a human\n", "")
-    told = asked.say("explain", "one").out
-    assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in told
+    story = asked.say("explain", "one").out
+    assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in story
 
 
 def test_only_the_answered_question_moves(asked: World) -> None:

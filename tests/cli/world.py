@@ -16,7 +16,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.cli.door import main
+from interlock.cli.door import asterisk, main
 
 COMMAND = (sys.executable, "-m", "interlock")
 LIMIT = 60.0
@@ -57,12 +57,19 @@ class World:
 
     def say(self, *words: str) -> Said:
         """The command in this process."""
+        return self._say(main, "interlock", *words)
+
+    def hand(self, *words: str) -> Said:
+        """The command `asterisk` in this process."""
+        return self._say(asterisk, "asterisk", *words)
+
+    def _say(self, command: Callable[[], None], *words: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
         before = sys.argv
-        sys.argv = ["interlock", *words]
+        sys.argv = [*words]
         try:
             with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
-                main()
+                command()
             code = 0
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1

@@ -398,3 +398,15 @@ def test_closed_roles_wait() -> None:
     made = by_hand("A:critic", "C:author", "E:human")
     assert ready(made, closed={"author"}) == ["E", "A"]
     assert ready(made, closed={"author", "critic"}) == ["E"]
+
+
+def test_a_human_whom_an_agent_stands_for_takes_a_place_like_any_other() -> None:
+    made = Suite(ROLES, 2, frozenset())
+    for case_id, role in (("A", HUMAN), ("B", HUMAN), ("C", HUMAN)):
+        made.add(case_id)
+        made.wants(case_id, role)
+    assert ready(made) == ["A", "B"]
+    made.sent("A", HUMAN)
+    assert (made.busy, made.awaited()) == (1, 0)
+    assert ready(made) == ["B"]
+    assert ready(made, 0) == []

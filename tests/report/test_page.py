@@ -11,10 +11,10 @@ from tests.report.reading import Page
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import HOSTILE, example, hostile, many
 
-from interlock.apps.rca.findings import Findings
+from interlock.apps.rca.findings import Family, Findings
 from interlock.report.kinds import STATES
 from interlock.report.outline import outline
-from interlock.report.page import CARDS, MEMBERS, page
+from interlock.report.page import BUDGET, CARDS, MEMBERS, ROWS, page
 
 _LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+(-?[0-9]+)?")
 
@@ -172,6 +172,30 @@ def test_enormous_texts_do_not_make_an_enormous_page() -> None:
     html = page(msgspec.structs.replace(example(), cases=cases, families=()))
     assert len(html.encode()) < 30_000_000
     assert "496,000 more characters in report.json" in html
+
+
+def test_enormous_cards_are_bounded_by_bytes() -> None:
+    huge = msgspec.structs.replace(example().cases[0], error="漢" * 5000, excerpt="字" * 9000)
+    cases = [msgspec.structs.replace(huge, case_id=str(n)) for n in range(6000)]
+    families = [
+        Family(family_id=str(n), title=f"cause {n}", members=tuple(map(str, range(n, 6000, 240))))
+        for n in range(240)
+    ]
+    html = page(msgspec.structs.replace(example(), cases=tuple(cases), families=tuple(families)))
+    assert len(html.encode()) < BUDGET + 6000 * 500
+    read = Page(html)
+    assert len(read.with_attribute("data-n")) == 6000
+    assert len(read.with_attribute("data-family")) == 240
+    assert len(read.with_attribute("data-case")) > 100
+    assert_sound(read)
+
+
+def test_more_failures_than_anybody_reads_are_counted() -> None:
+    read = Page(page(many(ROWS + 5000, 3, 0)))
+    assert len(read.with_attribute("data-n")) == ROWS
+    assert_sound(read)
+    assert "5,000 of 25,000 failures are not listed" in read.text
+    assert f"and {5000:,} more in report.json" in read.text
 
 
 def test_members_that_were_called_something_else_are_told() -> None:

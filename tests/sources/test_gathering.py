@@ -91,6 +91,14 @@ def test_a_sum_of_reports_beside_them_counts_nothing_twice(tmp_path: Path) -> No
     assert "1 failures stand in an earlier report too" in found.notes[0]
 
 
+def test_reports_that_overlap_count_what_is_in_both_once(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("one", "glows"))
+    (tmp_path / "b.xml").write_text(suite("one", "glows", "dims"))
+    found = read(tmp_path)
+    assert [each.test_name for each in found.failures] == ["glows", "dims"]
+    assert found.launch.tally.failed == 2
+
+
 def test_the_same_failure_twice_in_one_report_is_two(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(suite("s", "glows", "glows"))
     assert [each.id for each in read(tmp_path).failures] == ["yard.Lamp.glows", "yard.Lamp.glows#2"]

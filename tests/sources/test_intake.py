@@ -110,6 +110,14 @@ def test_a_launch_that_cannot_be_read_is_an_error_even_beside_files(tmp_path: Pa
         read_sources([str(tmp_path), "rp:5"], environ=environ(portal))
 
 
+def test_not_every_file_gets_a_note_for_ever(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"{number}.xml").write_text(REPORT)
+    (found,) = read_sources([str(tmp_path)])
+    assert len(found.notes) == 101
+    assert found.notes[-1] == "and 199 more such notes"
+
+
 def test_a_hundred_thousand_failures(tmp_path: Path) -> None:
     case = '<testcase classname="C" name="t"><failure message="m"/></testcase>'
     (tmp_path / "r.xml").write_text(f"<testsuite>{case * 100_000}</testsuite>")

@@ -77,9 +77,9 @@ def test_a_list_that_never_agrees_with_itself_is_said(portal: Portal, client: Re
 
 
 def test_something_that_is_no_list_is_said(portal: Portal, client: ReportPortal) -> None:
-    portal.launch = {"content": 3}
+    portal.fault("odd", "/item")
     with pytest.raises(PortalError, match="something that is no list"):
-        client._page(f"/api/v1/harbour/launch/{LAUNCH_ID}", {}, 1, "x")
+        client.failed_items(LAUNCH_ID)
 
 
 @pytest.mark.parametrize("lists", [{"log"}, {"log/nested"}])

@@ -67,7 +67,7 @@ def test_the_token_is_not_sent_to_another_server() -> None:
     assert address(FULL, url="https://rp.example.org/ui").url == "https://rp.example.org"
 
 
-@pytest.mark.parametrize("url", ["rp.example.org", "ftp://x", "https://"])
+@pytest.mark.parametrize("url", ["rp.example.org", "ftp://x", "https://", "https://a:b@h"])
 def test_an_address_is_http(url: str) -> None:
     with pytest.raises(SourceError, match="ASTERISK_RP_URL"):
         address(FULL | {"ASTERISK_RP_URL": url})

@@ -1,6 +1,7 @@
 """Questions asked again, and refusals that say what to do."""
 
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
@@ -20,11 +21,14 @@ def portal() -> Iterator[Portal]:
 class Asked:
     """A client whose waiting is only written down."""
 
-    def __init__(self, portal: Portal, timeout_s: float = 10.0) -> None:
+    def __init__(self, portal: Portal, timeout_s: float = 10.0, tick: int = 0) -> None:
         self.waits: list[float] = []
-        self.now = 0.0
+        times = count(0, tick)
         self._rest = Rest(
-            portal.address, timeout_s=timeout_s, sleep=self.waits.append, clock=lambda: self.now
+            portal.address,
+            timeout_s=timeout_s,
+            sleep=self.waits.append,
+            clock=lambda: float(next(times)),
         )
 
     def __call__(self, path: str = PATH) -> object:
@@ -64,9 +68,7 @@ def test_a_silent_server_is_late(portal: Portal) -> None:
 
 
 def test_a_server_that_only_drips_is_late_too(portal: Portal) -> None:
-    asked = Asked(portal)
-    ticks = iter(range(0, 10_000, 50))
-    asked._rest._clock = lambda: float(next(ticks))
+    asked = Asked(portal, tick=50)
     with pytest.raises(PortalError, match="not complete after 40 s"):
         asked()
 

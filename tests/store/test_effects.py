@@ -225,6 +225,23 @@ def test_numbers_that_nobody_gave_out_link_nothing(world: Inquiry) -> None:
     assert world.case(3, "symptom_id, rca_id, recalled") == (None, 2, 1)
 
 
+@pytest.mark.parametrize("number", [-1, 2**63, -(2**63) - 1, 10**40])
+def test_numbers_beyond_all_link_nothing(world: Inquiry, number: int) -> None:
+    world.effect(4, recalled(number, number), correlated(number))
+    assert world.case(4, "symptom_id, rca_id, recalled") == (None, None, 0)
+    assert len(json.loads(world.case(4, "notes"))) == 3
+
+
+def test_words_that_nobody_knows_do_not_stop_a_run(world: Inquiry) -> None:
+    world.effect(1, triaged(category="timeout"), investigated(category="", convergence_score=7.0))
+    assert world.one("select category from triages") == "unknown"
+    assert world.one("select category, convergence_score from rcas") == ("unknown", 1.0)
+    assert json.loads(world.case(1, "notes")) == [
+        "category 'timeout' is none: taken for unknown",
+        "category '' is none: taken for unknown",
+    ]
+
+
 def test_a_recall_that_was_taken_back_is_not_recalled_again(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated())
     world.effect(3, triaged())

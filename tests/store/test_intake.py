@@ -192,8 +192,9 @@ def test_what_cannot_be_kept_leaves_nothing(tmp_path: Path, name: str) -> None:
 def test_a_suite_that_is_not_there(tmp_path: Path) -> None:
     world = Inquiry(tmp_path)
     world.open()
-    with pytest.raises(StoreError, match="there is no suite 7"):
-        extend(world, 7, launched(failed("a")))
+    for number in (7, 10**30):
+        with pytest.raises(StoreError, match=f"there is no suite {number}"):
+            extend(world, number, launched(failed("a")))
 
 
 def test_two_at_once_on_one_database(tmp_path: Path) -> None:

@@ -44,11 +44,8 @@ def test_symptoms_sleep_after_ninety_days(world: Inquiry) -> None:
 
 
 def test_what_a_symptom_cannot_be(world: Inquiry) -> None:
-    with writing(world.db) as connection:
-        with pytest.raises(StateError, match="never 'gone'"):
-            set_symptom_status(connection, 1, "gone")
-        with pytest.raises(StoreError, match="there is no symptom 9"):
-            set_symptom_status(connection, 9, "active")
+    with writing(world.db) as connection, pytest.raises(StateError, match="never 'gone'"):
+        set_symptom_status(connection, 1, "gone")
 
 
 WAYS = {
@@ -104,6 +101,12 @@ def test_what_was_replaced_is_not_reopened(world: Inquiry) -> None:
         move(world, "open", rca_id=2)
 
 
-def test_a_root_cause_that_is_not_there(world: Inquiry) -> None:
-    with pytest.raises(StoreError, match="there is no root cause 9"):
-        move(world, "open", rca_id=9)
+@pytest.mark.parametrize("number", [9, 0, 10**30])
+def test_what_is_not_there(world: Inquiry, number: int) -> None:
+    with pytest.raises(StoreError, match=f"there is no root cause {number}"):
+        move(world, "open", rca_id=number)
+    with (
+        writing(world.db) as connection,
+        pytest.raises(StoreError, match=f"there is no symptom {number}"),
+    ):
+        set_symptom_status(connection, number, "active")

@@ -66,7 +66,9 @@ def test_suites_are_found(world: Inquiry) -> None:
         assert newest.suite_id == 3
         assert find_suite(connection) == newest
         assert find_suite(connection, name="red", run_id=2) is None
-        assert find_suite(connection, suite_id=9) is None
+        for number in (9, 0, -1, 2**63, 10**40):
+            assert find_suite(connection, suite_id=number) is None
+            assert find_suite(connection, run_id=number) is None
         assert find_suite(connection, name="' or 1=1 --") is None
 
 

@@ -438,6 +438,7 @@ HOSTILE = (
 )
 LINKS = (
     "javascript:alert(1)",
+    "javascript://evil.example/%0aalert(1)",
     "JaVaScRiPt:alert(1)",
     "data:text/html,<script>alert(1)</script>",
     "//evil.example/x",

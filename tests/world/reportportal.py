@@ -60,7 +60,7 @@ class Portal:
 
     def fault(self, kind: str, part: str = "", times: int = 1, **headers: str) -> None:
         """`kind` is a status, or: slow, broken (the connection ends in the body), half (the JSON
-        does), page (a web page comes)."""
+        does), page (a web page comes), odd (other JSON comes)."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self._faults.append(Fault(kind, part, times, named))
 
@@ -244,6 +244,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault.kind == "page":
             self._write(200, b"<html></html>", 13, {"Content-Type": "text/html"})
+        elif fault.kind == "odd":
+            self._send(200, {"content": 3})
         else:
             said = {"errorCode": 4000, "message": f"Refused, {TOKEN}."}
             self._send(int(fault.kind), said, fault.headers)

@@ -15,6 +15,15 @@ Sign = tuple[str, str, float]
 """What speaks against a candidate: the sign, the candidate's text, the share of the points."""
 
 
+_LANGUAGES = {
+    **dict.fromkeys(("java", "kt", "kts", "scala", "groovy", "clj"), "jvm"),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "vue", "svelte"), "javascript"),
+    **dict.fromkeys(("c", "cc", "cpp", "cxx", "h", "hh", "hpp", "m", "mm"), "c"),
+    **dict.fromkeys(("cs", "fs", "vb"), "dotnet"),
+    **{suffix: suffix for suffix in ("py", "go", "rb", "rs", "php", "swift", "ex", "dart")},
+}
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """A candidate taken apart."""
 
@@ -26,6 +35,11 @@ class Candidate(msgspec.Struct, frozen=True):
     path: bool
     words: frozenset[str]
     name: frozenset[str]
+
+
+def language(file: str) -> str:
+    """What a source file is written in, by its name; empty for all other files."""
+    return _LANGUAGES.get(file.rpartition(".")[2].lower(), "")
 
 
 def parsed(text: str) -> Candidate:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from interlock.analyst.bands import bands_of
-from interlock.analyst.likeness import Traits, likeness, traits
+from interlock.analyst.likeness import Traits, score, traits
 from interlock.apps.rca.failure import Failure
 
 JOINED = 0.5
@@ -18,7 +18,7 @@ AS_WHOLES = 0.35
 SMALL_BLOCK = 60
 """Up to so many that share a band are compared all with all."""
 NEIGHBOURS = 4
-LEADERS = 30
+LEADERS = 20
 SPOKESMEN = 3
 
 
@@ -67,7 +67,7 @@ def _as_wholes(known: Sequence[Traits], left: list[int], right: list[int]) -> bo
     if len(left) == len(right) == 1:
         return True
     some, others = _spokesmen(left), _spokesmen(right)
-    total = sum(likeness(known[one], known[other]).score for one in some for other in others)
+    total = sum(score(known[one], known[other]) for one in some for other in others)
     return total >= AS_WHOLES * len(some) * len(others)
 
 
@@ -80,15 +80,14 @@ def _spokesmen(members: list[int]) -> list[int]:
 def _links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
     """Pairs that are alike enough, each once, among those that share a band."""
     seen: set[tuple[int, int]] = set()
-
-    def score(one: int, other: int) -> float:
-        seen.add((one, other))
-        return likeness(known[one], known[other]).score
-
     for block in _blocks(known):
         pairs = _small(block) if len(block) <= SMALL_BLOCK else _near(block)
         for one, other in pairs:
-            if (one, other) not in seen and (found := score(one, other)) >= JOINED:
+            if (one, other) in seen:
+                continue
+            seen.add((one, other))
+            found = score(known[one], known[other])
+            if found >= JOINED:
                 yield one, other, found
         if len(block) > SMALL_BLOCK:
             yield from _led(block, known)
@@ -121,7 +120,7 @@ def _led(block: Sequence[int], known: Sequence[Traits]) -> Iterator[tuple[int, i
     leaders: list[int] = []
     for other in block:
         for one in leaders:
-            found = likeness(known[one], known[other]).score
+            found = score(known[one], known[other])
             if found >= JOINED:
                 yield one, other, found
                 break

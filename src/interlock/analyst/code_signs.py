@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.analyst.candidate import Candidate, Sign, rarity
 from interlock.analyst.frames import Frame
-from interlock.analyst.naming import COMMON_WORDS, name_words, tested, text_words
+from interlock.analyst.naming import COMMON_WORDS, name_words, subject_of, text_words
 from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.testimony import Testimony
 
@@ -79,9 +79,11 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
+    meant = [each for each in known if subject_of(each.leaf).lower() in subjects]
+    beside = [each for each in meant if package and each.parts[-len(package) :] == package]
+    for each in meant:
+        yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
     for each in known:
-        if tested(each.leaf).lower() in subjects:
-            yield "subject", each.text, 1.0
         if shared := class_words & each.name:
             whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
             yield "alike", each.text, sum(map(rare, shared)) / max(whole, 0.1)
@@ -95,7 +97,8 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
 def _subjects(class_name: str) -> frozenset[str]:
     """What a test's class, or the module it is in, is named after."""
     *modules, name = class_name.split(".")
-    named = [tested(name), *(tested(module) for module in modules if tested(module) != module)]
+    tests = [module for module in modules if subject_of(module) != module]
+    named = [subject_of(each) for each in (name, *tests)]
     return frozenset(each.lower() for each in named if each)
 
 

@@ -16,7 +16,7 @@ from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.naming import COMMON_WORDS, name_words
 from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.suspect import Ranked, rank
-from interlock.analyst.testimony import Testimony, testimony
+from interlock.analyst.testimony import Testimony, hear
 from interlock.apps.rca.failure import Failure
 from interlock.sources.git_change import Nature
 from interlock.sources.git_log import Commit
@@ -103,7 +103,7 @@ def leads(
     failures of the same run surely come from a commit: one cause often shows in many ways."""
     if not commits:
         return []
-    said = testimony(failure)
+    said = hear(failure)
     paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
     ranked = {each.candidate: each for each in rank(said, list(paths)[:_MOST_PATHS])}
     touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]

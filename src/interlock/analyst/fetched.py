@@ -12,6 +12,7 @@ _FETCHED = re.compile(r"Downloaded.*?/([\w.-]+)/[\w.-]+/[\w.-]+\.(pom|jar|aar|wa
 _STEP = re.compile(r"^(?:\[INFO\] )?--- \S+.* ---$")
 _MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|-+\[ \S+ \]-+|Building \S)")
 _NEW_MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|Building \S)")
+_LONGEST = 600
 _MANAGING = re.compile(r"(?:^|-)(?:bom|dependencies|platform)(?:-|$)")
 
 
@@ -52,5 +53,5 @@ def fetched(log: str) -> Fetched:
 
 
 def _named(line: str) -> tuple[str, str]:
-    found = _FETCHED.search(line)
+    found = _FETCHED.search(line[:_LONGEST])
     return (found[1], found[2]) if found else ("", "")

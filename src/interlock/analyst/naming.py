@@ -40,6 +40,6 @@ def text_words(text: str) -> set[str]:
     return found - COMMON_WORDS
 
 
-def tested(name: str) -> str:
+def subject_of(name: str) -> str:
     """What a test is of: `FooTest`, `TestFoo`, `test_foo` and `foo_spec` are of foo."""
     return _TESTED.sub("", last_part(name).split("$")[0])

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from interlock.analyst.bands import bands_of
-from interlock.analyst.likeness import Traits, likeness, traits
+from interlock.analyst.likeness import Traits, likeness, score, traits
 from interlock.apps.rca.failure import Failure
 
 MATCH = 0.7
@@ -48,18 +48,21 @@ class Recollection(msgspec.Struct, frozen=True):
 
 def recall(asked: Traits, index: Index) -> Recollection:
     """The nearest of what the index knows. Of equals the first the index gives."""
-    best = Recollection("new", None, 0.0, "nothing known is like it")
+    nearest, best = None, 0.0
     for known in index.candidates(bands_of(asked)):
-        found = likeness(asked, known.traits)
-        if found.score > best.score:
-            best = Recollection(_verdict(found.score), known.known_id, found.score, found.why)
-    return best
+        found = score(asked, known.traits)
+        if found > best:
+            nearest, best = known, found
+    if nearest is None:
+        return Recollection("new", None, 0.0, "nothing known is like it")
+    why = likeness(asked, nearest.traits).why
+    return Recollection(_verdict(best), nearest.known_id, best, why)
 
 
-def _verdict(score: float) -> str:
-    if score >= MATCH:
+def _verdict(found: float) -> str:
+    if found >= MATCH:
         return "match"
-    return "unsure" if score >= UNSURE else "new"
+    return "unsure" if found >= UNSURE else "new"
 
 
 class Memory:

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from interlock.analyst.artefact_signs import fetched_for_it, named_by_group, named_outright, worded
-from interlock.analyst.candidate import Candidate, Sign, parsed
+from interlock.analyst.candidate import Candidate, Sign, language, parsed
 from interlock.analyst.code_signs import framed, mentioned, named_like
 from interlock.analyst.ownership import looks_tested
-from interlock.analyst.testimony import Testimony, testimony
+from interlock.analyst.testimony import Testimony, hear
 from interlock.apps.rca.failure import Failure
 
 POINTS = {
-    "frame": 5.0,  # in the stack; the innermost of the product in full
-    "log frame": 2.0,  # in a stack of the log
+    "frame": 9.0,  # in the stack; the innermost of the product in full
+    "log frame": 3.0,  # in a stack of the log
     "subject": 5.0,  # the failing test is named after it
-    "alike": 3.0,  # words of the test's class
+    "alike": 2.5,  # words of the test's class
     "words": 2.0,  # words of the test's name and the message
     "mention": 1.5,  # named in the message, word for word
     "package": 0.7,  # beside the test
@@ -47,12 +47,12 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def suspects(failure: Failure, candidates: Iterable[str]) -> list[Ranked]:
     """Candidates that something speaks against, likeliest first."""
-    return rank(testimony(failure), candidates)
+    return rank(hear(failure), candidates)
 
 
 def rank_paths(failure: Failure, paths: Sequence[str]) -> list[Ranked]:
     """Paths of a repository, those a failure's frames, names and log point at first."""
-    return rank(testimony(failure), paths)
+    return rank(hear(failure), paths)
 
 
 def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
@@ -61,14 +61,17 @@ def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for sign, text, share in _signs(said, known):
         points[text][sign] += POINTS[sign] * share
-    ranked = [_ranked(text, found) for text, found in points.items()]
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    ranked = [_ranked(text, found, spoken) for text, found in points.items()]
     ranked.sort(key=lambda one: (-one.score, one.candidate))
     return ranked[:MOST_RANKED]
 
 
-def _ranked(text: str, found: dict[str, float]) -> Ranked:
+def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> Ranked:
     total = sum(found.values())
     if looks_tested(text):
+        total *= 0.5
+    if "/" in text and spoken and language(text) not in {"", *spoken}:
         total *= 0.5
     strongest = sorted(found, key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)

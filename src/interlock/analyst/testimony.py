@@ -42,6 +42,7 @@ _VERSIONED = re.compile(
     r"requires \S+ \d|onvergence|upper bound|or higher|is missing|differ|could not be resolved"
     r"|[Vv]ersion (?:conflict|mismatch|solving)|No matching version|unable to resolve dependency"
 )
+_LONGEST = 1_200
 _TAIL = 200_000
 """How much of a log's end is searched for the names of the tests that ran."""
 
@@ -66,12 +67,12 @@ class Testimony(msgspec.Struct, frozen=True):
     message: str
 
 
-def testimony(failure: Failure) -> Testimony:
+def hear(failure: Failure) -> Testimony:
     """Everything this failure says that may point at a culprit."""
     lines = told(failure.log) if failure.log else []
     heard = _Hearing(_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
-        heard.hear(line)
+        heard.listen(line[:_LONGEST])
     return Testimony(
         frames=read_frames(failure.stack),
         other_frames=read_frames("\n".join(lines)),
@@ -112,7 +113,7 @@ class _Hearing:
         self._victim = ""
         self._depth = 0
 
-    def hear(self, line: str) -> None:
+    def listen(self, line: str) -> None:
         line = _RUNNER.sub("", line)
         weight = ACCUSED if _ACCUSING.search(line) else 1.0
         in_trace = line.lstrip().startswith("at ") or read_frame(line) is not None

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import msgspec
 
-from interlock.analyst.complaints import loudest
+from interlock.analyst.complaints import loudest, told
 from interlock.analyst.features import features
 from interlock.analyst.frames import read_frames
 from interlock.analyst.learner import Learner
@@ -30,6 +30,7 @@ IN_THE_LOG = 0.6
 _DOUBT = 1.0
 """Log-odds of `unknown`: what a category must outweigh."""
 _LOOKED_AT = 20_000
+_SHORT_LOG = 200
 _STRUCTURE = {
     "product-inside": ("product", 1.2, "the innermost frame is the product's"),
     "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
@@ -104,12 +105,17 @@ def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
 
 def _texts(failure: Failure) -> Mapping[str, str]:
     return {
-        "type": failure.type,
+        "type": failure.type[:1_000],
         "message": plain(failure.message[:_LOOKED_AT]),
         "stack": plain(failure.stack[:_LOOKED_AT]),
-        "log": "\n".join(loudest(failure.log)) if failure.log else "",
+        "log": "\n".join(_spoken(failure.log)) if failure.log else "",
         "attributes": " ".join(f"{key}={failure.attributes[key]}" for key in failure.attributes),
     }
+
+
+def _spoken(log: str) -> list[str]:
+    """Of a test's own short log all that is told with a complaint; of a long one the loudest."""
+    return told(log) if log.count("\n") < _SHORT_LOG else loudest(log)
 
 
 def _structure(failure: Failure) -> str:

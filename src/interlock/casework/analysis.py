@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from interlock.analyst import answers
 from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
-from interlock.analyst.likeness import Traits, likeness
+from interlock.analyst.likeness import likeness, restored
 from interlock.analyst.memory import Memory, recall_answer
 from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
 from interlock.analyst.setup_failure import fails_in_set_up
@@ -38,7 +36,6 @@ from interlock.store.looks import Place, place_of
 from interlock.store.runs import journal_of
 from interlock.store.suites import cases_by_rca
 
-_traits = msgspec.json.Decoder(Traits).decode
 UNSURE = "ti001"
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
@@ -231,7 +228,7 @@ class Analysis:
 
     def _prior(self, cause: Rca, own: Place) -> Prior:
         other = place_of(self._work.connection, cause.case_no)
-        alike = likeness(_traits(own.features), _traits(other.features)).score if other else 0.0
+        alike = likeness(restored(own.features), restored(other.features)).score if other else 0.0
         return Prior(
             rca_id=cause.rca_id,
             title=cause.title,

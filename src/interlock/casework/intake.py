@@ -15,7 +15,7 @@ from interlock.analyst.bands import bands_of
 from interlock.analyst.cluster import families
 from interlock.analyst.evidence import excerpt
 from interlock.analyst.fingerprint import fingerprint
-from interlock.analyst.likeness import Traits, traits
+from interlock.analyst.likeness import Traits, kept, restored, traits
 from interlock.analyst.masking import masked
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Launch
@@ -28,7 +28,6 @@ _LONGEST_PATTERN = 2_000
 _LONGEST_EXCERPT = 4_000
 _VOLATILE = ("id", "launch")
 _encode = msgspec.json.Encoder(order="sorted").encode
-_traits = msgspec.json.Decoder(Traits).decode
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -145,7 +144,7 @@ def _new(failure: Failure) -> _New:
 
 def _families(news: Sequence[_New], known: Sequence[Known]) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
-    told = [_traits(each.features) for each in known] + [new.traits for new in news]
+    told = [restored(each.features) for each in known] + [new.traits for new in news]
     names: dict[str, str] = {}
     for members in families(told):
         before = [known[at].family for at in members if at < len(known)]
@@ -169,7 +168,7 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
         error_pattern=masked(failure.message)[:_LONGEST_PATTERN],
         test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
         bands=bands_of(new.traits),
-        features=_encode(new.traits).decode(),
+        features=kept(new.traits),
         excerpt=excerpt(failure.log, _LONGEST_EXCERPT)[0],
     )
 

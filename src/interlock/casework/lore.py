@@ -7,7 +7,7 @@ of steps; what a memory is worth to a case is the analyst's to say, and the circ
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.analyst.likeness import Traits, likeness
+from interlock.analyst.likeness import likeness, restored
 from interlock.store.knowledge import (
     Rca,
     Symptom,
@@ -19,7 +19,6 @@ from interlock.store.looks import Place, agreed
 
 NEAREST = 5
 _COMPARED = 40
-_traits = msgspec.json.Decoder(Traits).decode
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -52,11 +51,11 @@ class Lore:
         return (exact + near)[:most]
 
     def _near(self, place: Place) -> list[tuple[Symptom, float, str]]:
-        asked = _traits(place.features)
+        asked = restored(place.features)
         scored: list[tuple[Symptom, float, str]] = []
         for candidate in symptoms_by_bands(self._connection, place.bands, _COMPARED):
             if candidate.symptom.features:
-                found = likeness(asked, _traits(candidate.symptom.features))
+                found = likeness(asked, restored(candidate.symptom.features))
                 scored.append((candidate.symptom, found.score, found.why))
         scored.sort(key=lambda each: (-each[1], -each[0].symptom_id))
         return scored[:NEAREST]

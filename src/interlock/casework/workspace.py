@@ -51,7 +51,9 @@ class Workspace:
         if (repository.name, tip) not in self._commits:
             greens = self._terms.last_green
             green = greens.get(repository.name) or greens.get("")
-            self._commits[repository.name, tip] = repository.commits_since(green, tip)
+            # What was tested may be older than what last passed: then that tells nothing.
+            found = repository.commits_since(green, tip) or repository.commits_since(None, tip)
+            self._commits[repository.name, tip] = found
         return self._commits[repository.name, tip]
 
     def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:

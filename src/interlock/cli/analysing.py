@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli.show import tell
 from interlock.cli.words import pairs
 from interlock.core.errors import SourceError
 
@@ -50,7 +51,9 @@ LastGreen = Annotated[
 ]
 Reviewing = Annotated[
     ReviewMode | None,
-    typer.Option("--review", help="Who reviews: human, auto (above a score), or dispatch."),
+    typer.Option(
+        "--review", help="Who reviews: human, auto (above a score), or dispatch (as other roles)."
+    ),
 ]
 ReviewAbove = Annotated[
     float | None,
@@ -69,6 +72,14 @@ RecallFlag = Annotated[
     bool | None,
     typer.Option(
         "--recall-first/--recall-asked", help="Look failures up before asking, or always ask."
+    ),
+]
+CaseFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
     ),
 ]
 PromptDir = Annotated[
@@ -126,4 +137,21 @@ def with_prompts(bundle: "Bundle", folder: Path | None) -> "Bundle":
     }
     if not own:
         raise SourceError(f"--prompt-dir {folder} has none of {', '.join(sorted(known))}")
+    for name, text in own.items():
+        _refuse_unfillable(folder / name.removeprefix("prompts/"), text)
+    for path in sorted(folder.glob("*/*.md")):
+        other = path.relative_to(folder).as_posix()
+        if other not in known:
+            tell(f"note: --prompt-dir {folder}: {other} is no template of rca and is not used")
     return msgspec.structs.replace(bundle, prompts={**bundle.prompts, **own})
+
+
+def _refuse_unfillable(path: Path, text: str) -> None:
+    from interlock.runner.prompt import FACTS, unfillable
+    from interlock.wiring import RCA
+    from interlock.wiring.rca import prompt_names
+
+    known = (*FACTS, *prompt_names(RCA))
+    problem = unfillable(text, known)
+    if problem:
+        raise SourceError(f"{path}: {problem}; templates can read {', '.join(known)}")

@@ -73,15 +73,15 @@ def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> N
 
 
 @contextmanager
-def opened(name: str) -> Iterator[BinaryIO]:
+def opened(name: str, what: str = "log file") -> Iterator[BinaryIO]:
     """A file that the user named, or stdin for -."""
     if name == "-":
         yield sys.stdin.buffer
         return
     path = Path(name)
     if not path.is_file():
-        what = "is no regular file" if path.exists() else "does not exist"
-        raise SourceError(f"{name} {what}; name a log file, or - for stdin")
+        state = "is no regular file" if path.exists() else "does not exist"
+        raise SourceError(f"{name} {state}; name a {what}, or - for stdin")
     try:
         with path.open("rb") as file:
             yield file

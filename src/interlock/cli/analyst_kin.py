@@ -28,7 +28,7 @@ def cluster(failures: Failures) -> None:
     from interlock.analyst.cluster import cluster as clustered
     from interlock.analyst.intake import read_failures
 
-    with opened(failures) as lines:
+    with opened(failures, "JSONL file") as lines:
         known = list(read_failures(lines, failures))
     for failure, family in zip(known, clustered(known), strict=True):
         _line({"id": failure.id, "family": family})
@@ -40,7 +40,7 @@ def recall(failures: Failures) -> None:
     from interlock.analyst.intake import read_failures
     from interlock.analyst.recall import recall_stream
 
-    with opened(failures) as lines:
+    with opened(failures, "JSONL file") as lines:
         for failure_id, found in recall_stream(read_failures(lines, failures)):
             said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
             _line({"id": failure_id, **said, "why": found.why})
@@ -55,9 +55,9 @@ def triage(failures: Failures, learn: Learn = None) -> None:
 
     judge = triaged
     if learn:
-        with opened(learn) as lines:
+        with opened(learn, "JSONL file") as lines:
             judge = Teacher(read_labelled(lines, learn)).triage
-    with opened(failures) as lines:
+    with opened(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             found = judge(failure)
             said = {"category": found.category, "confidence": found.confidence}
@@ -72,9 +72,9 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     from interlock.analyst.intake import read_candidates, read_failures
     from interlock.analyst.suspect import suspects
 
-    with opened(candidates) as lines:
+    with opened(candidates, "JSONL file") as lines:
         listed = read_candidates(lines, candidates)
-    with opened(failures) as lines:
+    with opened(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             ranked = suspects(failure, listed.get(failure.id, ()))
             _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})

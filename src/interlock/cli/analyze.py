@@ -10,6 +10,7 @@ import typer
 
 from interlock.cli import suites
 from interlock.cli.analysing import (
+    CaseFiles,
     FamiliesFlag,
     LastGreen,
     PromptDir,
@@ -24,7 +25,7 @@ from interlock.cli.analysing import (
 )
 from interlock.cli.crew import Agents, Crew, Limits, Parallel, Slots, crew_of, merged
 from interlock.cli.door import app
-from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
+from interlock.cli.filing import BatchSize, Dispatch, Watching, files_of
 from interlock.cli.opening import answered, before, circuit_for, read
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
 from interlock.cli.sitting import Sat, sit
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="The report's folder; default interlock-report/…"),
+    typer.Option(
+        "--out", metavar="DIR", help="The report's folder; default interlock-report/SUITE."
+    ),
 ]
 SuiteId = Annotated[
     int | None, typer.Argument(metavar="SUITE", help="The suite's number; default the newest.")
@@ -60,7 +63,7 @@ def analyze(
     sets: Sets = None,
     prompt_dir: PromptDir = None,
     out: Out = None,
-    root: Root = None,
+    root: CaseFiles = None,
     watch: Watching = None,
     batch_size: BatchSize = None,
     slots: Slots = None,
@@ -82,6 +85,8 @@ def analyze(
     intakes = read(sources, suite, rp_key)
     path = wiring.database(Path(), db)
     name = suite or suites.name_of(sources)
+    folder = suites.folder_of(name, out)
+    suites.refuse_foreign(folder)
     said = {"review": review and str(review), "review_above": review_above}
     said |= {"families": families, "recall_first": recall_first}
     with writing(path) as connection:
@@ -100,7 +105,6 @@ def analyze(
             more = counted(count, "new failure", "new failures")
             tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
         sat = _work(connection, taken, crew, wait=wait)
-        folder = suites.folder_of(name, out)
         _show(connection, taken, folder, sat, json=json)
     sat.leave()
 
@@ -145,11 +149,12 @@ def _show(
     from interlock.report.document import summary_of
     from interlock.report.outline import outline
     from interlock.report.terminal import summary
+    from interlock.store.runs import find_run
 
     findings = suites.findings_now(connection, suite)
     files = suites.write_report(findings, folder)
     if json:
-        status = sat.status if sat else ""
+        status = sat.status if sat else find_run(connection, suite.run_id).status
         told = msgspec.to_builtins(summary_of(outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         document(fields | {"summary": told, "files": [str(path) for path in files]})

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from interlock.store.history import CaseLine
+    from interlock.store.history import CaseLine, Episode
+    from interlock.store.runs import Run
     from interlock.store.suites import Suite
 
 app = typer.Typer(
@@ -109,9 +110,9 @@ def save_artifact(
     with reading(path) as connection:
         suite = suites.the_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
-        leave(connection, case, file)
+        asked, left = leave(connection, case, file, f"asterisk cursor --case-id {case.case_no}")
     if writer_of(path):
-        say(f"saved the answer of {case.case_id} to step {case.step}; the running process takes it")
+        _saved(case, asked, left, json=json)
         return
     with writing(path) as connection:
         _advance(connection, suite, path, {case.case_no})
@@ -151,6 +152,15 @@ app.command()(report)
 app.command()(push)
 
 
+def _saved(case: "CaseLine", asked: "Episode", left: Path, *, json: bool) -> None:
+    """Somebody else writes to the store: the answer lies where they will find it."""
+    if json:
+        fields = {"run_id": case.run_id, "case_id": case.case_id, "step": asked.step}
+        document(fields | {"dispatch_id": asked.dispatch_id, "artifact_path": str(left)})
+        return
+    say(f"saved the answer of {case.case_id} to step {asked.step}; the running process takes it")
+
+
 def _begun(
     connection: "Connection",
     sources: list[str],
@@ -165,6 +175,8 @@ def _begun(
     intakes = read(sources, "", None)
     name = suites.name_of(sources)
     found = suites.find(connection, name, intakes)
+    if found is None and not any(intake.failures for intake in intakes):
+        raise StateError("nothing failed, so there is nothing to investigate")
     bundle, circuit, changes = circuit_for(sets, prompt_dir)
     files: dict[str, str | int] = {"dispatch": "manual"} if found is None else {}
     usual = before(connection, found, changes, files)
@@ -206,6 +218,8 @@ def _case(connection: "Connection", suite: "Suite", word: str) -> "CaseLine":
     from interlock.store.history import cases_of
 
     cases = cases_of(connection, suite.run_id)
+    if not cases:
+        raise StateError(f"suite {suite.suite_id} has no cases")
     if not word:
         return next((each for each in cases if each.status == "open"), cases[0])
     for each in cases:
@@ -227,7 +241,8 @@ def _standing(connection: "Connection", suite: "Suite", case_no: int) -> dict[st
     root = msgspec.convert(msgspec.convert(run.options, Options).files, wiring.Files).root
     papers = wiring.names(open_run(run), root)(case.step, case.state.visits.get(case.step, 1))
     folder = Path(root).resolve() / f"{suite.run_id}" / f"{case_no}"
-    waits = case.dispatch_id is not None
+    asked_of = _asked_of(run, case)
+    waits = case.dispatch_id is not None and asked_of in wiring.FILED
     return {
         "suite_id": suite.suite_id,
         "case_id": case.case_id,
@@ -235,11 +250,25 @@ def _standing(connection: "Connection", suite: "Suite", case_no: int) -> dict[st
         "step": case.state.end or case.step,
         "status": case.status,
         "dispatch_id": case.dispatch_id,
+        "asked_of": asked_of,
         "prompt_path": str(folder / papers.prompt) if waits else "",
         "artifact_path": str(folder / papers.artifact) if waits else "",
         "folder": str(folder),
         "complaint": str(refused[0].answer["reason"]) if refused else "",
     }
+
+
+def _asked_of(run: "Run", case: "CaseLine") -> str:
+    """Whose answer an open case waits for, in the words of --agent and --dispatch."""
+    from interlock import wiring
+    from interlock.core.circuit import HUMAN
+
+    circuit, options = open_run(run), msgspec.convert(run.options, Options)
+    if case.dispatch_id is None:
+        return ""
+    dispatch = str(options.files.get("dispatch", ""))
+    specs = {HUMAN: HUMAN, **wiring.agents_by_role(circuit, options.agents, dispatch)}
+    return specs[circuit.steps[case.step].role]
 
 
 def _tell(told: list[dict[str, Any]], *, json: bool) -> None:
@@ -251,8 +280,15 @@ def _tell(told: list[dict[str, Any]], *, json: bool) -> None:
         if each["complaint"]:
             say(f"{who}: the last answer could not be used. {each['complaint']}")
         if not each["prompt_path"]:
-            say(f"{who} is {each['status']} at {each['step']}")
+            say(f"{who} is {each['status']} at {each['step']}{_hint(each)}")
             continue
         say(f"{who} is at {each['step']}: answer {each['prompt_path']}")
         ids = f"--case-id {each['case_no']} --suite-id {each['suite_id']}"
         say(f"  then: asterisk save -f ARTIFACT.json {ids}")
+
+
+def _hint(told: dict[str, Any]) -> str:
+    """What else to do, where nothing was written out."""
+    if told["asked_of"] == "human":
+        return f": 'interlock answer {told['dispatch_id']} approve', see 'interlock inbox'"
+    return f", which {told['asked_of']} answers" if told["asked_of"] else ""

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from interlock.dispatch.briefer import Gauge
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.store.runs import Run
+    from interlock.wiring import Settings
 
 Agents = Annotated[
     list[str] | None,
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND or script:FILE; may be repeated.",
+        help="Who answers a role, or all: exec:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[
@@ -56,6 +57,20 @@ class Options(msgspec.Struct, frozen=True):
     parallel: int | None = None
     files: dict[str, str | int] = {}
     terms: dict[str, Any] = {}
+
+
+def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> Options:
+    """What a project's settings say about any run that begins."""
+    from interlock.wiring.rca import terms_of
+
+    return Options(
+        agents=dict(usual.agents),
+        slots=dict(usual.slots),
+        budget=dict(usual.budget),
+        thresholds=thresholds,
+        parallel=usual.parallel,
+        terms=msgspec.to_builtins(terms_of(usual, Path())),
+    )
 
 
 def open_run(found: "Run") -> "Circuit":

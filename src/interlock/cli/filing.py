@@ -57,7 +57,7 @@ def written_out(
     papers = names(circuit, str(root))
     for case in cases_of(connection, found.run_id):
         step = circuit.steps.get(case.step)
-        if case.dispatch_id is None or step is None or step.gate or step.role not in roles:
+        if case.dispatch_id is None or step is None or step.role not in roles:
             continue
         prompt = papers(step.name, case.state.visits.get(step.name, 1)).prompt
         path = root / f"{case.run_id}" / f"{case.case_no}" / prompt

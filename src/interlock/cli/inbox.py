@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.crew import open_run
+from interlock.cli.crew import Options, open_run
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, clock_time, counted, document, say, table
 from interlock.core.errors import SourceError, StateError
@@ -109,7 +109,9 @@ def answer(
         found = [each for each in open_questions(connection) if each.question_id == question_id]
         if not found:
             raise StateError(f"question {question_id} is not open; 'interlock inbox' lists them")
-        circuit = open_run(find_run(connection, found[0].run_id))
+        run = find_run(connection, found[0].run_id)
+        circuit = open_run(run)
+        _refuse_others(found[0], msgspec.convert(run.options, Options))
         kin = {} if alone else reviewed_with(connection, found[0].run_id, question_id)
     problem = circuit.steps[found[0].step].shape.problem(data)
     if problem is not None:
@@ -126,6 +128,18 @@ def answer(
     then = "the running process takes it" if working else resume
     also = f" and to {counted(len(kin), 'other', 'others')} of its family" if kin else ""
     say(f"saved the answer to question {question_id}{also}; {then}")
+
+
+def _refuse_others(question: "Question", options: Options) -> None:
+    """A question that goes to an agent, or into a file, is not answered here."""
+    from interlock.core.circuit import HUMAN
+
+    asked = options.agents.get(HUMAN, "")
+    if asked == "manual":
+        save = f"'interlock save {question.case_id} --run {question.run_id} -f FILE'"
+        raise StateError(f"question {question.question_id} is answered by hand: {save}")
+    if asked:
+        raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
 
 
 def user() -> str:

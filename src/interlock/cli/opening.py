@@ -9,7 +9,7 @@ import msgspec
 
 from interlock.cli import suites
 from interlock.cli.analysing import with_prompts
-from interlock.cli.crew import Options
+from interlock.cli.crew import Options, open_run, usual_options
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
@@ -57,35 +57,36 @@ def before(
     from interlock import wiring
     from interlock.casework.papers import CALIBRATE, INVESTIGATIONS
     from interlock.store.runs import find_run
-    from interlock.wiring.rca import terms_of
 
     if suite is not None:
-        if changes:
+        run = find_run(connection, suite.run_id)
+        own = open_run(run).thresholds
+        if any(own.get(name) != value for name, value in changes.items()):
             tell("note: a suite keeps the thresholds it began with; --new begins another")
-        return msgspec.convert(find_run(connection, suite.run_id).options, Options)
-    usual = wiring.settings(Path())
+        return msgspec.convert(run.options, Options)
+    usual = usual_options(wiring.settings(Path()), changes)
     by_hand = files.get("dispatch") == "manual"
     terms = msgspec.structs.replace(
-        terms_of(usual, Path()), recall_first=True, review="dispatch" if by_hand else "human"
+        suites.terms_in(usual), recall_first=True, review="dispatch" if by_hand else "human"
     )
-    return Options(
-        dict(usual.agents),
-        dict(usual.slots),
-        dict(usual.budget),
-        changes,
-        usual.parallel,
-        {"root": INVESTIGATIONS if by_hand else CALIBRATE},
-        msgspec.to_builtins(terms),
+    return msgspec.structs.replace(
+        usual,
+        files={"root": INVESTIGATIONS if by_hand else CALIBRATE},
+        terms=msgspec.to_builtins(terms),
     )
 
 
 def answered(options: Options, terms: "Terms") -> Options:
-    """With somebody for every role: the built-in analyst, if nobody else is named."""
+    """With somebody for every role: the built-in analyst, if nobody else is named. A review that
+    went to whoever is asked comes back to humans when they, or a rule, shall give it."""
     from interlock import wiring
+    from interlock.core.circuit import HUMAN
 
     agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
     if not dispatch and "" not in agents:
         agents[""] = wiring.BASIC
     if terms.review == "dispatch":
-        agents.setdefault("human", agents.get("") or dispatch)
+        agents.setdefault(HUMAN, agents.get("") or dispatch)
+    elif options.terms.get("review") == "dispatch":
+        agents.pop(HUMAN, None)
     return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(terms))

@@ -40,7 +40,7 @@ def push(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Tell ReportPortal what was reviewed: per item its defect type and a comment."""
+    """Tell ReportPortal what was reviewed. Each item gets its defect type and a comment."""
     from interlock import wiring
     from interlock.casework.outward import updates
     from interlock.sources.reportportal import ReportPortal

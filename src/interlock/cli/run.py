@@ -19,6 +19,7 @@ from interlock.cli.crew import (
     crew_of,
     merged,
     open_run,
+    usual_options,
 )
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
@@ -63,7 +64,7 @@ def run(
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
     from interlock.store.runs import find_run, unfinished_run
-    from interlock.wiring.rca import beginning, terms_of
+    from interlock.wiring.rca import beginning
 
     project = Path()
     usual = wiring.settings(project)
@@ -72,18 +73,8 @@ def run(
     written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
-    options = merged(
-        Options(
-            dict(usual.agents),
-            dict(usual.slots),
-            dict(usual.budget),
-            changes,
-            usual.parallel,
-            terms=msgspec.to_builtins(terms_of(usual, project)),
-        ),
-        *(agent, slots, budget, parallel),
-        files_of(dispatch, root, watch, batch_size),
-    )
+    files = files_of(dispatch, root, watch, batch_size)
+    options = merged(usual_options(usual, changes), agent, slots, budget, parallel, files)
     crew = crew_of(written.circuit, options, path)
     text = msgspec.json.encode(bundle).decode()
     kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")

@@ -52,16 +52,19 @@ def save(
     say(f"saved the answer of {case_id} to step {asked.step}; {then}")
 
 
-def leave(connection: "Connection", case: "CaseLine", file: Path) -> "tuple[Episode, Path]":
+def leave(
+    connection: "Connection", case: "CaseLine", file: Path, asking: str = ""
+) -> "tuple[Episode, Path]":
     """Check a user's artifact and put it where the next sitting looks for the answer to a case's
-    open step."""
+    open step; `asking` is the command by which a case gets one."""
     from interlock import wiring
     from interlock.dispatch.manual import leave_artifact, read_saved
     from interlock.store.history import life_of
     from interlock.store.runs import find_run
 
     found = find_run(connection, case.run_id)
-    asked = _open_dispatch(case, life_of(connection, case.case_no))
+    asking = asking or f"interlock resume {case.run_id}"
+    asked = _open_dispatch(case, life_of(connection, case.case_no), asking)
     circuit = open_run(found)
     files = _files_for(circuit, msgspec.convert(found.options, Options), asked)
     artifact = read_saved(file, asked.dispatch_id)
@@ -73,11 +76,11 @@ def leave(connection: "Connection", case: "CaseLine", file: Path) -> "tuple[Epis
     return asked, left
 
 
-def _open_dispatch(case: "CaseLine", life: "list[Episode]") -> "Episode":
+def _open_dispatch(case: "CaseLine", life: "list[Episode]", asking: str) -> "Episode":
     found = [each for each in life if each.dispatch_id == case.dispatch_id]
     if not found:
         over = f"it is {case.state.end or case.status}"
-        why = over if case.status != "open" else f"'interlock resume {case.run_id}' asks for one"
+        why = over if case.status != "open" else f"'{asking}' asks for one"
         raise StateError(f"case {case.case_id} of run {case.run_id} waits for no answer: {why}")
     return found[0]
 

@@ -86,7 +86,8 @@ def sit(
         )
         crew.gauge.enrich = ours.enrich or crew.gauge.enrich
         status = asyncio.run(sitting.work())
-    left = list(written_out(connection, found, circuit, by_hand))
+    written = wiring.written_by_hand(crew.carriers)
+    left = list(written_out(connection, found, circuit, written))
     return Sat(
         status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, ours.application
     )

@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
 _MARK = "report.json"
+_PATTERN = "*?["
 
 
 def name_of(sources: Sequence[str]) -> str:
-    """A suite's name by default: what its first source is called."""
-    word = sources[0].rstrip("/")
-    return Path(word).stem or word
+    """A suite's name by default: what its first source is called; for a pattern, its folder."""
+    word = sources[0]
+    if "://" in word or word.startswith("rp:"):
+        return word.rstrip("/").rpartition("/")[2]
+    path = Path(word)
+    while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
+        path = path.parent
+    path = path.resolve()
+    return (path.name if path.is_dir() else path.stem) or word
 
 
 def find(connection: "Connection", name: str, intakes: "Sequence[Intake]") -> "Suite | None":
@@ -68,10 +75,12 @@ def take_in(
     """The suite with what is new in the intakes, and how much that is."""
     from interlock.casework.intake import Known, arrivals
     from interlock.store.intake import begin_suite, extend_suite
+    from interlock.store.lifecycle import sweep_dormant
     from interlock.store.looks import looks_of
     from interlock.store.runs import find_run, set_options
 
     at = time.time()
+    sweep_dormant(connection, _moment_of(intakes, at))
     if suite is None:
         new = arrivals(intakes)
         text = msgspec.json.encode(bundle).decode()
@@ -95,6 +104,14 @@ def take_in(
     numbers = extend_suite(connection, own, suite.suite_id, new, at)
     set_options(connection, suite.run_id, msgspec.to_builtins(options))
     return the_suite(connection, suite.suite_id), len(numbers)
+
+
+def _moment_of(intakes: "Sequence[Intake]", now: float) -> float:
+    """When these launches ran: what had not been seen for long then is what sleeps."""
+    from interlock.store.intake import seconds_of
+
+    begun = [seconds_of(intake.launch.started_at) for intake in intakes]
+    return min((at for at in begun if at is not None), default=now)
 
 
 def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
@@ -147,12 +164,19 @@ def write_report(findings: "Findings", folder: Path) -> list[Path]:
     return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
 
 
-def _make_way(folder: Path) -> None:
+def refuse_foreign(folder: Path) -> None:
     """Only a folder that is empty, new or a report of ours is written into."""
-    if folder.is_file():
-        raise SourceError(f"--out {folder} is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
-        raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise SourceError(f"--out {folder} is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+            raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    except OSError as error:
+        raise SourceError(f"--out {folder} cannot be used: {error.strerror}") from None
+
+
+def _make_way(folder: Path) -> None:
+    refuse_foreign(folder)
     if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
         shutil.rmtree(folder / _DRAFTS)
 

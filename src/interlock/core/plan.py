@@ -190,7 +190,8 @@ def ready(
     names = [name for name, queue in suite.waiting.items() if queue and name not in closed]
     if not names:
         return []
-    human = _allowed(suite, HUMAN, None) if HUMAN in names else []
+    asked = HUMAN in names and HUMAN in suite.by_hand
+    human = _allowed(suite, HUMAN, None) if asked else []
     by_hand = _merged(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
     left = None if left is None else left - len(by_hand)
     free = None if suite.places is None else max(0, suite.places - suite.busy)

@@ -66,8 +66,12 @@ def document(findings: Findings) -> str:
 
 def document_of(told: Outline) -> str:
     made = Document(schema_version=SCHEMA_VERSION, summary=summary_of(told), findings=told.findings)
-    plain = _whole(msgspec.to_builtins(made, order="deterministic", str_keys=True))
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+    try:
+        raw = msgspec.json.encode(made, order="deterministic")
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(made, order="deterministic", str_keys=True)
+        raw = msgspec.json.encode(_whole(plain))
+    return msgspec.json.format(raw, indent=2).decode() + "\n"
 
 
 def summary_of(told: Outline) -> Summary:

@@ -96,7 +96,7 @@
     const sum = Array.from(counts.values()).reduce((total, each) => total + each, 0);
     shown.textContent = active
       ? sum
-        ? "Showing " + number.format(sum) + " of " + number.format(rows.length) + " failures in " + number.format(counts.size) + (counts.size === 1 ? " cause." : " causes.")
+        ? "Showing " + number.format(sum) + " of " + number.format(rows.length) + (rows.length === Number(shown.dataset.total) ? " failures in " : " listed failures in ") + number.format(counts.size) + (counts.size === 1 ? " cause." : " causes.")
         : "Nothing fits. Try other words, or all kinds and states."
       : "";
   };

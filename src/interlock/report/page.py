@@ -26,7 +26,13 @@ MEMBERS = 25
 CARDS = 250
 """So many causes get a card; all are in the list."""
 BUDGET = 10_000_000
-"""Characters for cards and the cases told in full."""
+"""Bytes for cards with the cases they tell in full."""
+_CASES = 7_000_000
+"""Of these, bytes for the cases."""
+ROWS = 20_000
+"""So many failures are listed at all."""
+_SHARE = 20
+"""No cause takes more than this part of what is left, so that the first do not take all."""
 _LAUNCHES = 20
 
 
@@ -68,15 +74,19 @@ def page_of(told: Outline) -> str:
 
 
 def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozenset[int]]:
-    """Cards while they fit, and the numbers of the cases they tell in full."""
+    """Cards while they fit, and the numbers of the cases they tell in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
-    spent, first = 0, 1
+    room, spent, first = _CASES, 0, 1
     for cause in told.causes[:CARDS]:
-        shown, length = _shown(cause, first, BUDGET - spent)
+        if first > ROWS:
+            break
+        left = min(_SHARE, len(told.causes) - len(cards))
+        shown = _shown(cause, first, room // left)
+        room -= sum(map(_bytes, shown))
         card = _card(cause, shown, colours[cause.number], told)
         full.update(range(first, first + len(shown)))
-        spent += length + len(card)
+        spent += _bytes(card)
         first += cause.size
         cards.append(card)
         if spent > BUDGET:
@@ -84,17 +94,21 @@ def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozen
     return cards, frozenset(full)
 
 
-def _shown(cause: Cause, first: int, room: int) -> tuple[list[Markup], int]:
+def _shown(cause: Cause, first: int, room: int) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
     shown: list[Markup] = []
     length = 0
     for number, case in enumerate(cause.cases[:MEMBERS], first):
+        html = render("case.html.j2", case=case, number=number, cause=cause)
+        length += _bytes(html)
         if length > room:
             break
-        html = render("case.html.j2", case=case, number=number, cause=cause)
         shown.append(Markup(html))  # noqa: S704 -- escaped by its template
-        length += len(html)
-    return shown, length
+    return shown
+
+
+def _bytes(html: str) -> int:
+    return len(html.encode("utf-8", "replace"))
 
 
 def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline) -> Markup:
@@ -123,10 +137,12 @@ def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[Row]]
     for cause in told.causes:
         rows = [
             Row(number, case, state_of(case), number in full)
-            for number, case in enumerate(cause.cases, first)
+            for number, case in enumerate(cause.cases[: ROWS - first + 1], first)
         ]
         first += cause.size
         found.append((cause, rows))
+        if first > ROWS:
+            break
     return found
 
 
@@ -137,6 +153,8 @@ def _cuts(told: Outline, cards: int, full: int) -> list[str]:
         found.append(f"{len(told.causes) - cards:,} of {len(told.causes):,} causes have no card")
     if full < told.total:
         found.append(f"{told.total - full:,} of {told.total:,} failures are not told in full")
+    if told.total > ROWS:
+        found.append(f"{told.total - ROWS:,} of {told.total:,} failures are not listed")
     if (more := len(told.findings.launches) - _LAUNCHES) > 0:
         found.append(f"{counted(more, 'launch', 'launches')} not shown")
     return found

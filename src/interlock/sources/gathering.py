@@ -6,6 +6,7 @@ nobody names it. Refuses to know where files come from.
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import PurePath
@@ -41,6 +42,8 @@ class Gathering:
         self._places: list[Leaf] = []
         self._logs: list[Leaf] = []
         self._reports = 0
+        self._beside: dict[str, int] = {}
+        """Of each log that lay beside a report, how many failures it is the log of."""
         self._ids = FailureIds()
         self._known: set[_Same] = set()
 
@@ -63,7 +66,8 @@ class Gathering:
             self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
         repeated = self._add(self._with_log(leaf, failures))
         if repeated:
-            self._notes.append(f"{leaf.label}: {repeated} failures stand in an earlier report too")
+            number = repeated.total()
+            self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
         self._add_jobs(report.jobs, repeated)
 
     def log(self, leaf: Leaf) -> None:
@@ -77,7 +81,7 @@ class Gathering:
         found = list(failures)
         self._failures += [self._ids.keep(each) for each in found]
         tally = Tally(tests=len(found), failed=len(found))
-        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)], 0)
+        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
 
     def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
         """The launch, its failures and notes; None if nothing was there to read."""
@@ -91,9 +95,16 @@ class Gathering:
         content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
         launch = self._launch(content)
         failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
+        notes = [*self._notes, *self._logs_taken()]
         if not failures:
-            self._notes.append("there are no failures in there")
-        return launch, failures, self._notes
+            notes.append("there are no failures in there")
+        return launch, failures, notes
+
+    def _logs_taken(self) -> list[str]:
+        if not self._beside:
+            return []
+        which = next(iter(self._beside)) if len(self._beside) == 1 else f"{len(self._beside)} logs"
+        return [f"{which}: taken as the log of {sum(self._beside.values())} failures"]
 
     def _launch(self, launch_id: str) -> Launch:
         jobs = tuple(self._jobs.values())
@@ -124,27 +135,33 @@ class Gathering:
         self._places.append(leaf)
         return True
 
-    def _add(self, failures: Iterable[Failure]) -> int:
-        """Keep the failures that no earlier file told; the number of the others."""
-        known, repeated = set(self._known), 0
+    def _add(self, failures: Iterable[Failure]) -> Counter[str]:
+        """Keep the failures that no earlier file told; the numbers of the others, by job."""
+        fresh: list[_Same] = []
+        repeated: Counter[str] = Counter()
         for failure in failures:
             same = _same(failure)
-            if same in known:
-                repeated += 1
+            if same in self._known:
+                repeated[failure.job] += 1
                 continue
-            self._known.add(same)
+            fresh.append(same)
             self._failures.append(self._ids.name(failure))
+        self._known.update(fresh)
         return repeated
 
-    def _add_jobs(self, jobs: Iterable[Job], repeated: int) -> None:
+    def _add_jobs(self, jobs: Iterable[Job], repeated: Counter[str] | None = None) -> None:
         for job in jobs:
-            old = self._jobs.get(job.name)
-            if old is None:
-                self._jobs[job.name] = job
-            elif not (repeated and old.tally == job.tally):
-                tally = _sum((old.tally, job.tally))
-                status = "FAILED" if tally.failed else old.status
-                self._jobs[job.name] = msgspec.structs.replace(old, tally=tally, status=status)
+            old, again = self._jobs.get(job.name), repeated[job.name] if repeated else 0
+            if old and again and old.tally == job.tally:
+                continue  # the same job in another report
+            added = Tally(
+                tests=job.tally.tests - again,
+                failed=job.tally.failed - again,
+                skipped=job.tally.skipped,
+            )
+            tally = _sum((old.tally if old else Tally(), added))
+            status = "FAILED" if tally.failed else job.status
+            self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
     def _with_log(self, leaf: Leaf, failures: list[Failure]) -> list[Failure]:
         """The failures; those without a log get their part of the one that lies beside."""
@@ -163,7 +180,7 @@ class Gathering:
         except SourceError as error:
             self._notes.append(f"skipped: {error}")
             return failures
-        self._notes.append(f"{log.label}: taken as the log of {len(bare)} failures")
+        self._beside[log.label] = self._beside.get(log.label, 0) + len(bare)
         return [each if each.log else _with_part(each, parts) for each in failures]
 
     def _take_given_logs(self) -> None:
@@ -184,7 +201,7 @@ class Gathering:
             for each in found.failures
         ]
         status = "FAILED" if found.tally.failed or found.failures else "PASSED"
-        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)], 0)
+        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
 
 
 def _marked(failure: Failure) -> Failure:

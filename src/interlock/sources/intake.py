@@ -6,7 +6,7 @@ What cannot be read is said and passed over; only when nothing is left is it an 
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -95,7 +95,11 @@ class _Reading:
             )
         said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
-        return [msgspec.structs.replace(first, notes=[*said, *first.notes]), *others]
+        first = msgspec.structs.replace(first, notes=[*said, *first.notes])
+        return [
+            msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
+            for each in (first, *others)
+        ]
 
     def _read(self, leaf: Leaf) -> bool:
         """Whether it was something of ours."""
@@ -138,6 +142,12 @@ class _Reading:
         self._intakes.append(Intake(launch, failures, notes))
 
 
+def _bounded_notes(notes: list[str]) -> list[str]:
+    left = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], f"and {left} more such notes"] if left > 0 else notes
+
+
+_MOST_NOTES: Final = 100
 _ODD: dict[str, Any] = {
     "empty": "is empty",
     "binary": "is neither a report nor a text: give JUnit XML or a log",

@@ -16,7 +16,6 @@ from interlock.sources.xml_text import restored
 _MESSAGE_BOUND: Final = 16 * 1024
 _ATTACHMENT: Final = re.compile(r"\[\[ATTACHMENT\|([^\]\n]{1,500})\]\]")
 _MOST_ATTACHMENTS: Final = 20
-_MOST_NAMES: Final = 20
 
 
 class Result:
@@ -92,7 +91,7 @@ def failure_of(case: Case, suites: Iterable[Suite], job: str) -> Failure:
         ended_at=after(at, seconds) if at else "",
         attributes=_attributes(case, held_by, log),
         job=job,
-        path=" / ".join(each.name for each in held_by[:_MOST_NAMES] if each.name),
+        path=" / ".join(each.name for each in held_by if each.name),
         file=restored(_nearest(case, held_by, "file") or _nearest(case, held_by, "filepath")),
         line=_number(case.attributes.get("line", "")),
     )

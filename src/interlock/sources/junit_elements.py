@@ -24,6 +24,7 @@ _LOGS: Final = ("system-out", "system-err")
 _SUITE_LOG: Final = 64 * 1024
 _PROPERTY: Final = 2_000
 _MOST_PROPERTIES: Final = 1_000
+_MOST_HOLDERS: Final = 20
 _MOST_WAITING: Final = 8 * 1024 * 1024
 """Characters of failures that wait for the log of their suite; beyond it they go without."""
 
@@ -196,7 +197,9 @@ class JUnitElements:
         self.notes.append(f"the suite {self._suites[-1].name or self._stem} has an {name}: {said}")
 
     def _fail(self, case: Case, key: tuple[str, str, str]) -> None:
-        suites = [each for each in self._suites if each is not self._file] or [self._file]
+        suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
+        if len(self._suites) <= _MOST_HOLDERS:
+            suites = self._suites[1:] or [self._file]
         job = suites[-1].name or self._stem
         failure = self._ids.name(failure_of(case, suites, job))
         self._failed[key] = failure.id

@@ -81,6 +81,8 @@ def address(
         raise SourceError(f"Where is ReportPortal? Set {URL}, for example https://rp.example.org.")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise SourceError(f"{URL} is no address: it should begin with https:// or http://.")
+    if "@" in urlsplit(url).netloc:
+        raise SourceError(f"{URL} has a name or password in it: take them out and set {TOKEN}.")
     if known and urlsplit(_root(known))[:2] != urlsplit(url)[:2]:
         raise SourceError(
             f"The launch is at {url}, but {URL} is {_root(known)}: "

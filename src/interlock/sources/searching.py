@@ -21,49 +21,76 @@ _PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
 
 def leaves_of(word: str) -> tuple[list[Leaf], list[str]]:
     """What the word names, in a stable order, and notes. SourceError if it names nothing."""
+    search = _Search()
     if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
-        return _in_folder(Path(word))
+        return search.folder(Path(word))
     if not os.path.exists(word) and glob.has_magic(word):  # noqa: PTH110
-        return _matching(word)
-    return _in_file(Path(word))
+        return search.matching(word)
+    return search.file(Path(word))
 
 
-def _matching(word: str) -> tuple[list[Leaf], list[str]]:
-    found = sorted(glob.glob(word, recursive=True))  # noqa: PTH207  the word may be absolute
-    leaves: list[Leaf] = []
-    notes: list[str] = []
-    for each in found:
-        more, said = _in_folder(Path(each)) if Path(each).is_dir() else _in_file(Path(each))
-        leaves += more
-        notes += said
-    if not found:
-        raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
-    return leaves, notes
+class _Search:
+    """One search; each folder is asked for its logs once."""
 
+    def __init__(self) -> None:
+        self._logs: dict[Path, Mapping[str, Leaf]] = {}
 
-def _in_file(path: Path) -> tuple[list[Leaf], list[str]]:
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:
-        reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
-        raise SourceError(
-            f"{str(path)[:300]} {reason}: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
-        ) from None
-    if not stat.S_ISREG(mode):
-        raise SourceError(f"{path} is no regular file: save its content to one and give that.")
-    leaf = _leaf(path, is_given=True)
-    with leaf.open() as stream:
-        is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
-    return archive.members(path, str(path)) if is_zip else ([leaf], [])
+    def matching(self, word: str) -> tuple[list[Leaf], list[str]]:
+        found = sorted(glob.glob(word, recursive=True))  # noqa: PTH207  the word may be absolute
+        leaves: list[Leaf] = []
+        notes: list[str] = []
+        for path in map(Path, found):
+            more, said = self.folder(path) if path.is_dir() else self.file(path)
+            leaves += more
+            notes += said
+        if not found:
+            raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
+        return leaves, notes
 
+    def file(self, path: Path) -> tuple[list[Leaf], list[str]]:
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
+            raise SourceError(
+                f"{str(path)[:300]} {reason}: "
+                "give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
+            ) from None
+        if not stat.S_ISREG(mode):
+            raise SourceError(f"{path} is no regular file: save its content to one and give that.")
+        leaf = self._leaf(path, is_given=True)
+        with leaf.open() as stream:
+            is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+        return archive.members(path, str(path)) if is_zip else ([leaf], [])
 
-def _in_folder(folder: Path) -> tuple[list[Leaf], list[str]]:
-    leaves: list[Leaf] = []
-    for path in _walk(folder):
-        if len(leaves) == _MOST_FILES:
-            return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
-        leaves.append(_leaf(path, is_given=False))
-    return leaves, []
+    def folder(self, folder: Path) -> tuple[list[Leaf], list[str]]:
+        leaves: list[Leaf] = []
+        for path in _walk(folder):
+            if len(leaves) == _MOST_FILES:
+                return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
+            leaves.append(self._leaf(path, is_given=False))
+        return leaves, []
+
+    def _leaf(self, path: Path, *, is_given: bool) -> Leaf:
+        return Leaf(
+            label=str(path),
+            folder=str(path.parent),
+            name=path.name,
+            open=lambda: _opened(path),
+            neighbours=lambda: self._logs_in(path.parent),
+            is_given=is_given,
+        )
+
+    def _logs_in(self, folder: Path) -> Mapping[str, Leaf]:
+        if folder not in self._logs:
+            try:
+                found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
+            except OSError:
+                found = []
+            self._logs[folder] = {
+                each.name: self._leaf(each, is_given=False) for each in found if each.is_file()
+            }
+        return self._logs[folder]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -78,27 +105,8 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _leaf(path: Path, *, is_given: bool) -> Leaf:
-    return Leaf(
-        label=str(path),
-        folder=str(path.parent),
-        name=path.name,
-        open=lambda: _opened(path),
-        neighbours=lambda: _neighbours(path.parent),
-        is_given=is_given,
-    )
-
-
 def _opened(path: Path) -> BinaryIO:
     try:
         return cast("BinaryIO", path.open("rb"))
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _neighbours(folder: Path) -> Mapping[str, Leaf]:
-    try:
-        found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
-    except OSError:
-        return {}
-    return {each.name: _leaf(each, is_given=False) for each in found if each.is_file()}

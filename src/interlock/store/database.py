@@ -72,6 +72,11 @@ def transaction(connection: Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
+def is_number(number: int) -> bool:
+    """Whether SQLite knows such a number; people and agents name others too."""
+    return -(2**63) <= number < 2**63
+
+
 def revision(connection: Connection) -> str | None:
     """The schema revision of the database, or None if it has none."""
     known = text("select 1 from sqlite_master where name = 'alembic_version'")

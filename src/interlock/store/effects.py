@@ -1,7 +1,7 @@
 """Effects: what a decision of the analysis changes beyond its case's step, one function each.
 
-Each runs inside the transaction of its decision and is safe to meet what it sets. An id that an
-answer made up is noted on the case and links nothing; it never breaks the commit.
+Each runs inside the transaction of its decision and is safe to meet what it sets. What an answer
+made up, an id or a category, is noted on the case and links nothing; it never breaks the commit.
 """
 
 import sqlite3
@@ -22,6 +22,7 @@ from interlock.apps.rca.effects import (
 )
 from interlock.apps.rca.effects import Effect as RcaEffect
 from interlock.store import journal
+from interlock.store.knowledge_schema import CATEGORIES
 from interlock.store.rca_case import (
     RcaCase,
     add_note,
@@ -91,7 +92,8 @@ def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float)
     raw.execute(
         _TRIAGE,
         (
-            *(case.case_no, effect.category, effect.severity, effect.hypothesis, repos),
+            *(case.case_no, _category(raw, case, effect.category), effect.severity),
+            *(effect.hypothesis, repos),
             *(effect.skip, effect.clock_skew, effect.cascade, effect.notes, at),
         ),
     )
@@ -114,17 +116,16 @@ def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, 
         title=effect.title or headline(effect.description),
         description=effect.description,
         defect_type=effect.defect_type,
-        category=effect.category,
+        category=_category(raw, case, effect.category),
         component=effect.component,
         affected_versions=(case.version,),
         evidence=effect.evidence,
-        convergence_score=effect.convergence_score,
+        convergence_score=_share(effect.convergence_score),
     )
     rca_id = write_own(raw, case.case_no, effect.attempt, words, at, followed=True)
-    score = effect.convergence_score
     link(
         *(raw, read_case(raw, case.case_no), _symptom(raw, case, at), rca_id, at),
-        confidence=score,
+        confidence=words.convergence_score,
         notes="investigated",
     )
     set_recalled(raw, case.case_no, recalled=False)
@@ -137,7 +138,8 @@ def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: 
         add_note(raw, case.case_no, _refused("correlation", effect.rca_id, status))
         return
     symptom_id = _symptom(raw, case, at)
-    _take_over(raw, case, symptom_id, effect.rca_id, at, "correlated", effect.confidence)
+    confidence = _share(effect.confidence)
+    _take_over(raw, case, symptom_id, effect.rca_id, at, "correlated", confidence)
     add_versions(raw, effect.rca_id, effect.affected_versions)
     set_recalled(raw, case.case_no, recalled=False)
     set_status(raw, case, "investigated", at)
@@ -239,6 +241,17 @@ def _note_regression(raw: sqlite3.Connection, case: RcaCase, met: Met | None) ->
     """What an earlier symptom said of the case counts no more, if it has another."""
     if met and (met.first or met.symptom_id != case.symptom_id):
         set_regression(raw, case.case_no, regression=met.regression)
+
+
+def _category(raw: sqlite3.Connection, case: RcaCase, category: str) -> str:
+    if category in CATEGORIES:
+        return category
+    add_note(raw, case.case_no, f"category {category[:40]!r} is none: taken for unknown")
+    return "unknown"
+
+
+def _share(number: float) -> float:
+    return min(1.0, max(0.0, number))
 
 
 def _refused(who: str, rca_id: int, status: str | None) -> str:

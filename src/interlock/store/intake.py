@@ -17,7 +17,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Job, Launch, Tally
 from interlock.core.circuit import Circuit
 from interlock.core.errors import SourceError, StoreError
-from interlock.store.database import transaction
+from interlock.store.database import is_number, transaction
 from interlock.store.runs import NewCase, insert_cases, insert_run, wake_run
 
 _encode = msgspec.json.Encoder().encode
@@ -108,7 +108,8 @@ def extend_suite(
     """What is new in the arrivals, or nothing: a failure that its launch has already is left out.
     The numbers of the new cases. Not while a Journal of the same database is open."""
     with transaction(connection) as raw:
-        row = raw.execute("select run_id from suites where suite_id = ?", (suite_id,)).fetchone()
+        query = "select run_id from suites where suite_id = ?"
+        row = raw.execute(query, (suite_id,)).fetchone() if is_number(suite_id) else None
         if row is None:
             raise StoreError(f"there is no suite {suite_id}; 'interlock runs' lists what there is")
         numbers = _take_in(raw, circuit, suite_id, row[0], arrivals, at)

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.store.database import driver
+from interlock.store.database import driver, is_number
 
 _PER_BAND = 500
 """A band that more symptoms share tells little; the newest of them are looked at."""
-_MOST_NUMBER = 2**63
 _SYMPTOM = (
     "select symptom_id, fingerprint, name, error_pattern, test_name_pattern, features, component,"
     " severity, first_seen_at, last_seen_at, occurrence_count, status from symptoms"
@@ -143,7 +142,7 @@ def symptoms_by_bands(
     """The symptoms that share most bands; among equals the newest."""
     raw = driver(connection)
     shared: Counter[int] = Counter()
-    for band in {band for band in bands if _is_number(band)}:
+    for band in {band for band in bands if is_number(band)}:
         query = (
             "select symptom_id from symptom_bands where band = ? order by symptom_id desc limit ?"
         )
@@ -171,7 +170,7 @@ def knows_rca(connection: Connection, rca_id: int) -> bool:
 
 def rcas_of(connection: Connection, symptom_id: int) -> list[Rca]:
     """The root causes of a symptom that are not archived, the newest first."""
-    if not _is_number(symptom_id):
+    if not is_number(symptom_id):
         return []
     return [read_rca(row) for row in driver(connection).execute(_RCAS_OF_SYMPTOM, (symptom_id,))]
 
@@ -206,11 +205,6 @@ def _symptom(raw: sqlite3.Connection, symptom_id: int) -> Symptom | None:
 
 def _row(raw: sqlite3.Connection, query: str, number: int) -> tuple[Any, ...] | None:
     found: tuple[Any, ...] | None = None
-    if _is_number(number):
+    if is_number(number):
         found = raw.execute(query, (number,)).fetchone()
     return found
-
-
-def _is_number(number: int) -> bool:
-    """Beyond it SQLite has no numbers."""
-    return -_MOST_NUMBER <= number < _MOST_NUMBER

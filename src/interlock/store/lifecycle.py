@@ -8,7 +8,7 @@ import sqlite3
 from sqlalchemy import Connection
 
 from interlock.core.errors import StateError, StoreError
-from interlock.store.database import transaction
+from interlock.store.database import is_number, transaction
 
 DAY = 86_400.0
 DORMANT_AFTER = 90
@@ -45,17 +45,15 @@ def set_symptom_status(connection: Connection, symptom_id: int, status: str) -> 
         raise StateError(f"a symptom is active, dormant or resolved, never {status[:40]!r}")
     with transaction(connection) as raw:
         query = "update symptoms set status = ? where symptom_id = ?"
-        if raw.execute(query, (status, symptom_id)).rowcount == 0:
+        found = is_number(symptom_id) and raw.execute(query, (status, symptom_id)).rowcount
+        if not found:
             raise StoreError(f"there is no symptom {symptom_id}")
 
 
 def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) -> None:
     """Move a root cause on: open, resolved, verified, archived; or open it again."""
     with transaction(connection) as raw:
-        row = raw.execute("select status, case_no from rcas where rca_id = ?", (rca_id,)).fetchone()
-        if row is None:
-            raise StoreError(f"there is no root cause {rca_id}")
-        before, case_no = row
+        before, case_no = _standing(raw, rca_id)
         if status == before:
             return
         if status not in _MOVES[before]:
@@ -67,6 +65,14 @@ def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) 
             f"update rcas set status = :status, {_DATES[status]} where rca_id = :rca_id",  # noqa: S608
             {"status": status, "at": at, "rca_id": rca_id},
         )
+
+
+def _standing(raw: sqlite3.Connection, rca_id: int) -> tuple[str, int]:
+    query = "select status, case_no from rcas where rca_id = ?"
+    row = raw.execute(query, (rca_id,)).fetchone() if is_number(rca_id) else None
+    if row is None:
+        raise StoreError(f"there is no root cause {rca_id}")
+    return row[0], row[1]
 
 
 def _may_reopen(raw: sqlite3.Connection, rca_id: int, case_no: int) -> None:

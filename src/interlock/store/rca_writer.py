@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from interlock.store.database import is_number
 from interlock.store.rca_case import link, read_case
 
 BY_REVIEW = 0
@@ -166,6 +167,8 @@ def add_versions(raw: sqlite3.Connection, rca_id: int, labels: Iterable[str]) ->
 
 
 def status_of(raw: sqlite3.Connection, rca_id: int) -> str | None:
+    if not is_number(rca_id):
+        return None
     row = raw.execute("select status from rcas where rca_id = ?", (rca_id,)).fetchone()
     return row[0] if row else None
 

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.apps.rca.launch import Launch
-from interlock.store.database import driver
+from interlock.store.database import driver, is_number
 from interlock.store.journal import State
 from interlock.store.knowledge import Rca, read_rca
 
@@ -183,6 +183,8 @@ def find_suite(
     name: str | None = None,
 ) -> Suite | None:
     """The newest that is all of what is asked for."""
+    if not (is_number(suite_id or 0) and is_number(run_id or 0)):
+        return None
     row = (
         driver(connection)
         .execute(

@@ -8,6 +8,7 @@ import sqlite3
 
 import msgspec
 
+from interlock.store.database import is_number
 from interlock.store.rca_case import RcaCase
 
 _FIXED = (
@@ -51,18 +52,28 @@ def meet(
 
 def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> Met | None:
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
+    if not is_number(symptom_id):
+        return None
     row = raw.execute("select status from symptoms where symptom_id = ?", (symptom_id,)).fetchone()
     if row is None:
         return None
-    if not _counted(raw, symptom_id, case_no, at):
+    when = _when(raw, case_no, at)
+    if not _counted(raw, symptom_id, case_no, when):
         return Met(symptom_id, False, False)
     (fixed,) = raw.execute(_FIXED, (symptom_id,)).fetchone()
     raw.execute(
         "update symptoms set occurrence_count = occurrence_count + 1, status = 'active',"
-        " last_seen_at = max(last_seen_at, ?) where symptom_id = ?",
-        (at, symptom_id),
+        " first_seen_at = min(first_seen_at, ?), last_seen_at = max(last_seen_at, ?)"
+        " where symptom_id = ?",
+        (when, when, symptom_id),
     )
     return Met(symptom_id, True, row[0] != "active" or bool(fixed))
+
+
+def _when(raw: sqlite3.Connection, case_no: int, at: float) -> float:
+    """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
+    row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()
+    return min(row[0], at) if row and row[0] is not None else at
 
 
 def _counted(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> bool:
@@ -72,12 +83,13 @@ def _counted(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) 
 
 
 def _new(raw: sqlite3.Connection, case: RcaCase, at: float, component: str, severity: str) -> int:
+    when = _when(raw, case.case_no, at)
     row = (
         *(case.fingerprint, case.name, case.error_pattern, case.test_name_pattern, case.features),
-        *(component, severity, at, at),
+        *(component, severity, when, when),
     )
     symptom_id = int(raw.execute(_NEW, row).fetchone()[0])
-    _counted(raw, symptom_id, case.case_no, at)
+    _counted(raw, symptom_id, case.case_no, when)
     bands = sorted(set(msgspec.json.decode(case.bands, type=list[int])))
     raw.executemany(
         "insert into symptom_bands values (?, ?)", [(band, symptom_id) for band in bands]

@@ -113,6 +113,7 @@ def agents_by_role(
     chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
     if HUMAN in given:
         chosen[HUMAN] = given[HUMAN]
+    _refuse_analyst(circuit, chosen)
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
@@ -121,6 +122,17 @@ def agents_by_role(
             "or with --dispatch file, batch-file or manual for all that have no agent"
         )
     return chosen
+
+
+def _refuse_analyst(circuit: Circuit, chosen: Mapping[str, str]) -> None:
+    """The built-in analyst knows one circuit, and judges nothing of its own."""
+    if BASIC in chosen.values() and circuit.name != RCA:
+        raise SourceError(f"the built-in analyst answers only for {RCA}, not for {circuit.name}")
+    if chosen.get(HUMAN) == BASIC:
+        raise SourceError(
+            "the built-in analyst reviews nothing: use --review auto or human, or name who "
+            "reviews with --dispatch or --agent human=AGENT"
+        )
 
 
 def split_agent(word: str) -> tuple[str, str]:
@@ -161,8 +173,16 @@ def file_carrier(
 
 def by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose answers come by a later command: nobody sits and waits for them."""
-    manual = (role for role, each in carriers.items() if isinstance(each, ManualDesk))
-    return frozenset({HUMAN, *manual})
+    return _roles_of(carriers, HumanDesk | ManualDesk)
+
+
+def written_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """The roles whose asks are written out for a later command, not asked at the inbox."""
+    return _roles_of(carriers, ManualDesk)
+
+
+def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
+    return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
 
 
 def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:

@@ -1,0 +1,39 @@
+"""Text made to be slow, a megabyte of it in every field: each judge answers all the same."""
+
+import pytest
+
+from interlock.analyst.bands import bands
+from interlock.analyst.cluster import cluster
+from interlock.analyst.features import features
+from interlock.analyst.suspect import suspects
+from interlock.analyst.triage import CATEGORIES, triage
+from interlock.apps.rca.failure import Failure
+
+FIELDS = ("test_name", "class_name", "type", "message", "stack", "log")
+BITS = (
+    "a",
+    "a.",
+    "a/",
+    "a:",
+    "at a.",
+    "aB_test",
+    "Downloaded /",
+    "expected ",
+    "#1 (",
+    "\x1b[",
+    "\0",
+)
+
+
+@pytest.mark.parametrize("bit", BITS)
+def test_a_megabyte_of_one_thing(bit: str) -> None:
+    text = bit * (1_000_000 // len(bit))
+    lines = "\n".join(text[at : at + 200] for at in range(0, len(text), 200))
+    failures = [Failure(id=field, **{field: text}) for field in FIELDS]  # type: ignore[arg-type]
+    failures.append(Failure(id="lines", log=lines, stack=lines))
+    for failure in failures:
+        assert triage(failure).category in CATEGORIES
+        assert len(suspects(failure, ("a.b.C", "a/b.py", "a.b:c"))) <= 3
+        assert len(bands(failure)) < 20
+        assert len(features(failure)) < 20_000
+    assert len(cluster(failures)) == len(failures)

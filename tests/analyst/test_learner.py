@@ -1,0 +1,62 @@
+"""The learner: what it was taught, what it was not, and the same in any order."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlock.analyst.features import features
+from interlock.analyst.learner import Learner
+from interlock.apps.rca.failure import Failure
+
+
+def bag(message: str, log: str = "") -> frozenset[str]:
+    return features(Failure(id="1", message=message, log=log))
+
+
+OVEN = [bag(f"oven {number} is cold, gas valve stuck") for number in range(6)]
+LID = [bag(f"lid {number} is shut, hinge broken") for number in range(6)]
+EXAMPLES = [*((each, "heat") for each in OVEN), *((each, "joint") for each in LID)]
+
+
+@pytest.mark.parametrize(
+    ("message", "label"),
+    [("gas valve of oven stuck again", "heat"), ("broken hinge on the lid", "joint")],
+)
+def test_what_was_taught(message: str, label: str) -> None:
+    said = Learner(EXAMPLES).ask(bag(message))
+    assert said.label == label
+    assert said.confidence > 0.7
+    assert said.reasons
+
+
+@pytest.mark.parametrize("message", ["no space left for the parcel", ""])
+def test_what_was_not_taught_is_not_guessed(message: str) -> None:
+    said = Learner(EXAMPLES).ask(bag(message))
+    assert (said.label, said.confidence) == ("", 0.0)
+
+
+def test_nothing_was_taught() -> None:
+    assert Learner([]).ask(bag("oven is cold")).label == ""
+
+
+def test_one_kind_only() -> None:
+    assert Learner([(OVEN[0], "heat")]).ask(OVEN[1]).label == "heat"
+
+
+def test_a_rare_kind_is_not_drowned() -> None:
+    many = [(bag(f"lid {number} is shut"), "joint") for number in range(60)]
+    few = [(bag("oven is cold"), "heat"), (bag("oven is icy"), "heat")]
+    assert Learner(many + few).ask(bag("oven was cold")).label == "heat"
+
+
+def test_a_label_is_heard_in_what_is_said() -> None:
+    examples = [(bag("tests went red today"), "PAINT"), (bag("tests went blue today"), "HINGES")]
+    said = Learner(examples).ask(bag("tests went grey today, the hinges creak"))
+    assert said.label == "HINGES"
+
+
+@given(st.permutations(EXAMPLES))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_examples_does_not_matter(examples: list[tuple[frozenset[str], str]]) -> None:
+    asked = bag("gas hinge valve lid")
+    assert Learner(examples).ask(asked) == Learner(EXAMPLES).ask(asked)
