@@ -117,7 +117,7 @@ def investigate_answer(
     looked_at: int,
     urls: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The answer to F3 for one repository; `looked_at` counts its commits since the last green."""
+    """The answer to F3 for one repository; `looked_at` counts its commits that may be new."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
     spot = next(iter(spots), None)
@@ -157,8 +157,8 @@ def _message(
         )
     elif looked_at:
         told.append(
-            f"None of the {looked_at} commits of {repo} since the last green run touches what "
-            "failed: look at the environment, the data or another repository."
+            f"None of the {looked_at} commits of {repo} that were looked at touches what failed: "
+            "look at the environment, the data or another repository."
         )
     else:
         told.append("No history is known that could have brought it.")
