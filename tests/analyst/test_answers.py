@@ -148,7 +148,7 @@ def test_faint_leads_are_none() -> None:
     found = investigate(lead(0.29))
     assert found["suspects"] == []
     assert found["convergence_score"] < 0.5
-    assert "None of the 5 commits of boat since the last green run" in found["rca_message"]
+    assert "None of the 5 commits of boat that were looked at" in found["rca_message"]
 
 
 def test_without_history_it_says_so() -> None:

@@ -63,11 +63,12 @@ def test_what_is_new_is_counted_from_the_last_green_to_the_tested(boat: GitRepo)
     assert subjects(room, launched(commit="green")) == []
 
 
-def test_what_was_tested_before_the_last_green_is_looked_at_as_if_there_was_none(
+def test_what_passed_itself_has_nothing_new_but_what_is_older_has_its_own_past(
     boat: GitRepo,
 ) -> None:
-    room = workspace(boat, "release")
-    assert subjects(room, launched(commit="green"))[:1] == ["One"]
+    room = workspace(boat, "main")
+    assert subjects(room, launched(branch="main")) == []
+    assert subjects(room, launched(commit="green")) == ["One"]
 
 
 def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> None:

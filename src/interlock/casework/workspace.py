@@ -50,21 +50,18 @@ class Workspace:
         tip = self.tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
             greens = self._terms.last_green
-            green = greens.get(repository.name) or greens.get("")
-            if green and _is_older(repository, tip, green):
-                green = None  # what was tested is older than what last passed: that tells nothing
-            self._commits[repository.name, tip] = repository.commits_since(green, tip)
+            green = greens.get(repository.name) or greens.get("", "")
+            found = repository.commits_since(green, tip)
+            if not found and repository.resolve(green) != repository.at(tip):
+                # What was tested is older than what last passed: then that tells nothing.
+                found = repository.commits_since(None, tip)
+            self._commits[repository.name, tip] = found
         return self._commits[repository.name, tip]
 
     def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
         """Whether what was cited is there."""
         tested = {name: self.tested(name, launch) for name in self.repositories}
         return check_evidence(refs, self.repositories, tested, log or None)
-
-
-def _is_older(repository: Repository, tested: str, green: str) -> bool:
-    end, passed = repository.at(tested), repository.resolve(green)
-    return bool(passed) and end != passed and repository.on_branch(end, passed) is True
 
 
 def _is_commit_of(name: str, key: str) -> bool:
