@@ -246,6 +246,10 @@ def test_overturn_writes_the_humans_words(reviewable: World) -> None:
         ({}, "Answer lacks the field 'decision'."),
         ({"decision": "reassess", "loop_target": "F6_REPORT"}, NO_TARGET),
         (
+            {"decision": "overturn", "human_override": {"defect_type": "zz9"}},
+            "'zz9' is no defect code; use one of pb001, ab001, si001, nd001, fw001, ti001.",
+        ),
+        (
             {"signal": "linked", "data": {"representative": "C2"}},
             "Signal 'linked' is not one of this step's signals: artifact.",
         ),

@@ -73,7 +73,7 @@ Options:
   --help  Show this message and exit.
 
 Commands:
-  read       The failures of one report or log, and how many tests there were.
+  read       The failures of one report or log, and its number of tests.
   templates  The template of each line of a log.
   evidence   The lines of a log that say why it failed.
   cluster    Which failures are one family.
