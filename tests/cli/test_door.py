@@ -23,6 +23,8 @@ Commands:
   init      Set a project up.
   analyze   Find the causes of failing tests.
   report    Write the report of a suite anew, as it stands.
+  causes    The root causes that are known, of all suites.
+  cause     Say what became of a root cause.
   push      Tell ReportPortal what was reviewed.
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.

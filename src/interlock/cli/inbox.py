@@ -91,8 +91,6 @@ def answer(
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
     from interlock.casework.review import reviewed_with
-    from interlock.cli.words import pairs
-    from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
     from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
@@ -101,11 +99,7 @@ def answer(
     from interlock.wiring.rca import unfit_review
 
     path = wiring.database(Path(), db)
-    data: dict[str, Any] = {"decision": decision}
-    if message:
-        data["comment"] = message
-    for name, text in pairs(sets or (), "--set").items():
-        data[name] = read_yaml(text, "--set").value
+    data = _answer(decision, message, sets or [])
     with reading(path) as connection:
         found = [each for each in open_questions(connection) if each.question_id == question_id]
         if not found:
@@ -131,6 +125,15 @@ def answer(
     then = "the running process takes it" if working else resume
     also = f" and to {counted(len(kin), 'other', 'others')} of its family" if kin else ""
     say(f"saved the answer to question {question_id}{also}; {then}")
+
+
+def _answer(decision: str, message: str, sets: list[str]) -> dict[str, Any]:
+    """The answer's fields, as the words of a command line give them."""
+    from interlock.cli.words import pairs
+    from interlock.core.yaml_text import read_yaml
+
+    more = {name: read_yaml(text, "--set").value for name, text in pairs(sets, "--set").items()}
+    return {"decision": decision, **({"comment": message} if message else {}), **more}
 
 
 def _refuse_others(question: "Question", options: Options) -> None:
