@@ -8,7 +8,14 @@ from tests.cli.reds import KEY, junit
 from tests.cli.world import Said, World
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
-CODE = "KeyError: no total in the cart"
+CODE = """\
+Traceback (most recent call last):
+  File "shop/test_cart.py", line 12, in test_total
+    assert total(cart) == 12
+  File "shop/cart.py", line 7, in total
+    return cart["total"]
+KeyError: 'total'
+"""
 FAMILY = (501, 502)
 PUSH = ("push", "--by", "Ada")
 

@@ -122,10 +122,23 @@ def test_an_answer_that_cannot_be_saves_nothing_for_anybody(
     assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
 
 
-def test_an_overturn_with_a_code_that_is_none_keeps_the_question_open(waiting: World) -> None:
+def test_an_overturn_with_a_code_that_is_none_is_refused_at_once(waiting: World) -> None:
     family = sorted(reviews(waiting)["C1"])
     override = json.dumps({"defect_type": "zz9", "rca_message": "the cart"})
-    waiting.say("answer", str(family[0]), "overturn", "--set", f"human_override={override}")
-    assert waiting.say("resume").code == 4
-    assert sorted(reviews(waiting)["C1"]) == family
-    assert "'zz9' is no defect code" in waiting.say("explain", "C1").out
+    said = waiting.say("answer", str(family[0]), "overturn", "--set", f"human_override={override}")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("interlock: 'zz9' is no defect code; use one of ")
+    assert said.err.endswith("; nothing was saved\n")
+    assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
+
+
+def test_a_projects_own_code_can_be_named(world: World) -> None:
+    world.write("interlock.toml", '[defect_codes]\nzz9 = "firmware"\n')
+    world.write("red.xml", junit(KEY))
+    assert world.say("analyze", "red.xml").code == 4
+    ((number,),) = reviews(world).values()
+    override = json.dumps({"defect_type": "zz9", "rca_message": "the board"})
+    words = ("overturn", "--set", f"human_override={override}")
+    assert world.say("answer", str(number), *words).code == 0
+    done = world.say("analyze", "red.xml", "--json")
+    assert (done.code, done.json["summary"]["families"][0]["defect_type"]) == (0, "zz9")

@@ -96,6 +96,7 @@ def answer(
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
+    from interlock.wiring.rca import unfit_review
 
     path = wiring.database(Path(), db)
     data = _answer(decision, message, sets or [])
@@ -105,11 +106,13 @@ def answer(
             raise StateError(f"question {question_id} is not open; 'interlock inbox' lists them")
         run = find_run(connection, found[0].run_id)
         circuit = open_run(run)
-        _refuse_others(found[0], msgspec.convert(run.options, Options))
+        options = msgspec.convert(run.options, Options)
+        _refuse_others(found[0], options)
         kin = {} if alone else reviewed_with(connection, found[0].run_id, question_id)
     problem = circuit.steps[found[0].step].shape.problem(data)
-    if problem is not None:
-        raise SourceError(f"{problem}; nothing was saved")
+    problem = problem or unfit_review(circuit.name, options.terms, found[0].step, data)
+    if problem:
+        raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
     with told_plainly(wiring.answers_folder(path)):
         for number in (question_id, *kin):
             leave_answer(wiring.answers_folder(path), HumanAnswer(number, by or user(), data))
