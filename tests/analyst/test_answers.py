@@ -219,9 +219,9 @@ def test_a_draft_holds_what_is_known() -> None:
     assert len(found["summary"]) <= 200
     assert found["summary"].endswith("…")
     assert found["description"].endswith("2 more tests fail for the same reason.")
-    assert (found["priority"], found["components"]) == ("Major", ["boat"])
+    assert (found["priority"], found["components"]) == ("high", ["boat"])
     bare = draft_answer(
         FAILURE, message="", defect_type="ti001", severity="", component="",
         evidence=(), versions=(), members=1,
     )  # fmt: skip
-    assert (bare["priority"], bare["components"], bare["description"]) == ("Normal", [], "")
+    assert (bare["priority"], bare["components"], bare["description"]) == ("medium", [], "")

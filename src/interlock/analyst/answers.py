@@ -226,9 +226,8 @@ def draft_answer(
         "summary": first if len(first) <= _HEAD else f"{first[: _HEAD - 1]}…",
         "description": f"{message}{also}",
         "defect_type": defect_type,
-        "priority": {"critical": "Blocker", "high": "Major", "low": "Minor"}.get(
-            severity, "Normal"
-        ),
+        "priority": severity or "medium",
+        "component": component,
         "components": [component] if component else [],
         "evidence_refs": list(evidence),
         "affected_versions": list(versions),

@@ -40,7 +40,7 @@ class Lore:
         self._connection = connection
 
     def memories(self, place: Place, most: int = NEAREST, *, near: bool = True) -> list[Memory]:
-        """What may be about the failure of that case: its own symptom, and those that are `near`."""
+        """What may be about the failure of that case: its own symptom, and those `near` it."""
         found = symptom_by_fingerprint(self._connection, place.fingerprint)
         exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
         others = [
