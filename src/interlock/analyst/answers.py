@@ -146,7 +146,8 @@ def _score(suspects: Sequence[Lead]) -> float:
 def _message(
     failure: Failure, repo: str, best: Lead | None, spot: Spot | None, looked_at: int
 ) -> str:
-    said = " ".join((failure.message or failure.type or "it failed").split())[:_HEAD]
+    bare = f"{failure.test_name or failure.id} failed, and its report says no more"
+    said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
     place = f", in {spot.function} at {spot.path}:{spot.line}" if spot else ""
     told = [f"{said}{place}."]
     if best:
