@@ -17,7 +17,7 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "analyze", "report", "push", "run", "resume", "stop"),
+    *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
     *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
 )
@@ -93,6 +93,7 @@ def _enter() -> None:
         analyst_read,
         analyze,
         by_hand,
+        causes,
         circuits,
         conform,
         demo,

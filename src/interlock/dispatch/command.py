@@ -69,7 +69,7 @@ class CommandAgent:
 
     def _start(self, ask: Ask) -> Start:
         tag = f"{self._workspace}:{ask.run_id}:{ask.dispatch_id}:{os.urandom(8).hex()}"
-        environment = {**self._environment, **ids(ask)}
+        environment = {**self._environment, **variables_of(ask)}
         return Start(self._argv, ask.prompt.encode(), Path(), environment, tag)
 
 
@@ -121,7 +121,7 @@ def _exit(code: int | None) -> str:
     return f"exit code {code}" if code > 0 else f"killed by signal {-code}"
 
 
-def ids(ask: Ask) -> dict[str, str]:
+def variables_of(ask: Ask) -> dict[str, str]:
     """What a process is told of its ask."""
     return {
         "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),

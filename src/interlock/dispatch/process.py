@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
+from hashlib import blake2b
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,7 +19,7 @@ from interlock.core.case import Usage
 from interlock.core.circuit import CRASH
 from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
-from interlock.dispatch.command import ids
+from interlock.dispatch.command import variables_of
 from interlock.dispatch.hearing import Hearing
 from interlock.dispatch.outcome import Outcome, judge
 from interlock.dispatch.profiles.launch import environment, launch
@@ -83,6 +84,13 @@ class ProcessAgent:
         talk = self._talks.pop(dispatch_id, None)
         if talk is not None:
             talk.hang_up()
+
+    def account(self, role: str) -> str:
+        """Asks to the same CLI with the same login share its limits, whoever sends them."""
+        logins = (self._environment.get(name, "") for name in self._profile.login.variables)
+        login = next((each for each in logins if each), "")
+        mark = blake2b(login.encode(errors="replace"), digest_size=6).hexdigest()
+        return f"{self._profile.name}:{mark}" if login else self._profile.name
 
     async def close(self) -> None:
         for dispatch_id in list(self._talks):
@@ -149,7 +157,9 @@ class ProcessAgent:
             place.write_prompt(paper, command.prompt)
         tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
         cwd = place.work if own else self._station.project
-        return Start(command.argv, command.stdin, cwd, {**self._environment, **ids(ask)}, tag)
+        return Start(
+            command.argv, command.stdin, cwd, {**self._environment, **variables_of(ask)}, tag
+        )
 
     def _session(self, place: Workplace) -> Session | None:
         found = place.session() if self._settings.resume and self._profile.can_resume else None
