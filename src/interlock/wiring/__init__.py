@@ -169,8 +169,8 @@ def agent(
     if kind in CLI_AGENTS:
         return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
     if kind not in AGENTS or not rest:
-        known = ", ".join((BASIC, *CLI_AGENTS, *(f"{name}:…" for name in AGENTS)))
-        raise SourceError(f"{spec!r} names no agent; use {known}")
+        known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
+        raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
     return AGENTS[kind](rest, clock, environment)
 
 
