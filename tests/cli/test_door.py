@@ -45,6 +45,7 @@ Commands:
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
   analyst   The built-in analyst's parts: JSONL in, JSONL out.
+  agents    Agent CLIs: what is installed, and whether it is what we know.
   doctor    Check the machine and the database.
 """
 

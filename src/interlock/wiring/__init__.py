@@ -30,6 +30,7 @@ from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
+from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
@@ -44,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     db: str | None = None
     parallel: int | None = None
     agents: dict[str, str] = {}
+    agent: dict[str, dict[str, Any]] = {}
     slots: dict[str, int] = {}
     budget: dict[str, str | int | float] = {}
     thresholds: dict[str, Any] = {}
@@ -62,6 +64,7 @@ def settings(project: Path) -> Settings:
             found = msgspec.convert(table, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
+    check_tables(found.agent)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
     return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
@@ -148,19 +151,26 @@ def carriers(
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            made[spec] = filed(spec) if filed and spec in FILED else agent(spec, clock)
+            made[spec] = filed(spec) if filed and spec in FILED else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
     return by_role
 
 
-def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
+def agent(
+    spec: str,
+    clock: Clock,
+    environment: Mapping[str, str] = os.environ,
+    db: Path = DATABASE,
+) -> Carrier:
     kind, _, rest = spec.partition(":")
     if spec == BASIC:
         return Vacancy()
+    if kind in CLI_AGENTS:
+        return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
-        raise SourceError(f"{spec!r} names no agent; use {known}")
+        raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
     return AGENTS[kind](rest, clock, environment)
 
 
