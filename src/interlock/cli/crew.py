@@ -26,7 +26,8 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND, script:FILE, or for rca basic; repeatable.",
+        help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
+        "exec:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[
@@ -130,7 +131,7 @@ def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     limits = budget(options.budget)
     files = msgspec.convert(options.files, wiring.Files)
     specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
-    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0, path)
     return Crew(
         carriers=wiring.carriers(specs, path, clock, filed),
         roles=wiring.roles_with(circuit, options.slots),
