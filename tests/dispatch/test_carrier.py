@@ -1,6 +1,7 @@
 """The contract of carriers: what the loop relies on, tried on every carrier there is."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,13 +19,32 @@ from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.file import FileDesk
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
 from interlock.dispatch.manual import ManualDesk
+from interlock.dispatch.process import ProcessAgent, Station, nonce
+from interlock.dispatch.profiles.profile import profile
+from interlock.dispatch.profiles.settings import AgentSettings
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_words import Next, Submit
 from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.clock import RealClock
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
     return CommandAgent(["sh", "-c", 'printf "{\\"n\\":%s}" $INTERLOCK_DISPATCH_ID'], {})
+
+
+def process(folder: Path, _clock: FakeClock) -> Carrier:
+    program = folder / "agent"
+    lines = (
+        '{"type":"system","subtype":"init","session_id":"s"}',
+        r'{"type":"result","subtype":"success","is_error":false,"num_turns":1,'
+        r'"result":"{\"n\":%s}"}',
+    )
+    words = "".join(f"printf '{line}\\n' $INTERLOCK_DISPATCH_ID\n" for line in lines[1:])
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{lines[0]}'\n" + words)
+    program.chmod(0o755)
+    environ = {"PATH": os.environ["PATH"]}
+    station = Station(folder / "agents", folder, "contract", environ, nonce)
+    return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
 
 
 def human(folder: Path, clock: FakeClock) -> Carrier:
@@ -115,7 +135,10 @@ Make = Callable[[], Bench]
 
 
 @pytest.fixture(
-    params=[command, human, script, slow_script, file, polled_file, manual, batch, pulled],
+    params=[
+        *(command, process, human, script, slow_script),
+        *(file, polled_file, manual, batch, pulled),
+    ],
     ids=lambda each: each.__name__,
 )
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:

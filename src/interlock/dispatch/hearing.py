@@ -41,6 +41,7 @@ from interlock.wire.stream_events import (
 )
 
 _LIMIT = re.compile(r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE)
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _MOST_NOTES = 20
 _MOST_PLAIN = 4_000_000
 _MOST_TOKENS = 10**12
@@ -59,7 +60,8 @@ class Hearing:
         self._plain: list[bytes] | None = [] if profile.dialect == "plain-text" else None
         self._plain_size = 0
         self._began = False
-        self._limit: RateLimit | None = None
+        self._limited = False
+        self._limit_ends: float | None = None
         self._errors: list[str] = []
         self._notes: dict[str, None] = {}
         self._spent = Spent()
@@ -148,10 +150,11 @@ class Hearing:
                 limited = passing and _LIMIT.search(message)
                 yield RateLimited() if limited else Alive()
             case RateLimit("rejected", resets_at, message):
-                self._limit = event
+                self._limited = True
+                self._limit_ends = self._limit_ends if resets_at is None else float(resets_at)
                 if message:
                     self._errors.append(message)
-                yield RateLimited(None if resets_at is None else float(resets_at))
+                yield RateLimited(self._limit_ends)
             case RateLimit(_, _, message):
                 self._note(f"a rate limit is near {message}".rstrip())
             case Notice(kind, text):
@@ -171,7 +174,7 @@ class Hearing:
         return self._reader.final_message or ""
 
     def _is_limited(self, ended: Ended) -> bool:
-        if self._limit is not None:
+        if self._limited:
             return True
         words = [word.lower() for word in self._profile.limit_words]
         told = f"{self._said(ended)}\n{_tail(ended.stderr)}".lower()
@@ -183,8 +186,8 @@ class Hearing:
         return (last or _tail(ended.stderr))[:_TAIL].strip()
 
     def _resets_at(self, ended: Ended) -> float | None:
-        if self._limit is not None and self._limit.resets_at is not None:
-            return float(self._limit.resets_at)
+        if self._limit_ends is not None:
+            return self._limit_ends
         now = self._now + max(0.0, ended.ended_at - ended.started_at)
         texts = [*reversed(self._errors[-5:]), _tail(ended.stderr)]
         times = (reset_time(text, now, self._zones) for text in texts)
@@ -224,7 +227,7 @@ def _clock(ended: Ended) -> str:
 
 
 def _tail(raw: bytes) -> str:
-    return raw[-_TAIL:].decode("utf-8", "replace").strip()
+    return _ANSI.sub("", raw[-_TAIL:].decode("utf-8", "replace")).strip()
 
 
 def _sane(spent: Spent) -> Spent:
