@@ -19,7 +19,7 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 VERBS = (
     *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "agents"),
+    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
     "doctor",
 )
 """The order in which --help shows them: as a user meets them."""
@@ -105,6 +105,7 @@ def _enter() -> None:
         init,
         lint,
         look,
+        mcp,
         push,
         respond,
         run,
