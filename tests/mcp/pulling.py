@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import jsonschema
 import psutil
 from tests.cli.world import LIMIT, World
 
+from interlock.mcp.tools import TOOLS
 from mcp import Client, StdioServerParameters, stdio_client
 
+GIVES = {tool.name: tool.gives for tool in TOOLS}
 BEFORE, NOW = "legacy", "2026-07-28"
 """The revision before the current one, by its handshake, and the current one."""
 Answering = Callable[[dict[str, Any]], dict[str, Any]]
@@ -34,6 +37,7 @@ async def use(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """What a tool gives, as its schema says."""
     found = await client.call_tool(f"interlock_{tool}", arguments)
     assert found.structured_content is not None, found.content
+    jsonschema.validate(found.structured_content, GIVES[f"interlock_{tool}"])
     return dict(found.structured_content)
 
 

@@ -41,7 +41,7 @@ class _Paper:
         pass
 
 
-def message(method: str, number: int | None, params: Any = None) -> str:
+def message(method: str, number: int | str | None, params: Any = None) -> str:
     said: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     said |= {} if number is None else {"id": number}
     said |= {} if params is None else {"params": params}

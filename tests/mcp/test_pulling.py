@@ -277,6 +277,31 @@ async def test_a_question_to_a_human(world: World) -> None:
     assert ended(run).code == 0
 
 
+async def test_who_stopped_waiting_gets_nothing(world: World) -> None:
+    world.cases("A")
+    run = start(world)
+    async with worker(world) as one, worker(world) as two:
+        work = await take(one)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(use(two, "next", wait=30), 1)
+        held = {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
+        assert (await use(one, "signal", **held, signal="release"))["accepted"]
+        again = await take(one, wait=0)
+        assert (await submit(one, again, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 1}
+
+
+async def test_several_pieces_at_once_over_one_line(world: World) -> None:
+    world.cases(*(f"A{number}" for number in range(8)))
+    run = start(world)
+    async with worker(world) as one:
+        many = await asyncio.gather(*(take(one) for _ in range(8)))
+        assert len({each["dispatch_id"] for each in many}) == 8
+        taken = await asyncio.gather(*(submit(one, each, SURE) for each in many))
+        assert all(each["accepted"] for each in taken)
+    assert ended(run).json["ends"] == {"kept": 8}
+
+
 @pytest.mark.parametrize("mode", [BEFORE, NOW])
 async def test_a_whole_suite_of_red_tests_by_two_workers(world: World, mode: str) -> None:
     world.write("red.xml", reds.junit(reds.KEY, reds.KEY_TOO, reds.TYPE, reds.DISK))

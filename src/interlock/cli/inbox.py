@@ -94,21 +94,29 @@ def answer(
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
+    from interlock.dispatch.query import is_query
+
+    path = wiring.database(Path(), db)
+    if is_query(number):
+        queries.reply(path, number, decision, message, by or user(), json=json)
+        return
+    data = _answer(decision, message, sets or [])
+    _save(path, _numbered(number), data, by or user(), alone=alone, json=json)
+
+
+def _save(
+    path: Path, question_id: int, data: dict[str, Any], by: str, *, alone: bool, json: bool
+) -> None:
+    """Leave an answer to a gate, and to those of its family, where the run finds it."""
+    from interlock import wiring
     from interlock.casework.review import reviewed_with
     from interlock.dispatch.human import HumanAnswer, leave_answer
-    from interlock.dispatch.query import is_query
     from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
     from interlock.wiring.rca import unfit_review
 
-    path = wiring.database(Path(), db)
-    if is_query(number):
-        queries.reply(path, number, decision, message, by or user(), json=json)
-        return
-    question_id = _numbered(number)
-    data = _answer(decision, message, sets or [])
     with reading(path) as connection:
         found = [each for each in open_questions(connection) if each.question_id == question_id]
         if not found:
@@ -124,7 +132,7 @@ def answer(
         raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
     with told_plainly(wiring.answers_folder(path)):
         for each in (question_id, *kin):
-            leave_answer(wiring.answers_folder(path), HumanAnswer(each, by or user(), data))
+            leave_answer(wiring.answers_folder(path), HumanAnswer(each, by, data))
     working = writer_of(path) is not None
     if json:
         fields = {"question_id": question_id, "run_id": found[0].run_id, "taken_now": working}

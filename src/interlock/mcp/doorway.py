@@ -28,6 +28,7 @@ class Doorway:
         self._sink = sink
         self._greeter = Greeter()
         self._lock = threading.Lock()
+        self._mouth = threading.Lock()
         self._early: list[bytes | None] = []
         self._pass_on: Callable[[bytes | None], None] | None = None
         self._quiet: list[int | str | float | None] = []
@@ -115,8 +116,9 @@ class Doorway:
     def _say(self, line: bytes) -> None:
         view = memoryview(line)
         try:
-            while view:
-                view = view[os.write(self._sink, view) :]
+            with self._mouth:
+                while view:
+                    view = view[os.write(self._sink, view) :]
         except OSError:
             return  # whoever asked has gone; the end of its input will say so
 

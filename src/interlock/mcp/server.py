@@ -42,7 +42,7 @@ class _Handlers:
         if isinstance(found, str):
             return types.CallToolResult(content=[_text(found)], is_error=True)
         refused = found.get("accepted") is False or found.get("asked") is False
-        shown = msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
+        shown = msgspec.json.encode(found).decode()
         return types.CallToolResult(
             content=[_text(shown)], structured_content=found, is_error=refused
         )
