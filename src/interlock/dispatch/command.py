@@ -64,7 +64,7 @@ class CommandAgent:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
-                env={**self._environment, **_variables(ask)},
+                env={**self._environment, **variables_of(ask)},
                 start_new_session=True,
             )
         except OSError as error:
@@ -170,7 +170,7 @@ def _done(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-def _variables(ask: Ask) -> dict[str, str]:
+def variables_of(ask: Ask) -> dict[str, str]:
     return {
         "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),
         "INTERLOCK_RUN_ID": str(ask.run_id),

@@ -24,10 +24,12 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
+from interlock.core.circuit import CRASH, UNREADABLE
 from interlock.dispatch.acp.terms import Policy
 from interlock.dispatch.acp.work_files import NotAllowedError, WorkFiles
 from interlock.dispatch.carrier import MAX_ANSWER
 from interlock.store.permissions import Leave, Wish
+from interlock.supervise.sight import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
 
 MOST_WISHES = 200
 """Requests for permission within one dispatch."""
@@ -46,21 +48,23 @@ AskLeave = Callable[[Wish], Awaitable[Leave]]
 
 
 class Host:
-    """The SDK's client side, for one session. `fail` is told when the agent goes too far."""
+    """The SDK's client side, for one session. `see` is told what the clocks want to know, `fail`
+    the failure and the reason when the agent goes too far."""
 
     def __init__(
         self,
         policy: Policy,
         ask_leave: AskLeave,
         files: WorkFiles | None,
-        fail: Callable[[str], None],
+        see: Callable[[Sight], None],
+        fail: Callable[[str, str], None],
     ) -> None:
         self.asking = 0
-        self.open_tools: set[str] = set()
         self.money = 0.0
         self._policy = policy
         self._ask_leave = ask_leave
         self._files = files
+        self._see = see
         self._fail = fail
         self._session_id: str | None = None
         self._kinds: dict[str, str | None] = {}
@@ -98,17 +102,20 @@ class Host:
         self._expect(session_id)
         self._wishes += 1
         if self._wishes > MOST_WISHES:
-            self._fail(f"it asked for permission more than {MOST_WISHES} times")
+            self._fail(CRASH, f"it asked for permission more than {MOST_WISHES} times")
             return _chosen("reject", options)
         told = self._kinds.get(tool_call.tool_call_id)
         verdict = self._policy.verdict(tool_call.kind, told)
         if verdict != "ask":
             return _chosen(verdict, options)
+        wish = _wish(tool_call, told)
         self.asking += 1
+        self._see(WaitsForPermission(f"{wish.kind}: {wish.title}"))
         try:
-            return _chosen(await self._ask_leave(_wish(tool_call, told)), options)
+            return _chosen(await self._ask_leave(wish), options)
         finally:
             self.asking -= 1
+            self._see(Alive())
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
@@ -145,7 +152,7 @@ class Host:
         self._size += len(text.encode(errors="replace"))
         if self._size > MAX_ANSWER:
             self._forget()
-            self._fail(f"the answer is longer than {MAX_ANSWER:,} bytes")
+            self._fail(UNREADABLE, f"the answer is longer than {MAX_ANSWER:,} bytes")
 
     def _forget(self) -> None:
         self._words = []
@@ -155,13 +162,13 @@ class Host:
     def _note(self, tool: ToolCallStart | ToolCallProgress) -> None:
         """Which tools run, and what kind each said it is; the kind told first stays."""
         if tool.status in _OVER:
-            self.open_tools.discard(tool.tool_call_id)
+            self._see(ToolEnded(tool.tool_call_id))
         elif isinstance(tool, ToolCallStart) or tool.status is not None:
-            self.open_tools.add(tool.tool_call_id)
+            self._see(ToolBegan(tool.tool_call_id))
         if self._kinds.setdefault(tool.tool_call_id, tool.kind) is None:
             self._kinds[tool.tool_call_id] = tool.kind
         if len(self._kinds) > _MOST_TOOLS:
-            self._fail(f"it called more than {_MOST_TOOLS:,} tools")
+            self._fail(CRASH, f"it called more than {_MOST_TOOLS:,} tools")
 
 
 def _chosen(leave: Leave, options: list[PermissionOption]) -> RequestPermissionResponse:

@@ -97,10 +97,9 @@ class AgentLine(asyncio.SubprocessProtocol):
     async def let_go(self) -> None:
         """After the process has ended: give its pipes back."""
         await self.exited
-        for number in (0, 1, 2):
-            pipe = self._transport.get_pipe_transport(number)
-            if isinstance(pipe, asyncio.WriteTransport):
-                pipe.abort()
+        pipe = self._transport.get_pipe_transport(0)
+        if 0 in self._attached and isinstance(pipe, asyncio.WriteTransport):
+            pipe.abort()
         self._transport.close()
         await self._gone
 

@@ -36,16 +36,17 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[acp]`: times are words like `10m`, files are those of the work folder."""
+    """`[acp]` in interlock.toml."""
 
     permissions: Policy = Policy()
     files: Literal["none", "read", "write"] = "none"
+    """Whether it may read and write files of its work folder through Interlock."""
     permission_timeout: str = "10m"
-    start_timeout: str = "2m"
-    silence_timeout: str = "10m"
-    tool_timeout: str = "1h"
-    timeout: str = "2h"
+    """How long a question to a human waits; then it is a no."""
+    environment: tuple[str, ...] = ()
+    """Names of variables to let in, beside those every program needs: `GEMINI_*`."""
 
-    def seconds(self, name: str) -> float:
-        """One of the times, in seconds; CircuitError if it is none."""
-        return seconds_of(getattr(self, name))
+    @property
+    def patience(self) -> float:
+        """Seconds a question waits; CircuitError if that is no time."""
+        return seconds_of(self.permission_timeout)
