@@ -66,8 +66,15 @@ def lasts() -> None:
 def prompted() -> int:
     """The handshake; the id of the prompt that is open then."""
     for result in ({"protocolVersion": 1}, {"sessionId": SESSION}):
-        send(id=take()["id"], result=result)
-    return int(take()["id"])
+        send(id=asked(), result=result)
+    return asked()
+
+
+def asked() -> int:
+    """The id of the next request, whatever else comes before it."""
+    while "method" not in (message := take()):
+        pass
+    return int(message["id"])
 
 
 def answered(number: int) -> None:
