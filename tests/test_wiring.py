@@ -48,7 +48,7 @@ STAFFED = msgspec.structs.replace(
 )
 WHO = (
     "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
-    "or --agent {first}=script:FILE, or with --dispatch file, batch-file or manual "
+    "or --agent {first}=script:FILE, or with --dispatch file, batch-file, manual or mcp "
     "for all that have no agent"
 )
 

@@ -40,6 +40,7 @@ Commands:
   simulate  Walk a circuit with random legal answers.
   lint      Check prompts and transcripts.
   emit      Say a line signal.
+  mcp       Let an agent pull its work.
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
   analyst   The built-in analyst's parts: JSONL in, JSONL out.

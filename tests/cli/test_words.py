@@ -51,7 +51,7 @@ def test_roles_without_an_agent_are_named(world: World) -> None:
         "",
         "interlock: who answers for critic, publisher? Say it with "
         "--agent critic=exec:COMMAND or --agent critic=script:FILE, "
-        "or with --dispatch file, batch-file or manual for all that have no agent\n",
+        "or with --dispatch file, batch-file, manual or mcp for all that have no agent\n",
     )
     assert not world.db.parent.exists()
 

@@ -130,7 +130,7 @@ def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     limits = budget(options.budget)
     files = msgspec.convert(options.files, wiring.Files)
     specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
-    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0, path)
     return Crew(
         carriers=wiring.carriers(specs, path, clock, filed),
         roles=wiring.roles_with(circuit, options.slots),

@@ -19,7 +19,7 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 VERBS = (
     *("demo", "init", "analyze", "report", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
+    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -102,6 +102,7 @@ def _enter() -> None:
         init,
         lint,
         look,
+        mcp,
         push,
         respond,
         run,

@@ -60,12 +60,15 @@ def sit(
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
+    from interlock.wiring.pull import seat
     from interlock.wiring.rca import staff
 
     by_hand = wiring.by_hand(crew.carriers)
-    circuit = wiring.with_patience(open_run(found), crew.carriers)
+    written = open_run(found)
+    circuit = wiring.with_patience(written, crew.carriers)
     terms = msgspec.convert(found.options, Options).terms
     ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
+    seat(crew.carriers, written, crew.gauge, ours.application)
     with progress(crew.budget) as watch:
         sitting = Sitting(
             connection,
@@ -86,8 +89,8 @@ def sit(
         )
         crew.gauge.enrich = ours.enrich or crew.gauge.enrich
         status = asyncio.run(sitting.work())
-    written = wiring.written_by_hand(crew.carriers)
-    left = list(written_out(connection, found, circuit, written))
+    papers = wiring.written_by_hand(crew.carriers)
+    left = list(written_out(connection, found, circuit, papers))
     return Sat(
         status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, ours.application
     )

@@ -5,17 +5,19 @@ has beside its table is in `rca.py`.
 """
 
 import os
+import secrets
 import shlex
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from interlock.casework import papers as rca_papers
-from interlock.core.circuit import HUMAN, Circuit, Role
+from interlock.core.circuit import HUMAN, Circuit, Role, Step
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
 from interlock.dispatch.batch import SIZE, BatchDesk, single
@@ -27,6 +29,7 @@ from interlock.dispatch.file import PATIENCE, FileDesk
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
@@ -35,6 +38,8 @@ ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
 RCA = "rca"
+PULL = "mcp"
+"""The carrier whose asks are pulled by workers."""
 _MOST_SCRIPT = 4_000_000
 
 
@@ -89,6 +94,16 @@ def answers_folder(db: Path) -> Path:
     return db.with_name(f"{db.name}.answers")
 
 
+def pull_folder(db: Path) -> Path:
+    """Where workers that pull find the coordinator."""
+    return db.with_name(f"{db.name}.pull")
+
+
+def queries_folder(db: Path) -> Path:
+    """Where agents leave their questions to a human."""
+    return db.with_name(f"{db.name}.queries")
+
+
 class Files(msgspec.Struct, frozen=True):
     """How asks that no agent takes travel as files: the word of a carrier, and its settings."""
 
@@ -118,7 +133,7 @@ def agents_by_role(
         raise SourceError(
             f"who answers for {', '.join(missing)}? "
             f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
-            "or with --dispatch file, batch-file or manual for all that have no agent"
+            "or with --dispatch file, batch-file, manual or mcp for all that have no agent"
         )
     return chosen
 
@@ -136,7 +151,7 @@ def carriers(
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            made[spec] = filed(spec) if filed and spec in FILED else agent(spec, clock)
+            made[spec] = filed(spec) if filed and spec in (*FILED, PULL) else agent(spec, clock)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
     return by_role
@@ -153,10 +168,23 @@ def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) 
 
 
 def file_carrier(
-    files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int
+    files: Files,
+    circuit: Circuit,
+    clock: Clock,
+    gauge: Gauge,
+    tokens: int,
+    db: Path = DATABASE,
 ) -> Callable[[str], Carrier]:
-    """What makes the carrier of a word in FILED."""
-    return lambda word: FILED[word](files, circuit, clock, gauge, tokens)
+    """What makes the carrier of a word in FILED, or of PULL, which has its place beside the
+    database."""
+
+    def made(word: str) -> Carrier:
+        if word != PULL:
+            return FILED[word](files, circuit, clock, gauge, tokens)
+        nonce = partial(secrets.token_hex, 8)
+        return PullDesk(pull_folder(db), queries_folder(db), clock, gauge, nonce)
+
+    return made
 
 
 def by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
@@ -174,19 +202,25 @@ def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
 
 
 def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
-    """Steps without a timeout get one where a watcher that died would never be missed."""
+    """Steps without a timeout get one where a watcher that died would never be missed; those that
+    are pulled have theirs counted by their carrier, from when somebody took them."""
     patient = {
         role
         for role, each in carriers.items()
         if isinstance(each, FileDesk | BatchDesk) and not isinstance(each, ManualDesk)
     }
+    pulled = _roles_of(carriers, PullDesk)
     steps = {
-        name: msgspec.structs.replace(step, timeout=PATIENCE)
-        if step.role in patient and step.timeout is None
-        else step
+        name: msgspec.structs.replace(step, timeout=_limit(step, patient, pulled))
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)
+
+
+def _limit(step: Step, patient: Collection[str], pulled: Collection[str]) -> float | None:
+    if step.role in pulled:
+        return None
+    return PATIENCE if step.role in patient and step.timeout is None else step.timeout
 
 
 def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:

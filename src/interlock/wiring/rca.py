@@ -17,12 +17,15 @@ from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run, begin_run
 from interlock.wire.briefing import Briefing
 from interlock.wiring import RCA, Settings, Vacancy
 
 Begin = Callable[..., int]
+_WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
+"""Where one case of a family is investigated for all, unless the terms say otherwise."""
 _UNREAD = "The built-in analyst was asked."
 
 
@@ -52,7 +55,7 @@ def staff(
     silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
     in_families = agreed.families
     if in_families is None:
-        in_families = any(isinstance(each, Vacancy | BatchDesk) for each in carriers.values())
+        in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())
     work = Casework(
         *(connection, run.run_id, circuit, agreed),
         families=in_families,
