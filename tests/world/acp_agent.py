@@ -111,7 +111,8 @@ class SmallAgent:
         if "start" in wish:
             started = acp.start_tool_call("t", "Work", kind=wish.pop("start"))
             await self.client.session_update(session_id, started)
-        options = [each for each in OPTIONS if each.option_id in wish.pop("options", "yes no forever")]
+        offered = wish.pop("options", "yes no forever").split()
+        options = [each for each in OPTIONS if each.option_id in offered]
         call = ToolCallUpdate.model_validate({"toolCallId": "t", **wish})
         note("pid", str(os.getpid()))
         found = await self.client.request_permission(

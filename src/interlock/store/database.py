@@ -13,10 +13,10 @@ from pathlib import Path
 from sqlalchemy import Connection, create_engine, exc, pool, text
 
 from interlock.core.errors import StoreError
+from interlock.store.investigation_schema import all_tables
 from interlock.store.lock import only_writer
-from interlock.store.whole_schema import all_tables
 
-HEAD = "0003"
+HEAD = "0002"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 
 
@@ -48,15 +48,6 @@ def reading(path: Path) -> Iterator[Connection]:
         found = revision(connection)
         if found != HEAD:
             raise StoreError(_foreign(path, found))
-        yield connection
-
-
-@contextmanager
-def writing_beside(path: Path) -> Iterator[Connection]:
-    """One connection more for the process that holds the writer's lock: for small writes between
-    the turns of its journal, never within one."""
-    with told_plainly(path), _connected(path, "rw") as connection:
-        connection.exec_driver_sql("pragma synchronous=full")
         yield connection
 
 

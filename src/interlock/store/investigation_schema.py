@@ -164,3 +164,6 @@ triages = Table(
     Column("created_at", Float, nullable=False),
     CheckConstraint(f"category in {CATEGORIES}", name="triage_category"),
 )
+
+all_tables = metadata
+"""These tables refer to all others: whoever asks for them here has the whole schema."""

@@ -85,6 +85,8 @@ class AcpAgent:
     def _open(self, ask: Ask) -> Talk:
         folder = work_folder(self._root, ask.run_id, ask.dispatch_id)
         self._folders[ask.dispatch_id] = folder
+        if self._desk is not None:
+            self._desk.begin(ask.dispatch_id)
         environment = cleaned(self._environment, self._terms.environment, variables_of(ask))
         start = Start(self._argv, b"", folder, environment, self._tag_of(ask))
         return Talk(ask, start, self._terms, self._clocks, self._desk, self._clock)

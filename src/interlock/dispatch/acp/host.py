@@ -28,7 +28,7 @@ from interlock.core.circuit import CRASH, UNREADABLE
 from interlock.dispatch.acp.terms import Policy
 from interlock.dispatch.acp.work_files import NotAllowedError, WorkFiles
 from interlock.dispatch.carrier import MAX_ANSWER
-from interlock.store.permissions import Leave, Wish
+from interlock.dispatch.permission_desk import Leave, Wish
 from interlock.supervise.sight import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
 
 MOST_WISHES = 200

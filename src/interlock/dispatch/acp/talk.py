@@ -21,8 +21,7 @@ from interlock.dispatch.acp.session_note import SessionNote
 from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.acp.work_files import WorkFiles
 from interlock.dispatch.carrier import Ask, Clock, Reply
-from interlock.dispatch.permission_desk import PermissionDesk
-from interlock.store.permissions import Leave, Wish
+from interlock.dispatch.permission_desk import Leave, PermissionDesk, Wish
 from interlock.supervise.census import Process, Seen, census, look
 from interlock.supervise.clocks import ClockName, Clocks, Watch
 from interlock.supervise.kinship import family
@@ -142,7 +141,7 @@ class Talk:
 
     async def _leave(self, wish: Wish) -> Leave:
         """A human's word; without a desk nobody can say yes."""
-        return "reject" if self._desk is None else await self._desk.ask(self._ask.dispatch_id, wish)
+        return "reject" if self._desk is None else await self._desk.ask(self._ask, wish)
 
     def _heard(self) -> None:
         self._watch.hear(self._clock.now())

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from interlock.store.whole_schema import all_tables
+from interlock.store.investigation_schema import all_tables
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=all_tables)
 with context.begin_transaction():
