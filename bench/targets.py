@@ -92,6 +92,10 @@ TARGETS = (
     Target("recall among 1,000,000 symptoms: exact, p95", "recall", "exact_p95_ms", "<", 1, "ms"),
     Target("the same, fuzzy: p95", "recall", "fuzzy_p95_ms", "<", 20, "ms"),
     Target("families of 10,000 failures", "recall", "cluster_s", "<", 60, "s"),
+    Target("100 agents, a line a second each: CPU", "supervision", "cpu_percent", "<", 10, "%"),
+    Target("the same, each asked how it stands", "supervision", "asked_percent", "<", 10, "%"),
+    Target("the stream of an agent, in memory", "supervision", "parse_mb_s", "≥", 100, "MB/s"),
+    Target("the same, through its pipe", "supervision", "pipe_mb_s", "≥", 100, "MB/s"),
     Target("interlock --help", "help", "help_s", "<", 0.3, "s"),
 )
 

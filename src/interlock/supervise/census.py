@@ -45,7 +45,10 @@ Census = dict[int, Seen]
 
 
 def census(tags: bool = True) -> Census:
-    """Everything of this user; without `tags` cheaper, as no environment is read."""
+    """Everything of this user; without `tags` cheaper, as no environment is read.
+
+    It fails where it cannot see, as with too many open files: not seen must not look like gone.
+    """
     seen = (look(pid, tags) for pid in _pids())
     return {each.process.pid: each for each in seen if each is not None}
 
@@ -84,7 +87,7 @@ def _look_in_proc(pid: int, tags: bool, anyone: bool) -> Seen | None:
         if not anyone and os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
             return None
         stat = _bytes(f"/proc/{pid}/stat")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     head, _, rest = stat.rpartition(b")")
     fields = rest.split()
@@ -102,7 +105,7 @@ def _look_in_proc(pid: int, tags: bool, anyone: bool) -> Seen | None:
 def _environment_in_proc(pid: int) -> dict[str, str]:
     try:
         content = _bytes(f"/proc/{pid}/environ")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return {}
     if b"INTERLOCK_" not in content:
         return {}

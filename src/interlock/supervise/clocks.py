@@ -75,6 +75,7 @@ class Watch:
         self.resets_at: float | None = None
         self.slept = 0.0
         self._ahead = wall - now
+        self._woke_at = now
 
     def hear(self, now: float) -> None:
         """Bytes on stdout."""
@@ -112,9 +113,7 @@ class Watch:
         if nap < _A_NAP:
             return False
         self.slept += nap
-        self.heard_at = now
-        if self.result_at is not None:
-            self.result_at = now
+        self.heard_at = self._woke_at = now
         return True
 
     def due(self) -> Due:
@@ -127,11 +126,9 @@ class Watch:
     def _other(self) -> Due:
         clocks = self.clocks
         if self.result_at is not None:
-            return Due("after_result", self.result_at + clocks.after_result)
+            return Due("after_result", max(self.result_at, self._woke_at) + clocks.after_result)
         if self.first_byte_at is None:
-            # A nap before the first word starts its clock anew.
-            began = self.heard_at if self.slept else self.started
-            return Due("first_byte", began + clocks.first_byte)
+            return Due("first_byte", max(self.started, self._woke_at) + clocks.first_byte)
         if self.tools:
             return Due("tool", self.heard_at + clocks.tool)
         return Due("silence", max(self.heard_at, self._limit_ends()) + clocks.silence)

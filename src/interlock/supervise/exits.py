@@ -30,21 +30,25 @@ class Exit:
         """Whether the child is dead, also if nobody was told yet."""
         if not HAS_HANDLES:
             return self._child.returncode is not None
-        found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        try:
+            found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
         return found is not None
 
     def bury(self) -> int | None:
         """The exit code, negative for a signal; None for one that cannot die."""
-        self._let_go()
+        self.let_go()
         with suppress(subprocess.TimeoutExpired):
             return self._child.wait(timeout=0.1 if self._child.returncode is None else None)
         return None
 
     def _over(self) -> None:
-        self._let_go()
+        self.let_go()
         self._tell()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Nobody will be told any more."""
         if self._handle >= 0:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)

@@ -4,22 +4,26 @@ Pure, over a census. Names say nothing about kinship.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from interlock.supervise.census import Census, Process, Seen
 
 
-def family(people: Census, tag: str, leader: Process | None = None) -> dict[Process, Seen]:
-    """All that carry the tag, share the leader's session or descend from one of those, alive.
+def family(
+    people: Census, tag: str, leader: Process, known: Container[Process] = ()
+) -> dict[Process, Seen]:
+    """All that carry the tag, share the leader's session, were known to be of the family or
+    descend from one of those, alive.
 
     The session counts only while its leader is still there, dead or alive: its number is free for
     others afterwards.
     """
-    leads = leader is not None and leader.pid in people and people[leader.pid].process == leader
+    first = people.get(leader.pid)
+    session = leader.pid if first is not None and first.process == leader else -2
     roots = [
         seen
         for seen in people.values()
-        if tag in seen.tags or (leads and leader is not None and seen.session == leader.pid)
+        if tag in seen.tags or seen.session == session or seen.process in known
     ]
     return {seen.process: seen for seen in descendants(people, roots) if seen.alive}
 
@@ -39,11 +43,10 @@ def descendants(people: Census, roots: Iterable[Seen]) -> list[Seen]:
     return list(found.values())
 
 
-def line_above(people: Census, pid: int) -> set[int]:
-    """The process itself, its parent, and so on up."""
-    found: set[int] = set()
-    while pid not in found and pid > 0:
-        found.add(pid)
-        seen = people.get(pid)
-        pid = seen.parent if seen else 0
+def line_above(people: Census, pid: int) -> set[Process]:
+    """The process itself, its parent, and so on up: those that are never to be ended."""
+    found: set[Process] = set()
+    while (seen := people.get(pid)) is not None and seen.process not in found:
+        found.add(seen.process)
+        pid = seen.parent
     return found

@@ -4,13 +4,12 @@ Knows file descriptors and the event loop. A pipe that the agent closed is no fa
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Callable
 from typing import IO
 
-CHUNK = 256 * 1024
-_WIDE = 1024 * 1024
+CHUNK = 64 * 1024
+"""Bytes for one turn of the loop: as much as a pipe holds, and short enough for all others."""
 
 
 class Inlet:
@@ -22,10 +21,9 @@ class Inlet:
         self._take = take
         self.is_open = True
         os.set_blocking(fd, False)
-        _widen(fd)
         self._loop.add_reader(fd, self._read)
 
-    def drain(self, most: int = 2 * _WIDE) -> bool:
+    def drain(self, most: int = CHUNK) -> bool:
         """Take what is already there, no more than a pipe holds; whether there was anything."""
         taken = 0
         while self.is_open and taken < most:
@@ -76,21 +74,13 @@ class Outlet:
     def _write(self) -> None:
         try:
             while self._rest:
-                written = os.write(self._fd, self._rest[:_WIDE])
+                written = os.write(self._fd, self._rest[:CHUNK])
                 self._rest = self._rest[written:]
         except BlockingIOError:
             return
         except OSError:
             pass  # it does not want to read: that is its own affair
         self.close()
-
-
-def _widen(fd: int) -> None:
-    """A wider pipe takes fewer turns; where the limit of the user is spent, it stays narrow."""
-    try:
-        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
-    except (AttributeError, OSError):
-        return
 
 
 def _own(pipe: IO[bytes] | None) -> int:

@@ -5,6 +5,7 @@ never by name, never another user's. This process and those above it are spared,
 carry.
 """
 
+import functools
 import os
 from collections.abc import Callable
 
@@ -36,13 +37,15 @@ async def reap(
 ) -> Reaped:
     """End the orphans of a workspace. `is_over` may be asked of runs whose owner still lives."""
     tags: set[Tag] = set()
+    over = functools.cache(is_over)
 
-    def find() -> dict[Process, Seen]:
-        found, orphaned = orphans(census(), workspace, is_over)
+    async def find() -> dict[Process, Seen]:
+        found, orphaned = orphans(census(), workspace, over)
         tags.update(orphaned)
         return found
 
-    felled = await fell(find, clock, grace) if find() else Felled()
+    kin = await find()
+    felled = await fell(kin, find, clock, grace) if kin else Felled()
     return Reaped(tuple(sorted(tags)), felled.left, felled.remaining)
 
 
@@ -59,7 +62,7 @@ def orphans(
             tags |= found
     spared = line_above(people, os.getpid())
     kin = [each for each in descendants(people, roots.values()) if each.alive]
-    return {each.process: each for each in kin if each.process.pid not in spared}, tags
+    return {each.process: each for each in kin if each.process not in spared}, tags
 
 
 def _tags_of(seen: Seen, workspace: str) -> list[Tag]:

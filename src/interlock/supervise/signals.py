@@ -6,6 +6,7 @@ moment is left in which the id could change hands. Elsewhere psutil compares the
 
 import os
 import signal
+from contextlib import suppress
 
 import psutil
 
@@ -20,6 +21,12 @@ def send(process: Process, number: int) -> bool:
         return _by_handle(process, number) if HAS_HANDLES else _by_psutil(process, number)
     except (OSError, psutil.Error):
         return False
+
+
+def send_group(group: int, number: int) -> None:
+    """To a whole process group; the caller knows that the number still belongs to it."""
+    with suppress(OSError):
+        os.killpg(group, number)
 
 
 def _by_handle(process: Process, number: int) -> bool:

@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from interlock.supervise.clocks import Watch
+
 Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
 QUIET = 30.0
 """Seconds without a byte after which an agent that does nothing else is idle."""
@@ -45,6 +47,34 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     is_mute: bool = False
     """Its stdout is closed: it cannot answer any more."""
     slept: float = 0.0
+
+
+def facts_of(
+    watch: Watch,
+    now: float,
+    wall: float,
+    *,
+    state: str,
+    cpu_share: float | None,
+    children: int,
+    is_mute: bool,
+) -> Facts:
+    return Facts(
+        state=state,
+        age=now - watch.started,
+        stream_age=now - watch.heard_at,
+        has_spoken=watch.first_byte_at is not None,
+        silence=watch.clocks.tool if watch.tools else watch.clocks.silence,
+        tools=tuple((name, now - began) for name, began in watch.tools.items()),
+        result_age=None if watch.result_at is None else now - watch.result_at,
+        permission=watch.permission,
+        limited=watch.limited,
+        resets_in=None if watch.resets_at is None else watch.resets_at - wall,
+        cpu_share=cpu_share,
+        children=children,
+        is_mute=is_mute,
+        slept=watch.slept,
+    )
 
 
 def standing(facts: Facts) -> Standing:

@@ -5,6 +5,7 @@ sentence.
 """
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ def owner() -> str:
 
 
 def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    if not start.argv:
+        raise SourceError("nothing can be started: there is no command")
     try:
         return subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
             start.argv,
@@ -48,5 +51,13 @@ def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         why = error.strerror if isinstance(error, OSError) else str(error)
         if not start.cwd.is_dir():
             why = f"its work folder {str(start.cwd)!r} is not there"
-        name = start.argv[0] if start.argv else ""
-        raise SourceError(f"{name!r} cannot be started: {why}") from error
+        raise SourceError(f"{start.argv[0]!r} cannot be started: {why}") from error
+
+
+def abandon(child: "subprocess.Popen[bytes]") -> None:
+    """End one that was born but cannot be watched; what it started so far goes with it."""
+    os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    child.wait()

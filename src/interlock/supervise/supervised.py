@@ -8,23 +8,29 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from math import isinf
+from subprocess import Popen
 from typing import Any, TypeVar
 
+from interlock.core.errors import SourceError
 from interlock.supervise.census import Census, Process, Seen, census, look
 from interlock.supervise.clocks import Clocks, Watch
 from interlock.supervise.ended import By, Ended
 from interlock.supervise.exits import Exit
-from interlock.supervise.kinship import family
+from interlock.supervise.kinship import family, line_above
 from interlock.supervise.lines import LONGEST, Lines
+from interlock.supervise.lookout import Lookout
 from interlock.supervise.pipes import Inlet, Outlet
 from interlock.supervise.sight import Line, Reader
-from interlock.supervise.standing import Facts, Standing, standing
-from interlock.supervise.start import Start, owner, spawn
+from interlock.supervise.signals import HAS_HANDLES
+from interlock.supervise.standing import Facts, Standing, facts_of, standing
+from interlock.supervise.start import Start, abandon, owner, spawn
 from interlock.supervise.tag import checked, variables
 from interlock.supervise.tree import Clock, Felled, fell
 
 T = TypeVar("T")
+_UNBORN = Facts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)
 _STDERR_TAIL = 16 * 1024
 
 
@@ -36,14 +42,20 @@ async def supervise(
     *,
     wall: Callable[[], float] = time.time,
     longest_line: int = LONGEST,
+    lookout: Lookout | None = None,
 ) -> Ended:
     """Start it, watch it, end it. Cancelled, it ends the agent first."""
-    agent = Supervised(start, clocks, reader, clock, wall=wall, longest_line=longest_line)
+    agent = Supervised(
+        start, clocks, reader, clock, wall=wall, longest_line=longest_line, lookout=lookout
+    )
     return await agent.run()
 
 
 class Supervised:
-    """The same with a handle: `stop` and `standing` while `run` is awaited."""
+    """The same with a handle: `stop` and `standing` while `run` is awaited.
+
+    A reader may call `stop`. Agents that share a `lookout` share what it costs to look around.
+    """
 
     def __init__(
         self,
@@ -54,6 +66,7 @@ class Supervised:
         *,
         wall: Callable[[], float] = time.time,
         longest_line: int = LONGEST,
+        lookout: Lookout | None = None,
     ) -> None:
         self._start = start
         self._tag = checked(start.tag)
@@ -62,6 +75,7 @@ class Supervised:
         self._wall = wall
         self._watch = Watch(clocks, clock.now(), wall())
         self._lines = Lines(longest_line)
+        self._lookout = lookout or Lookout()
         self._stdout_bytes = 0
         self._stderr = b""
         self._signalled_at: float | None = None
@@ -70,21 +84,28 @@ class Supervised:
         self._rings_at = float("inf")
         self._looked: tuple[float, float] | None = None
         self._leader: Process | None = None
-        self._over: asyncio.Future[By]
+        self._known: set[Process] = set()
+        self._failure: Exception | None = None
+        self._over: asyncio.Future[By] | None = None
         self._exit: Exit
         self._out: Inlet
         self._err: Inlet
         self._in: Outlet
 
     async def run(self) -> Ended:
+        if self._stopped:
+            return self._told("us", None, Felled(), standing(_UNBORN))
         self._over = asyncio.get_running_loop().create_future()
         self._begin()
         try:
             by = await self._over
-        except BaseException:
+        except asyncio.CancelledError:
             await _surely(self._finish("us"))
             raise
-        return await _surely(self._finish(by))
+        ended = await _surely(self._finish(by))
+        if self._failure is not None:
+            raise self._failure
+        return ended
 
     def stop(self) -> None:
         """End it: by us. Harmless before the start, at any time, and again."""
@@ -97,44 +118,47 @@ class Supervised:
 
     def standing(self, people: Census | None = None) -> Standing:
         """How it stands now. Hand in one census when asking many."""
-        now = self._clock.now()
-        watch = self._watch
         if self._leader is None:
-            return standing(Facts(age=0.0, stream_age=0.0, has_spoken=False, silence=1.0))
-        kin = family(people if people is not None else census(), self._start.tag, self._leader)
+            return standing(_UNBORN)
+        now = self._clock.now()
+        kin = self._kin(people if people is not None else census())
         leader = kin.get(self._leader)
-        allowed = watch.clocks.tool if watch.tools else watch.clocks.silence
-        return standing(
-            Facts(
-                state=leader.state if leader else "",
-                age=now - watch.started,
-                stream_age=now - watch.heard_at,
-                has_spoken=watch.first_byte_at is not None,
-                silence=allowed,
-                tools=tuple((name, now - began) for name, began in watch.tools.items()),
-                result_age=None if watch.result_at is None else now - watch.result_at,
-                permission=watch.permission,
-                limited=watch.limited,
-                resets_in=None if watch.resets_at is None else watch.resets_at - self._wall(),
-                cpu_share=self._cpu_share(now, sum(seen.cpu for seen in kin.values())),
-                children=len(kin) - (leader is not None),
-                is_mute=not self._out.is_open,
-                slept=watch.slept,
-            )
+        cpu = self._cpu_share(now, sum(seen.cpu for seen in kin.values()))
+        facts = facts_of(
+            self._watch,
+            now,
+            self._wall(),
+            state=leader.state if leader else "",
+            cpu_share=cpu,
+            children=len(kin) - (leader is not None),
+            is_mute=not self._out.is_open,
         )
+        return standing(facts)
 
     def _begin(self) -> None:
         child = spawn(self._start, variables(self._tag, owner(), os.environ))
         seen = look(child.pid)
         self._leader = seen.process if seen else Process(child.pid, 0)
         self._watch = Watch(self._watch.clocks, self._clock.now(), self._wall())
-        self._exit = Exit(child, self._exits)
-        self._out = Inlet(child.stdout, self._hear)
-        self._err = Inlet(child.stderr, self._murmur)
-        self._in = Outlet(child.stdin, self._start.stdin)
+        with ExitStack() as undo:
+            undo.callback(abandon, child)
+            try:
+                self._attach(child, undo)
+            except OSError as error:
+                raise SourceError(
+                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
+                ) from error
+            undo.pop_all()
         self._set_timer()
-        if self._stopped:
-            self._end("us")
+
+    def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
+        self._exit = Exit(child, self._exits)
+        undo.callback(self._exit.let_go)
+        self._out = Inlet(child.stdout, self._hear)
+        undo.callback(self._out.close)
+        self._err = Inlet(child.stderr, self._murmur)
+        undo.callback(self._err.close)
+        self._in = Outlet(child.stdin, self._start.stdin)
 
     def _hear(self, data: bytes) -> None:
         self._stdout_bytes += len(data)
@@ -144,15 +168,17 @@ class Supervised:
         self._read(self._lines.feed(data, late))
 
     def _read(self, lines: list[Line]) -> None:
-        """A reader that fails ends the agent, and its error is told."""
+        """A reader that fails ends the agent; its error is told when all is cleared away."""
+        if self._failure is not None:
+            return
         try:
             for line in lines:
                 for sight in self._reader(line):
                     if not line.late:
                         self._watch.see(sight, self._clock.now())
         except Exception as error:
-            if not self._over.done():
-                self._over.set_exception(error)
+            self._failure = error
+            self._end("us")
         self._set_timer()
 
     def _murmur(self, data: bytes) -> None:
@@ -170,7 +196,7 @@ class Supervised:
 
     def _ring(self) -> None:
         self._rings_at = float("inf")
-        if self._over.done():
+        if self._signalled_at is not None:
             return
         self._take_in()
         self._watch.wake(self._clock.now(), self._wall())
@@ -192,14 +218,15 @@ class Supervised:
         self._err.drain()
 
     def _end(self, by: By) -> None:
-        if hasattr(self, "_over") and not self._over.done():
+        if self._over is not None and not self._over.done():
             self._over.set_result(by)
 
     async def _finish(self, by: By) -> Ended:
         self._timer()
+        people = await self._lookout.look()
         self._take_in()
-        last = self.standing()
-        felled = await self._fell()
+        last = self.standing(people)
+        felled = await self._fell(self._kin(people))
         exit_code = self._exit.bury()
         self._in.close()
         self._take_in()
@@ -208,15 +235,25 @@ class Supervised:
         self._err.close()
         return self._told(by, exit_code, felled, last)
 
-    async def _fell(self) -> Felled:
-        kin = self._kin()
+    async def _fell(self, kin: dict[Process, Seen]) -> Felled:
         if not kin:
             return Felled()
         self._signalled_at = self._clock.now()
-        return await fell(self._kin, self._clock, self._watch.clocks.grace)
+        group = self._leader.pid if self._leader and HAS_HANDLES else None
+        return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
-    def _kin(self) -> dict[Process, Seen]:
-        return family(census(), self._start.tag, self._leader)
+    async def _find(self) -> dict[Process, Seen]:
+        return self._kin(await self._lookout.look())
+
+    def _kin(self, people: Census) -> dict[Process, Seen]:
+        """Remembered from look to look: one that sheds its tag and its parents stays known."""
+        if self._leader is None:
+            return {}
+        kin = family(people, self._start.tag, self._leader, self._known)
+        for process in line_above(people, os.getpid()):
+            kin.pop(process, None)
+        self._known = set(kin)
+        return kin
 
     def _told(self, by: By, exit_code: int | None, felled: Felled, last: Standing) -> Ended:
         watch = self._watch

@@ -6,15 +6,16 @@ meanwhile is caught. What is killed is stopped first, all of it, so that it cann
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
 
 from interlock.supervise.census import Process, Seen, look
-from interlock.supervise.signals import send
+from interlock.supervise.signals import send, send_group
 
-Find = Callable[[], Mapping[Process, Seen]]
+Kin = Mapping[Process, Seen]
+Find = Callable[[], Awaitable[Kin]]
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
@@ -45,7 +46,80 @@ class Felled(msgspec.Struct, frozen=True):
     remaining: tuple[Left, ...] = ()
 
 
-async def pause(clock: Clock, seconds: float) -> None:
+async def fell(
+    kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
+) -> Felled:
+    """End all of `kin` and whatever else `find` finds, until it finds nobody.
+
+    The process group, whose number must still be taken, is killed at one stroke: those of it who
+    fork faster than anybody can look do not get away.
+    """
+    told: dict[Process, Left] = {}
+    rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
+    if rest:
+        if group is not None:
+            send_group(group, signal.SIGKILL)
+        rest = await _kill(rest, find, clock, told)
+    remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
+    return Felled(tuple(sorted(told.values())), remaining)
+
+
+async def _ask_to_end(
+    kin: Kin, find: Find, clock: Clock, give_up: float, told: dict[Process, Left]
+) -> Kin:
+    """SIGTERM to each once; who is still there when the grace is over."""
+    while kin:
+        for process, seen in kin.items():
+            if process not in told:
+                told[process] = _left(seen, "TERM")
+                send(process, signal.SIGTERM)
+                send(process, signal.SIGCONT)  # one that is stopped would never hear of it
+        await _vanish(kin, clock, give_up)
+        kin = await find()
+        if clock.now() >= give_up:
+            break
+    return kin
+
+
+async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Left]) -> Kin:
+    give_up = clock.now() + _PATIENCE
+    while kin:
+        for process, seen in (await _freeze(kin, find)).items():
+            told[process] = _left(seen, "KILL")
+            send(process, signal.SIGKILL)
+        await _vanish(kin, clock, give_up)
+        kin = await find()
+        if clock.now() >= give_up:
+            break
+    return kin
+
+
+async def _freeze(kin: Kin, find: Find) -> Kin:
+    """Stop all until no new one is born: what is stopped does not fork."""
+    frozen: set[Process] = set()
+    for _ in range(_FREEZES):
+        new = kin.keys() - frozen
+        if not new:
+            break
+        for process in sorted(new):
+            send(process, signal.SIGSTOP)
+        frozen |= new
+        kin = {**kin, **await find()}
+    return kin
+
+
+async def _vanish(kin: Kin, clock: Clock, give_up: float) -> None:
+    """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
+    wait = _FIRST_PAUSE
+    while any(_lives(process) for process in kin):
+        rest = give_up - clock.now()
+        if rest <= 0:
+            return
+        await _pause(clock, min(wait, rest))
+        wait = min(wait * 2, _LONGEST_PAUSE)
+
+
+async def _pause(clock: Clock, seconds: float) -> None:
     over = asyncio.Event()
     cancel = clock.call_at(clock.now() + seconds, over.set)
     try:
@@ -54,64 +128,8 @@ async def pause(clock: Clock, seconds: float) -> None:
         cancel()
 
 
-async def fell(find: Find, clock: Clock, grace: float) -> Felled:
-    told: dict[Process, Left] = {}
-    if not await _ask_to_end(find, clock, grace, told):
-        await _kill(find, clock, told)
-    remaining = tuple(sorted(told[process] for process in find() if process in told))
-    return Felled(tuple(sorted(told.values())), remaining)
-
-
-async def _ask_to_end(find: Find, clock: Clock, grace: float, told: dict[Process, Left]) -> bool:
-    """SIGTERM to each once; True when all are gone before the grace is over."""
-    give_up = clock.now() + grace
-    while found := find():
-        for process, seen in found.items():
-            if process not in told:
-                told[process] = Left(process.pid, seen.name, "TERM")
-                send(process, signal.SIGTERM)
-                send(process, signal.SIGCONT)  # one that is stopped would never hear of it
-        if not await _vanish(list(found), clock, give_up):
-            return not find()
-    return True
-
-
-async def _kill(find: Find, clock: Clock, told: dict[Process, Left]) -> None:
-    give_up = clock.now() + _PATIENCE
-    while found := _freeze(find):
-        for process, seen in found.items():
-            told[process] = Left(process.pid, seen.name, "KILL")
-            send(process, signal.SIGKILL)
-        await _vanish(list(found), clock, give_up)
-        if clock.now() >= give_up:
-            return
-
-
-def _freeze(find: Find) -> Mapping[Process, Seen]:
-    """Stop all until no new one is born: what is stopped does not fork."""
-    found = find()
-    frozen: set[Process] = set()
-    for _ in range(_FREEZES):
-        new = found.keys() - frozen
-        if not new:
-            break
-        for process in sorted(new):
-            send(process, signal.SIGSTOP)
-        frozen |= new
-        found = find()
-    return found
-
-
-async def _vanish(processes: list[Process], clock: Clock, give_up: float) -> bool:
-    """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
-    wait = _FIRST_PAUSE
-    while any(_lives(process) for process in processes):
-        rest = give_up - clock.now()
-        if rest <= 0:
-            return False
-        await pause(clock, min(wait, rest))
-        wait = min(wait * 2, _LONGEST_PAUSE)
-    return True
+def _left(seen: Seen, number: Literal["TERM", "KILL"]) -> Left:
+    return Left(seen.process.pid, seen.name, number)
 
 
 def _lives(process: Process) -> bool:
