@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
@@ -21,6 +22,10 @@ from interlock.dispatch.script import ScriptAgent, read_script
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
     return CommandAgent(["sh", "-c", 'printf "{\\"n\\":%s}" $INTERLOCK_DISPATCH_ID'], {})
+
+
+def acp(folder: Path, _clock: FakeClock) -> Carrier:
+    return crew(folder, "answers")
 
 
 def human(folder: Path, clock: FakeClock) -> Carrier:
@@ -71,7 +76,7 @@ Make = Callable[[], Bench]
 
 
 @pytest.fixture(
-    params=[command, human, script, slow_script, file, polled_file, manual, batch],
+    params=[command, acp, human, script, slow_script, file, polled_file, manual, batch],
     ids=lambda each: each.__name__,
 )
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:

@@ -49,7 +49,9 @@ class SmallAgent:
     def on_connect(self, conn: Any) -> None:
         self.client = conn
 
-    async def initialize(self, protocol_version: int, client_capabilities: Any = None, **_: Any) -> Any:
+    async def initialize(
+        self, protocol_version: int, client_capabilities: Any = None, **_: Any
+    ) -> Any:
         note("capabilities", client_capabilities.model_dump_json(by_alias=True))
         version = 7 if self.scene == "other-version" else protocol_version
         can = AgentCapabilities(load_session=self.scene in ("load", "load-fails"))

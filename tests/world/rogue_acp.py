@@ -83,7 +83,15 @@ def answered(number: int) -> None:
 
 
 def garbage_before() -> None:
-    for line in (b"Welcome!", b"\xff\xfe\x00", b"{", b"[1]", b"null", b'{"id": [1]}', b"[" * 100_000):
+    for line in (
+        b"Welcome!",
+        b"\xff\xfe\x00",
+        b"{",
+        b"[1]",
+        b"null",
+        b'{"id": [1]}',
+        b"[" * 100_000,
+    ):
         put(line)
     put(b'{"id": {}, "result": 1}')
     put(b'{"id": 0, "error": "no"}')
@@ -305,7 +313,6 @@ def half_a_line() -> None:
     prompted()
     OUT.write(b'{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}')
     OUT.flush()
-
 
 
 if __name__ == "__main__":

@@ -145,7 +145,8 @@ async def test_clocks(tmp_path: Path, scene: str, reason: str, at: float) -> Non
 
 @pytest.mark.parametrize("end", ["settled", "close"])
 @pytest.mark.parametrize(
-    "scene", ["hangs", "hangs_stubbornly", "never_answers", "hangs_with_a_tool", "closes_its_output"]
+    "scene",
+    ["hangs", "hangs_stubbornly", "never_answers", "hangs_with_a_tool", "closes_its_output"],
 )
 async def test_what_still_runs_is_ended(tmp_path: Path, scene: str, end: str) -> None:
     async with Bench(rogue(tmp_path, scene)) as bench:

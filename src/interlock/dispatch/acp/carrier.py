@@ -6,6 +6,7 @@ of its own; what they say to each other is `talk.py`'s business.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from interlock.core.circuit import CRASH
@@ -19,6 +20,7 @@ from interlock.dispatch.command import variables_of
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.environment import cleaned
+from interlock.supervise.lookout import Lookout
 from interlock.supervise.start import Start
 
 
@@ -45,9 +47,10 @@ class AcpAgent:
         self._terms = terms or Terms()
         self._clocks = clocks or Clocks()
         self._desk = desk
+        self._lookout = Lookout()
         self._talks: dict[int, Talk] = {}
         self._folders: dict[int, Path] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Reply]] = set()
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -62,9 +65,9 @@ class AcpAgent:
             except SourceError as error:
                 self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=str(error)))
                 continue
-            task = asyncio.create_task(self._carry(ask, talk))
+            task = asyncio.create_task(talk.reply())
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._over, ask, talk))
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
         folder = self._folders.pop(dispatch_id, None)
@@ -89,10 +92,17 @@ class AcpAgent:
             self._desk.begin(ask.dispatch_id)
         environment = cleaned(self._environment, self._terms.environment, variables_of(ask))
         start = Start(self._argv, b"", folder, environment, self._tag_of(ask))
-        return Talk(ask, start, self._terms, self._clocks, self._desk, self._clock)
+        return Talk(ask, start, self._terms, self._clocks, self._desk, self._clock, self._lookout)
 
-    async def _carry(self, ask: Ask, talk: Talk) -> None:
-        reply = await talk.reply()
-        if self._talks.get(ask.dispatch_id) is talk:
-            del self._talks[ask.dispatch_id]
-            self._deliver(reply)
+    def _over(self, ask: Ask, talk: Talk, task: "asyncio.Task[Reply]") -> None:
+        """A dispatch gets its reply, also if something broke that nobody thought of."""
+        self._tasks.discard(task)
+        if self._talks.get(ask.dispatch_id) is not talk or task.cancelled():
+            return
+        del self._talks[ask.dispatch_id]
+        error = task.exception()
+        if error is None:
+            self._deliver(task.result())
+        else:
+            reason = f"the conversation broke off: {error!r}"
+            self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))

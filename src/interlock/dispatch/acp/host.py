@@ -118,7 +118,12 @@ class Host:
             self._see(Alive())
 
     async def read_text_file(
-        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
+        self,
+        session_id: str,
+        path: str,
+        line: int | None = None,
+        limit: int | None = None,
+        **_: Any,
     ) -> ReadTextFileResponse:
         try:
             return ReadTextFileResponse(content=self._shared(session_id).read(path, line, limit))

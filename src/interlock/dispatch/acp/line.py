@@ -164,7 +164,9 @@ class AgentLine(asyncio.SubprocessProtocol):
         if not isinstance(found, dict) or not _well_built(found):
             self._odd += 1
             if self._odd > MOST_ODD:
-                self._break("it does not speak the Agent Client Protocol: its output is no JSON-RPC")
+                self._break(
+                    "it does not speak the Agent Client Protocol: its output is no JSON-RPC"
+                )
             return None
         return await self._admitted(found)
 

@@ -22,9 +22,10 @@ from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.acp.work_files import WorkFiles
 from interlock.dispatch.carrier import Ask, Clock, Reply
 from interlock.dispatch.permission_desk import Leave, PermissionDesk, Wish
-from interlock.supervise.census import Process, Seen, census, look
+from interlock.supervise.census import Process, Seen, look
 from interlock.supervise.clocks import ClockName, Clocks, Watch
 from interlock.supervise.kinship import family
+from interlock.supervise.lookout import Lookout
 from interlock.supervise.sight import Sight
 from interlock.supervise.start import Start, owner
 from interlock.supervise.tag import checked, variables
@@ -54,11 +55,13 @@ class Talk:
         clocks: Clocks,
         desk: PermissionDesk | None,
         clock: Clock,
+        lookout: Lookout,
     ) -> None:
         self._ask = ask
         self._start = start
         self._desk = desk
         self._clock = clock
+        self._lookout = lookout
         self._watch = Watch(clocks, clock.now(), clock.now())
         self._timer: Callable[[], None] = lambda: None
         self._over: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -91,7 +94,7 @@ class Talk:
         finally:
             self._timer()
             await connection.close()
-            await fell(self._kin, self._clock, self._watch.clocks.grace)
+            await fell(await self._kin(), self._kin, self._clock, self._watch.clocks.grace)
             await self._line.let_go()
 
     async def _begin(self) -> None:
@@ -167,8 +170,8 @@ class Talk:
             seconds = getattr(self._watch.clocks, due.name)
             self._fails(TIMEOUT, f"{_RUNG[due.name]} ({seconds:g} s)")
 
-    def _kin(self) -> dict[Process, Seen]:
-        return family(census(), self._start.tag, self._leader)
+    async def _kin(self, _stop: bool = False) -> dict[Process, Seen]:
+        return family(await self._lookout.look(), self._start.tag, self._leader)
 
     def _fails(self, failure: str, reason: str) -> None:
         self._end(self._failed(failure, reason))
