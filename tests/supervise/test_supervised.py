@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -268,6 +269,47 @@ async def test_too_many_open_files_leave_nobody() -> None:
     assert 0 < refused < 16
     assert [tag for tag in tags if tagged(tag)] == []
     assert open_files() <= used
+
+
+def take_all(taken: list[int]) -> None:
+    while True:
+        taken.append(os.dup(0))
+
+
+async def test_too_many_open_files_when_it_must_end() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ear, what = Ear(), shell("setsid sleep 300 & echo hello; exec sleep 300")
+    agent = Supervised(what, PATIENT, ear, RealClock())
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    taken: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 20, hard))
+        with pytest.raises(OSError, match="Too many open files"):
+            take_all(taken)
+        agent.stop()
+        ended = await task
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    assert (ended.by, ended.remaining) == ("us", ())
+    assert tagged(what.tag) == []
+
+
+async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
+    ear = Ear()
+
+    def wall() -> float:
+        return time.time() + (3_600 if ear.words else 0)
+
+    what = shell("echo hello; exec sleep 300")
+    clocks = Clocks(silence=0.05)
+    ended = await supervise(what, clocks, ear, RealClock(), wall=wall)
+    assert ended.by == "silence"
+    assert ended.slept == pytest.approx(3_600, abs=1)
+    assert ended.signalled_at is not None
+    assert ended.signalled_at - ended.started_at > 2 * 0.05
 
 
 _CLOCK = RealClock()

@@ -5,7 +5,7 @@ time together, so that a reused id is another process. Processes of other users 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,15 +42,22 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 Census = dict[int, Seen]
+OnSight = Callable[[Seen], None]
 
 
-def census(tags: bool = True) -> Census:
-    """Everything of this user; without `tags` cheaper, as no environment is read.
+def census(on_sight: OnSight = lambda seen: None) -> Census:
+    """Everything of this user, the youngest first; each is told `on_sight` at once.
 
-    It fails where it cannot see, as with too many open files: not seen must not look like gone.
+    Those who live for a moment only, from fork to fork, are young. It fails where it cannot see,
+    as with too many open files: not seen must not look like gone.
     """
-    seen = (look(pid, tags) for pid in _pids())
-    return {each.process.pid: each for each in seen if each is not None}
+    found: Census = {}
+    for pid in _youngest_first(_pids()):
+        seen = look(pid, tags=True)
+        if seen is not None:
+            on_sight(seen)
+            found[pid] = seen
+    return found
 
 
 def look(pid: int, tags: bool = False, anyone: bool = False) -> Seen | None:
@@ -80,6 +87,12 @@ def _pids() -> Iterator[int]:
         for entry in entries:
             if entry.name.isdigit():
                 yield int(entry.name)
+
+
+def _youngest_first(pids: Iterable[int]) -> list[int]:
+    """Numbers are given in rising order, and from the lowest again after the highest."""
+    last = int(_bytes("/proc/loadavg").split()[-1]) if HAS_PROC else 0
+    return sorted(pids, key=lambda pid: (pid > last, -pid))
 
 
 def _look_in_proc(pid: int, tags: bool, anyone: bool) -> Seen | None:

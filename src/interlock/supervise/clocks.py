@@ -104,7 +104,8 @@ class Watch:
             case WaitsForPermission(what):
                 self.permission = what
             case RateLimited(resets_at):
-                self.limited, self.resets_at = True, resets_at
+                known = resets_at is not None and not isnan(resets_at)
+                self.limited, self.resets_at = True, resets_at if known else None
 
     def wake(self, now: float, wall: float) -> bool:
         """Whether the machine slept since the last look; forgives the silence if so."""

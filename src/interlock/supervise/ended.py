@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.supervise.clocks import ClockName
+from interlock.supervise.clocks import ClockName, Clocks
 from interlock.supervise.standing import Standing
 from interlock.supervise.tree import Left
 
@@ -40,3 +40,27 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     slept: float = 0.0
     last: Standing
     """How it stood in the moment before it ended or was ended."""
+
+
+def why(ended: Ended, clocks: Clocks) -> str:
+    """One sentence for a person, without judging the answer."""
+    if ended.by == "itself":
+        return _exit_words(ended.exit_code)
+    if ended.by == "us":
+        return "it was stopped"
+    return _RANG[ended.by].format(seconds=f"{getattr(clocks, ended.by):g}")
+
+
+def _exit_words(code: int | None) -> str:
+    if code is None:
+        return "its exit code is not known"
+    return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+
+
+_RANG: dict[ClockName, str] = {
+    "first_byte": "it said nothing within {seconds} s of its start and was ended",
+    "silence": "it was silent for {seconds} s and was ended",
+    "after_result": "it gave its result, did not exit within {seconds} s and was ended",
+    "tool": "a tool was open and it was silent for {seconds} s; it was ended",
+    "wall": "it ran for {seconds} s and was ended",
+}

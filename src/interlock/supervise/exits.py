@@ -15,12 +15,18 @@ from interlock.supervise.signals import HAS_HANDLES
 
 
 class Exit:
-    def __init__(self, child: "subprocess.Popen[bytes]", tell: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        child: "subprocess.Popen[bytes]",
+        tell: Callable[[], None],
+        handles: bool = HAS_HANDLES,
+    ) -> None:
         self._child = child
         self._tell = tell
         self._loop = asyncio.get_running_loop()
-        self._handle = os.pidfd_open(child.pid) if HAS_HANDLES else -1
-        if HAS_HANDLES:
+        self._handles = handles
+        self._handle = os.pidfd_open(child.pid) if handles else -1
+        if handles:
             self._loop.add_reader(self._handle, self._over)
         else:
             threading.Thread(target=self._wait, daemon=True).start()
@@ -28,7 +34,7 @@ class Exit:
     @property
     def has_come(self) -> bool:
         """Whether the child is dead, also if nobody was told yet."""
-        if not HAS_HANDLES:
+        if not self._handles:
             return self._child.returncode is not None
         try:
             found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

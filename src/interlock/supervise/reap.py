@@ -39,12 +39,12 @@ async def reap(
     tags: set[Tag] = set()
     over = functools.cache(is_over)
 
-    async def find() -> dict[Process, Seen]:
+    async def find(stop: bool) -> dict[Process, Seen]:
         found, orphaned = orphans(census(), workspace, over)
         tags.update(orphaned)
         return found
 
-    kin = await find()
+    kin = await find(False)
     felled = await fell(kin, find, clock, grace) if kin else Felled()
     return Reaped(tuple(sorted(tags)), felled.left, felled.remaining)
 
@@ -78,6 +78,6 @@ def _is_orphan(tag: Tag, seen: Seen) -> bool:
 def owner_is_dead(text: str) -> bool:
     """Judged only where we can see: not an owner in another space of process ids."""
     parts = text.split(":")
-    if len(parts) != 3 or not parts[0].isdigit() or parts[2] != owner().split(":")[2]:
+    if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != owner().split(":")[2]:
         return False
     return not is_there(int(parts[0]), parts[1])

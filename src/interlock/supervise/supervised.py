@@ -6,6 +6,7 @@ know what was asked and whether the answer is good: it tells how the process end
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from subprocess import Popen
 from typing import Any, TypeVar
 
 from interlock.core.errors import SourceError
-from interlock.supervise.census import Census, Process, Seen, census, look
+from interlock.supervise.census import Census, OnSight, Process, Seen, census, look
 from interlock.supervise.clocks import Clocks, Watch
 from interlock.supervise.ended import By, Ended
 from interlock.supervise.exits import Exit
@@ -23,7 +24,7 @@ from interlock.supervise.lines import LONGEST, Lines
 from interlock.supervise.lookout import Lookout
 from interlock.supervise.pipes import Inlet, Outlet
 from interlock.supervise.sight import Line, Reader
-from interlock.supervise.signals import HAS_HANDLES
+from interlock.supervise.signals import HAS_HANDLES, send
 from interlock.supervise.standing import Facts, Standing, facts_of, standing
 from interlock.supervise.start import Start, abandon, owner, spawn
 from interlock.supervise.tag import checked, variables
@@ -137,8 +138,6 @@ class Supervised:
 
     def _begin(self) -> None:
         child = spawn(self._start, variables(self._tag, owner(), os.environ))
-        seen = look(child.pid)
-        self._leader = seen.process if seen else Process(child.pid, 0)
         self._watch = Watch(self._watch.clocks, self._clock.now(), self._wall())
         with ExitStack() as undo:
             undo.callback(abandon, child)
@@ -152,6 +151,8 @@ class Supervised:
         self._set_timer()
 
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
+        seen = look(child.pid)
+        self._leader = seen.process if seen else Process(child.pid, 0)
         self._exit = Exit(child, self._exits)
         undo.callback(self._exit.let_go)
         self._out = Inlet(child.stdout, self._hear)
@@ -223,17 +224,13 @@ class Supervised:
 
     async def _finish(self, by: By) -> Ended:
         self._timer()
-        people = await self._lookout.look()
+        people = await self._look()
         self._take_in()
         last = self.standing(people)
         felled = await self._fell(self._kin(people))
-        exit_code = self._exit.bury()
-        self._in.close()
-        self._take_in()
+        self._let_go()
         self._read(self._lines.end(late=self._signalled_at is not None))
-        self._out.close()
-        self._err.close()
-        return self._told(by, exit_code, felled, last)
+        return self._told(by, self._exit.bury(), felled, last)
 
     async def _fell(self, kin: dict[Process, Seen]) -> Felled:
         if not kin:
@@ -242,8 +239,28 @@ class Supervised:
         group = self._leader.pid if self._leader and HAS_HANDLES else None
         return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
-    async def _find(self) -> dict[Process, Seen]:
-        return self._kin(await self._lookout.look())
+    async def _find(self, stop: bool) -> dict[Process, Seen]:
+        return self._kin(await self._look(self._stop_it if stop else None))
+
+    def _stop_it(self, seen: Seen) -> None:
+        if self._start.tag in seen.tags and seen.process.pid != os.getpid():
+            send(seen.process, signal.SIGSTOP)
+
+    async def _look(self, on_sight: OnSight | None = None) -> Census:
+        """With too many open files nobody can look around: then ours are closed before their time,
+        and what it says when it is ended is not heard."""
+        try:
+            return await self._lookout.look(on_sight)
+        except OSError:
+            self._let_go()
+            return await self._lookout.look(on_sight)
+
+    def _let_go(self) -> None:
+        self._take_in()
+        self._in.close()
+        self._out.close()
+        self._err.close()
+        self._exit.let_go()
 
     def _kin(self, people: Census) -> dict[Process, Seen]:
         """Remembered from look to look: one that sheds its tag and its parents stays known."""

@@ -15,7 +15,8 @@ from interlock.supervise.census import Process, Seen, look
 from interlock.supervise.signals import send, send_group
 
 Kin = Mapping[Process, Seen]
-Find = Callable[[], Awaitable[Kin]]
+Find = Callable[[bool], Awaitable[Kin]]
+"""Looks for all who are alive; with True it also stops each in the moment it is seen."""
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
@@ -49,7 +50,7 @@ class Felled(msgspec.Struct, frozen=True):
 async def fell(
     kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
 ) -> Felled:
-    """End all of `kin` and whatever else `find` finds, until it finds nobody.
+    """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
 
     The process group, whose number must still be taken, is killed at one stroke: those of it who
     fork faster than anybody can look do not get away.
@@ -75,7 +76,7 @@ async def _ask_to_end(
                 send(process, signal.SIGTERM)
                 send(process, signal.SIGCONT)  # one that is stopped would never hear of it
         await _vanish(kin, clock, give_up)
-        kin = await find()
+        kin = await find(False) or await find(False)
         if clock.now() >= give_up:
             break
     return kin
@@ -88,7 +89,7 @@ async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Left]) -
             told[process] = _left(seen, "KILL")
             send(process, signal.SIGKILL)
         await _vanish(kin, clock, give_up)
-        kin = await find()
+        kin = await find(True) or await find(True)
         if clock.now() >= give_up:
             break
     return kin
@@ -104,7 +105,7 @@ async def _freeze(kin: Kin, find: Find) -> Kin:
         for process in sorted(new):
             send(process, signal.SIGSTOP)
         frozen |= new
-        kin = {**kin, **await find()}
+        kin = {**kin, **await find(True)}
     return kin
 
 
