@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.cli import queries
 from interlock.cli.crew import Options, open_run
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, clock_time, counted, document, say, table
@@ -30,6 +31,7 @@ def inbox(db: Db = None, json: Json = False) -> None:
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         questions = open_questions(connection)
+        asked = queries.waiting(connection, path)
         runs = {each.run_id for each in questions}
         reviews = [each for run_id in sorted(runs) for each in reviews_of(connection, run_id)]
     folder = wiring.answers_folder(path)
@@ -39,11 +41,13 @@ def inbox(db: Db = None, json: Json = False) -> None:
             {**msgspec.to_builtins(each), "answer_saved": saved[each.question_id]}
             for each in questions
         ]
-        document({"questions": fields, "reviews": msgspec.to_builtins(reviews)})
+        shown = {"questions": fields, "reviews": msgspec.to_builtins(reviews)}
+        document(shown | {"queries": msgspec.to_builtins(asked)})
         return
-    if not questions:
+    if not questions and not asked:
         say("nothing waits for a human")
-    table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), _rows(questions, reviews))
+    lines = [*_rows(questions, reviews), *queries.rows(asked)]
+    table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), lines)
     answered = [each for each in questions if saved[each.question_id]]
     if answered:
         ids = ", ".join(str(each.question_id) for each in answered)
@@ -68,7 +72,7 @@ def _rows(questions: "list[Question]", reviews: "list[Review]") -> Iterator[tupl
 
 @app.command()
 def answer(
-    question_id: Annotated[int, typer.Argument(metavar="ID", help="The question, see inbox.")],
+    number: Annotated[str, typer.Argument(metavar="ID", help="The question, see inbox.")],
     decision: Annotated[
         str, typer.Argument(metavar="DECISION", help="For example approve, revise or reject.")
     ],
@@ -94,12 +98,17 @@ def answer(
     from interlock.cli.words import pairs
     from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.dispatch.query import is_query
     from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
 
     path = wiring.database(Path(), db)
+    if is_query(number):
+        queries.reply(path, number, decision, message, by or user(), json=json)
+        return
+    question_id = _numbered(number)
     data: dict[str, Any] = {"decision": decision}
     if message:
         data["comment"] = message
@@ -117,8 +126,8 @@ def answer(
     if problem is not None:
         raise SourceError(f"{problem}; nothing was saved")
     with told_plainly(wiring.answers_folder(path)):
-        for number in (question_id, *kin):
-            leave_answer(wiring.answers_folder(path), HumanAnswer(number, by or user(), data))
+        for each in (question_id, *kin):
+            leave_answer(wiring.answers_folder(path), HumanAnswer(each, by or user(), data))
     working = writer_of(path) is not None
     if json:
         fields = {"question_id": question_id, "run_id": found[0].run_id, "taken_now": working}
@@ -128,6 +137,13 @@ def answer(
     then = "the running process takes it" if working else resume
     also = f" and to {counted(len(kin), 'other', 'others')} of its family" if kin else ""
     say(f"saved the answer to question {question_id}{also}; {then}")
+
+
+def _numbered(word: str) -> int:
+    """A question's number. A dispatch's query has two, as 12.1."""
+    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+    return int(word)
 
 
 def _refuse_others(question: "Question", options: Options) -> None:

@@ -11,6 +11,7 @@ import typer
 from interlock.cli.crew import Crew, Options, open_run
 from interlock.cli.door import Exit
 from interlock.cli.filing import written_out
+from interlock.cli.show import tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -60,7 +61,7 @@ def sit(
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
-    from interlock.wiring.pull import seat
+    from interlock.wiring.pull import pulled, seat
     from interlock.wiring.rca import staff
 
     by_hand = wiring.by_hand(crew.carriers)
@@ -69,6 +70,8 @@ def sit(
     terms = msgspec.convert(found.options, Options).terms
     ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
     seat(crew.carriers, written, crew.gauge, ours.application)
+    if pulled(crew.carriers):
+        tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     with progress(crew.budget) as watch:
         sitting = Sitting(
             connection,

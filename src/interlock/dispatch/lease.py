@@ -122,5 +122,5 @@ class LeaseBook:
         page = _Page(sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences)
         with suppress(OSError):
             fresh.touch(mode=0o600)
-            fresh.write_bytes(msgspec.json.encode(page, order="sorted"))
+            fresh.write_bytes(msgspec.json.encode(page))
             fresh.replace(self._path)

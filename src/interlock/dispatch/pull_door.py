@@ -137,7 +137,16 @@ class _Visit:
     def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self.calls[number] = task
-        task.add_done_callback(lambda _done: self.calls.pop(number, None))
+        task.add_done_callback(lambda done: self._finish(number, done))
+
+    def _finish(self, number: int, done: "asyncio.Task[None]") -> None:
+        """A call that broke is told to both sides: nobody shall wait for its answer."""
+        self.calls.pop(number, None)
+        broke = None if done.cancelled() else done.exception()
+        if broke is not None:
+            self._say(Answer(number, error="the coordinator failed at this call; see its stderr"))
+            told = {"message": "a worker's call failed", "exception": broke}
+            asyncio.get_running_loop().call_exception_handler(told)
 
     async def _take(self, worker: str, call: Call) -> None:
         try:

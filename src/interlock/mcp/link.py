@@ -51,7 +51,7 @@ class Link:
         self._connecting = asyncio.Lock()
 
     async def call(self, make: Callable[[int], Call]) -> dict[str, Any]:
-        """What the coordinator answers; NoCoordinatorError if there is none, or it dies meanwhile."""
+        """What the coordinator answers; NoCoordinatorError if there is none, or it dies."""
         await self._connect()
         data = await self._call(make)
         self._note(data)

@@ -32,6 +32,11 @@ def seat(
             each.steps, each.judge, each.brief = circuit.steps, judge, brief
 
 
+def pulled(carriers: Mapping[str, Carrier]) -> bool:
+    """Whether anything waits until a worker comes for it."""
+    return any(isinstance(each, PullDesk) for each in carriers.values())
+
+
 def _judge(circuit: Circuit, application: Application) -> Judge:
     def judge(ask: Ask, reply: Reply) -> Refused | None:
         found = absorb(reply, circuit.steps[ask.step])
