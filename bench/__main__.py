@@ -65,6 +65,7 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
     contest.measure_supervision(times=scale.file_rounds, seconds=scale.idle_s)
     contest.measure_junit(times=scale.file_rounds)
     contest.measure_history(times=scale.history_rounds)
+    contest.measure_analysis(times=min(1, scale.file_rounds))
     shutil.rmtree(WORKDIR, ignore_errors=True)
     return contest
 

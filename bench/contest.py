@@ -11,7 +11,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, history, junit, limits, protocol, reading, recall, supervision, templates
+from bench import (
+    analysis,
+    files,
+    history,
+    junit,
+    limits,
+    protocol,
+    reading,
+    recall,
+    supervision,
+    templates,
+)
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -119,6 +130,18 @@ class Contest:
             self.samples.append(Sample("interlock", "junit", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  junit  {shown}")
+
+    def measure_analysis(self, times: int) -> None:
+        """A very red night, analysed by the real command."""
+        for number in range(1, times + 1):
+            try:
+                values = analysis.analysed(self._fresh_workdir())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.rejections.append(f"interlock, analysis: {error}")
+                continue
+            self.samples.append(Sample("interlock", "analysis", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  analysis  {shown}")
 
     def measure_history(self, times: int) -> None:
         """A long history of git, read for the first time and again; beside git's own telling."""

@@ -26,8 +26,15 @@ WRONG = [
         "budget dispatches=1.5: '1.5' is no amount; write dispatches=100",
     ),
     (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
-    (("--agent", "scout=gpt:4"), "'gpt:4' names no agent; use basic, exec:…, script:…"),
-    (("--agent", "exec:"), "'exec:' names no agent; use basic, exec:…, script:…"),
+    (
+        ("--agent", "scout=gpt:4"),
+        "'gpt:4' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+    ),
+    (
+        ("--agent", "exec:"),
+        "'exec:' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+    ),
+    (("--agent", "basic"), "the built-in analyst answers only for rca, not for triage"),
     (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),
     (("--agent", "exec:'nobody"), "exec:'nobody: No closing quotation"),
     (("--agent", "script:no.yaml"), "no.yaml cannot be read: No such file or directory"),

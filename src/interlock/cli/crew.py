@@ -26,7 +26,8 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND, script:FILE, or for rca basic; repeatable.",
+        help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
+        "exec:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[

@@ -95,36 +95,33 @@ def answer(
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
     from interlock.casework.review import reviewed_with
-    from interlock.cli.words import pairs
-    from interlock.core.yaml_text import read_yaml
     from interlock.dispatch.human import HumanAnswer, leave_answer
     from interlock.dispatch.query import is_query
     from interlock.store.database import reading, told_plainly
     from interlock.store.history import open_questions
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
+    from interlock.wiring.rca import unfit_review
 
     path = wiring.database(Path(), db)
     if is_query(number):
         queries.reply(path, number, decision, message, by or user(), json=json)
         return
     question_id = _numbered(number)
-    data: dict[str, Any] = {"decision": decision}
-    if message:
-        data["comment"] = message
-    for name, text in pairs(sets or (), "--set").items():
-        data[name] = read_yaml(text, "--set").value
+    data = _answer(decision, message, sets or [])
     with reading(path) as connection:
         found = [each for each in open_questions(connection) if each.question_id == question_id]
         if not found:
             raise StateError(f"question {question_id} is not open; 'interlock inbox' lists them")
         run = find_run(connection, found[0].run_id)
         circuit = open_run(run)
-        _refuse_others(found[0], msgspec.convert(run.options, Options))
+        options = msgspec.convert(run.options, Options)
+        _refuse_others(found[0], options)
         kin = {} if alone else reviewed_with(connection, found[0].run_id, question_id)
     problem = circuit.steps[found[0].step].shape.problem(data)
-    if problem is not None:
-        raise SourceError(f"{problem}; nothing was saved")
+    problem = problem or unfit_review(circuit.name, options.terms, found[0].step, data)
+    if problem:
+        raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
     with told_plainly(wiring.answers_folder(path)):
         for each in (question_id, *kin):
             leave_answer(wiring.answers_folder(path), HumanAnswer(each, by or user(), data))
@@ -144,6 +141,15 @@ def _numbered(word: str) -> int:
     if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
         raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
     return int(word)
+
+
+def _answer(decision: str, message: str, sets: list[str]) -> dict[str, Any]:
+    """The answer's fields, as the words of a command line give them."""
+    from interlock.cli.words import pairs
+    from interlock.core.yaml_text import read_yaml
+
+    more = {name: read_yaml(text, "--set").value for name, text in pairs(sets, "--set").items()}
+    return {"decision": decision, **({"comment": message} if message else {}), **more}
 
 
 def _refuse_others(question: "Question", options: Options) -> None:

@@ -38,7 +38,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
     With `refused` the carrier itself saw that it cannot be an answer to this dispatch: that is
     journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open.
-    `answered_by` names the human who gave it, and is empty for an agent.
+    `answered_by` names the human who gave it, and is empty for an agent. `until` goes with a rate
+    limit: when it ends, in seconds since the epoch, or 0 where that is not told.
     """
 
     dispatch_id: int
@@ -48,6 +49,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     refused: str = ""
     usage: Usage = Usage()
     answered_by: str = ""
+    until: float = 0
 
 
 Deliver = Callable[[Reply], None]

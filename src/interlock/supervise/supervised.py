@@ -68,6 +68,7 @@ class Supervised:
         wall: Callable[[], float] = time.time,
         longest_line: int = LONGEST,
         lookout: Lookout | None = None,
+        most_stdout: float = float("inf"),
     ) -> None:
         self._start = start
         self._tag = checked(start.tag)
@@ -78,6 +79,7 @@ class Supervised:
         self._lines = Lines(longest_line)
         self._lookout = lookout or Lookout()
         self._stdout_bytes = 0
+        self._most_stdout = most_stdout
         self._stderr = b""
         self._signalled_at: float | None = None
         self._stopped = False
@@ -167,6 +169,8 @@ class Supervised:
         if not late:
             self._watch.hear(self._clock.now())
         self._read(self._lines.feed(data, late))
+        if self._stdout_bytes > self._most_stdout:
+            self._end("us")
 
     def _read(self, lines: list[Line]) -> None:
         """A reader that fails ends the agent; its error is told when all is cleared away."""

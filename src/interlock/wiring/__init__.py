@@ -33,6 +33,7 @@ from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
+from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     db: str | None = None
     parallel: int | None = None
     agents: dict[str, str] = {}
+    agent: dict[str, dict[str, Any]] = {}
     slots: dict[str, int] = {}
     budget: dict[str, str | int | float] = {}
     thresholds: dict[str, Any] = {}
@@ -67,6 +69,7 @@ def settings(project: Path) -> Settings:
             found = msgspec.convert(table, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
+    check_tables(found.agent)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
     return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
@@ -128,6 +131,7 @@ def agents_by_role(
     chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
     if HUMAN in given:
         chosen[HUMAN] = given[HUMAN]
+    _refuse_analyst(circuit, chosen)
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
@@ -136,6 +140,17 @@ def agents_by_role(
             "or with --dispatch file, batch-file, manual or mcp for all that have no agent"
         )
     return chosen
+
+
+def _refuse_analyst(circuit: Circuit, chosen: Mapping[str, str]) -> None:
+    """The built-in analyst knows one circuit, and judges nothing of its own."""
+    if BASIC in chosen.values() and circuit.name != RCA:
+        raise SourceError(f"the built-in analyst answers only for {RCA}, not for {circuit.name}")
+    if chosen.get(HUMAN) == BASIC:
+        raise SourceError(
+            "the built-in analyst reviews nothing: use --review auto or human, or name who "
+            "reviews with --dispatch or --agent human=AGENT"
+        )
 
 
 def split_agent(word: str) -> tuple[str, str]:
@@ -151,19 +166,27 @@ def carriers(
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            made[spec] = filed(spec) if filed and spec in (*FILED, PULL) else agent(spec, clock)
+            by_files = filed if spec in (*FILED, PULL) else None
+            made[spec] = by_files(spec) if by_files else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
     return by_role
 
 
-def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
+def agent(
+    spec: str,
+    clock: Clock,
+    environment: Mapping[str, str] = os.environ,
+    db: Path = DATABASE,
+) -> Carrier:
     kind, _, rest = spec.partition(":")
     if spec == BASIC:
         return Vacancy()
+    if kind in CLI_AGENTS:
+        return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
-        raise SourceError(f"{spec!r} names no agent; use {known}")
+        raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
     return AGENTS[kind](rest, clock, environment)
 
 

@@ -7,12 +7,16 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.rca.examine import examine
 from interlock.apps.rca.params import NAMES
+from interlock.apps.rca.steps import F5
+from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.analysis import Analysis
 from interlock.casework.application import Casework
 from interlock.casework.briefer import enriched
 from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
+from interlock.core.case import Case
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.carrier import Carrier
@@ -114,6 +118,14 @@ def terms_of(usual: Settings, project: Path) -> Terms:
 def beginning(circuit: str) -> Begin:
     """What begins a run of cases that a user wrote down."""
     return begin_cases if circuit == RCA else begin_run
+
+
+def unfit_review(circuit: str, terms: Any, step: str, data: Mapping[str, Any]) -> str:
+    """Why a reviewer's answer cannot be used, though its shape is right; nothing if it can."""
+    if circuit != RCA or step != F5:
+        return ""
+    taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, Terms).codes)
+    return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
 
 
 def prompt_names(circuit: str) -> tuple[str, ...]:
