@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import acp
 from acp.schema import (
@@ -23,7 +23,7 @@ from acp.schema import (
     Usage,
 )
 
-ANSWER = '{"n":%s}' % os.environ["INTERLOCK_DISPATCH_ID"]
+ANSWER = f'{{"n":{os.environ["INTERLOCK_DISPATCH_ID"]}}}'
 OPTIONS = [
     PermissionOption(option_id="forever", name="Always", kind="allow_always"),
     PermissionOption(option_id="yes", name="Yes", kind="allow_once"),
@@ -126,8 +126,8 @@ class SmallAgent:
     async def files(self, session_id: str) -> None:
         """Reads and writes what $WISH says, and answers with what came of it."""
         told: list[str] = []
-        for verb, path in json.loads(os.environ["WISH"]):
-            path = path.replace("HERE", str(Path.cwd()))
+        for verb, named in json.loads(os.environ["WISH"]):
+            path = named.replace("HERE", str(Path.cwd()))
             try:
                 if verb == "read":
                     found = await self.client.read_text_file(session_id=session_id, path=path)
@@ -152,4 +152,4 @@ for _reason in ("max_tokens", "max_turn_requests", "refusal", "cancelled"):
 
 
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(SmallAgent(sys.argv[1])))
+    asyncio.run(acp.run_agent(cast(acp.Agent, SmallAgent(sys.argv[1]))))

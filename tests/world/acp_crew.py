@@ -5,23 +5,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from tests.world.bench import Bench, ask
 
 from interlock.dispatch.acp.carrier import AcpAgent
 from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.carrier import Ask, Clock, Reply
 from interlock.dispatch.permission_desk import PermissionDesk
+from interlock.dispatch.process import Station
 from interlock.runner.clock import RealClock
-from interlock.supervise.clocks import Clocks
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"
 ROGUE = HERE / "rogue_acp.py"
-QUICK = Clocks(grace=0.3)
+WORKSPACE = f"acp-test-{os.getpid()}"
 
 
-def tag_of(ask: Ask) -> str:
-    return f"test-{os.getpid()}:{ask.run_id}:{ask.dispatch_id}:x"
+def station(folder: Path, **environment: str) -> Station:
+    return Station(folder / "work", folder, WORKSPACE, environment, lambda: "x")
+
+
+def place_of(folder: Path, number: int = 1) -> Path:
+    """Where the agent of that dispatch works, in a bench's world."""
+    return folder / "work" / "1" / "0" / "work" / "work"
 
 
 def crew(
@@ -30,7 +36,6 @@ def crew(
     program: Path = GOOD,
     clock: Clock | None = None,
     terms: Terms | None = None,
-    clocks: Clocks = QUICK,
     desk: PermissionDesk | None = None,
     **environment: str,
 ) -> AcpAgent:
@@ -39,14 +44,12 @@ def crew(
     notes.mkdir(exist_ok=True)
     variables = {"PATH": os.environ["PATH"], "NOTES": str(notes), **environment}
     given = terms or Terms()
+    clocks = {"grace": 0.3, **given.clocks}
     return AcpAgent(
         [sys.executable, str(program), scene],
-        folder / "work",
+        station(folder, **variables),
         clock or RealClock(),
-        variables,
-        tag_of=tag_of,
-        terms=Terms(given.permissions, given.files, given.permission_timeout, ("NOTES", "WISH")),
-        clocks=clocks,
+        terms=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
         desk=desk,
     )
 

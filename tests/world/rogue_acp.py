@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -225,9 +224,8 @@ def deaf_flood() -> None:
 
 def bad_wishes() -> None:
     number = prompted()
-    for index, fields in enumerate(
-        ({"toolCall": 1}, {"options": "all"}, {"options": []}, {"toolCall": {"toolCallId": []}})
-    ):
+    wishes: list[dict[str, Any]] = [{"toolCall": 1}, {"options": "all"}, {"options": []}]
+    for index, fields in enumerate([*wishes, {"toolCall": {"toolCallId": []}}]):
         wish(index, **fields)
         note("answers", json.dumps(take()))
     answered(number)

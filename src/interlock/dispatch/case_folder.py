@@ -52,11 +52,6 @@ def run_folder(root: Path, run_id: int) -> Path:
     return _made(root, f"{run_id}")
 
 
-def work_folder(root: Path, run_id: int, dispatch_id: int) -> Path:
-    """The folder in which an agent works on one dispatch, as `run_folder` makes it."""
-    return _made(run_folder(root, run_id), f"{dispatch_id}")
-
-
 def case_folder(root: Path, run_id: int, case_no: int, papers: Papers) -> CaseFolder:
     """The folder of a case, made if need be; SourceError if it cannot be or leads elsewhere."""
     for name in (papers.prompt, papers.artifact):

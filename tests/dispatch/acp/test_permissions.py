@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.acp_crew import ROGUE, crew, noted, reply_of
+from tests.world.acp_crew import ROGUE, crew, reply_of
 from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.world.acp_crew import ROGUE, crew, noted, reply_of, tag_of
+from tests.world.acp_crew import ROGUE, WORKSPACE, crew, noted, reply_of, station
 from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
@@ -14,7 +14,6 @@ from interlock.dispatch.acp.carrier import AcpAgent
 from interlock.dispatch.carrier import MAX_ANSWER, Reply
 from interlock.runner.clock import RealClock
 from interlock.supervise.census import census
-from interlock.supervise.clocks import Clocks
 
 GOOD = Reply(1, b'{"n":1}')
 
@@ -29,10 +28,15 @@ def rogue(folder: Path, scene: str, clock: FakeClock | None = None) -> AcpAgent:
 
 def left_over() -> list[int]:
     """Whatever still carries the tag of the dispatch under test."""
-    tag = tag_of(ask())
+    tag = f"{WORKSPACE}:1:1:x"
     return [pid for pid, seen in census().items() if tag in seen.tags and seen.alive]
 
 
+SILENT = Reply(
+    1,
+    failure="unreadable",
+    reason="the final message is empty; answer with one JSON object",
+)
 ODD = "its response to {} is not what the protocol says"
 OUTCOMES = {
     "garbage_before": GOOD,
@@ -60,7 +64,7 @@ OUTCOMES = {
     "huge_answer": Reply(
         1, failure="unreadable", reason=f"the answer is longer than {MAX_ANSWER:,} bytes"
     ),
-    "wrong_sessions": Reply(1, b""),
+    "wrong_sessions": SILENT,
     "forged_meta": GOOD,
     "never_offered": GOOD,
     "permission_flood": crashed("it asked for permission more than 200 times"),
@@ -72,7 +76,7 @@ OUTCOMES = {
     "closes_its_output": crashed("it closed its output before its turn was over"),
     "answers_and_stays": GOOD,
     "leaves_a_daemon": GOOD,
-    "late_words": Reply(1, b""),
+    "late_words": SILENT,
     "two_messages": GOOD,
     "half_a_line": crashed("exit code 0 before its turn was over"),
 }
@@ -114,9 +118,6 @@ async def test_wishes_that_cannot_be_read_get_an_error_and_never_a_yes(tmp_path:
     ]
 
 
-CLOCKS = Clocks(first_byte=60, silence=600, tool=1_800, wall=7_200, grace=0.3)
-
-
 @pytest.mark.parametrize(
     ("scene", "reason", "at"),
     [
@@ -130,7 +131,7 @@ CLOCKS = Clocks(first_byte=60, silence=600, tool=1_800, wall=7_200, grace=0.3)
 async def test_clocks(tmp_path: Path, scene: str, reason: str, at: float) -> None:
     clock = FakeClock()
     began = clock.time
-    async with Bench(crew(tmp_path, scene, ROGUE, clock, clocks=CLOCKS), clock) as bench:
+    async with Bench(crew(tmp_path, scene, ROGUE, clock), clock) as bench:
         bench.carrier.send([ask(prompt="x" * 1_000_000)])
         pid = int(await appears(tmp_path / "notes" / "pid"))
         for _ in range(100):  # what it said before is in the pipe, and is heard
@@ -175,15 +176,15 @@ async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_started_is_a_crash(tmp_path: Path, name: str, reason: str) -> None:
-    agent = AcpAgent([name], tmp_path, RealClock(), {}, tag_of=tag_of)
+    agent = AcpAgent([name], station(tmp_path), RealClock())
     assert await reply_of(agent) == crashed(reason)
 
 
 async def test_a_work_folder_that_leads_elsewhere_is_a_crash(tmp_path: Path) -> None:
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "1").symlink_to("/tmp")
-    agent = AcpAgent(["true"], tmp_path, RealClock(), {}, tag_of=tag_of)
-    place = tmp_path / "1" / "1"
+    (tmp_path / "work" / "1").mkdir(parents=True)
+    place = tmp_path / "work" / "1" / "0"
+    place.symlink_to("/tmp")
+    agent = AcpAgent(["true"], station(tmp_path), RealClock())
     assert await reply_of(agent) == crashed(
         f"{place} is a symbolic link; symbolic links are refused"
     )

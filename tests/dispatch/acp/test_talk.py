@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.world.acp_crew import crew, noted, reply_of
+from tests.world.acp_crew import crew, noted, place_of, reply_of
 from tests.world.bench import ask
 
 from interlock.core.case import Usage
@@ -53,8 +53,10 @@ async def test_what_it_cost_as_far_as_it_says(tmp_path: Path) -> None:
         (
             "login",
             "crash",
-            "the agent wants a login: start it by hand once and log in "
-            "(Authentication required ({'details': 'no key'}))",
+            (
+                "the agent wants a login: start it by hand once and log in "
+                "(Authentication required ({'details': 'no key'}))"
+            ),
         ),
     ],
 )
@@ -68,7 +70,7 @@ async def test_turns_without_an_answer(
 async def test_it_works_in_a_folder_of_its_own_with_a_clean_environment(tmp_path: Path) -> None:
     agent = crew(tmp_path, "answers", HOME="/none", AWS_SECRET_ACCESS_KEY="secret", LANG="C.UTF-8")
     await reply_of(agent, ask(4))
-    assert noted(tmp_path, "sessions") == [f"new {tmp_path / 'work' / '1' / '4'}"]
+    assert noted(tmp_path, "sessions") == [f"new {place_of(tmp_path)}"]
     (found,) = noted(tmp_path, "environment")
     environment = json.loads(found)
     assert environment["INTERLOCK_DISPATCH_ID"] == "4"

@@ -1,5 +1,6 @@
 """Files of the work folder: read and written through Interlock, and nothing outside it."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -124,14 +125,10 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
     (work / "out").symlink_to(root)
     (work / "link").symlink_to(root / "secret")
     path = "/".join([str(work), *parts])
-    try:
+    with contextlib.suppress(NotAllowedError):
         assert WorkFiles(work).read(path) != "secret"
-    except NotAllowedError:
-        pass
-    try:
+    with contextlib.suppress(NotAllowedError):
         WorkFiles(work).write(path, "mine")
-    except NotAllowedError:
-        pass
     assert (root / "secret").read_text() == "secret"
     assert sorted(each.name for each in root.iterdir()) == ["secret", "work"]
 

@@ -4,8 +4,8 @@ Knows the order of the protocol's requests and what an agent's errors mean. Refu
 process at the other end and the clocks that watch it.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from acp import PROTOCOL_VERSION, RequestError, text_block
 from acp.client.connection import ClientSideConnection
@@ -23,11 +23,13 @@ from interlock.core.case import Usage
 from interlock.core.circuit import CRASH
 from interlock.dispatch.acp import outcome
 from interlock.dispatch.acp.host import Host
-from interlock.dispatch.acp.session_note import LONGEST_ID, SessionNote
 from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.carrier import Ask, Reply
+from interlock.dispatch.workplace import Session, Workplace
+from interlock.supervise.start import Start
 
 _MOST_TOKENS = 10**12
+_LONGEST_ID = 1_000
 _READ = "fs/read_text_file"
 _WRITE = "fs/write_text_file"
 _FILES: dict[str, tuple[str, ...]] = {"none": (), "read": (_READ,), "write": (_READ, _WRITE)}
@@ -45,26 +47,27 @@ class Conversation:
         self,
         connection: ClientSideConnection,
         host: Host,
-        note: SessionNote,
+        place: Workplace,
         ask: Ask,
-        folder: Path,
+        start: Start,
         terms: Terms,
     ) -> None:
         self._connection = connection
         self._host = host
-        self._note = note
+        self._place = place
         self._ask = ask
-        self._folder = str(folder)
+        self._folder = str(start.cwd)
+        self._resumes = terms.resume
         self._offers = offers(terms)
         self._session_id = ""
         self._request = "initialize"
 
-    async def held(self) -> Reply | None:
+    async def held(self, now: Callable[[], float]) -> Reply | None:
         """How it went; None if the line ended before."""
         try:
             return await self._hold()
         except RequestError as error:
-            return outcome.errored(self._ask.dispatch_id, error, self._request)
+            return outcome.errored(self._ask.dispatch_id, error, self._request, now())
         except (ValidationError, RecursionError):
             return self._failed(f"its response to {self._request} is not what the protocol says")
         except ConnectionError:
@@ -88,9 +91,9 @@ class Conversation:
                 f"Interlock speaks {PROTOCOL_VERSION}"
             )
         self._session_id = await self._session(hello.agent_capabilities or AgentCapabilities())
-        if not 0 < len(self._session_id) <= LONGEST_ID:
+        if not 0 < len(self._session_id) <= _LONGEST_ID:
             return self._failed("the id of its session is empty or endless")
-        self._note.keep(self._session_id)
+        self._place.keep(Session(self._session_id, self._folder))
         self._request = "session/prompt"
         self._host.listen(self._session_id)
         ended = await self._connection.prompt(
@@ -101,15 +104,16 @@ class Conversation:
         return outcome.ended(self._ask.dispatch_id, ended.stop_reason, message, usage)
 
     async def _session(self, can: AgentCapabilities) -> str:
-        """The session this dispatch had before, where the agent can take it up; else a new one."""
-        known = self._note.session_id()
-        if known and can.load_session:
+        """The session this step of the case had before, where the agent can take it up; else a
+        new one."""
+        known = self._place.session() if self._resumes and can.load_session else None
+        if known is not None and known.folder == self._folder:
             self._request = "session/load"
             with suppress(RequestError, ValidationError):
                 await self._connection.load_session(
-                    cwd=self._folder, session_id=known, mcp_servers=[]
+                    cwd=self._folder, session_id=known.session_id, mcp_servers=[]
                 )
-                return known
+                return known.session_id
         self._request = "session/new"
         return (await self._connection.new_session(cwd=self._folder, mcp_servers=[])).session_id
 

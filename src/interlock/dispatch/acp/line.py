@@ -7,11 +7,13 @@ offered. What is neither reaches the SDK nor counts. Refuses to know what a mess
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from acp.schema import SessionNotification
 from pydantic import ValidationError
+
+from interlock.dispatch.acp.agent_process import Pen
 
 MOST_LINE = 10 * 1024 * 1024
 """Bytes of one message."""
@@ -22,66 +24,41 @@ MOST_ODD = 1_000
 MOST_UNREAD = 8 * 1024 * 1024
 """Bytes of answers that an agent asked for and does not read."""
 UPDATE = "session/update"
-_QUEUED = 512
-_TURN = 64
-_TAIL = 2_000
 _NO_METHOD = {"code": -32601, "message": "Method not found"}
 
 
-class AgentLine(asyncio.SubprocessProtocol):
-    """One agent's process as its line. `broken` says why it cannot be used any more, `exited` that
-    the process is no more; the two come in any order."""
+class AgentLine:
+    """One agent's stdout and stdin. `broken` says why it cannot be used any more."""
 
     def __init__(self, offered: Collection[str], heard: Callable[[], None]) -> None:
-        future = asyncio.get_running_loop().create_future
-        self.broken: asyncio.Future[str] = future()
-        self.exited: asyncio.Future[None] = future()
-        self._silent: asyncio.Future[None] = future()
-        self._gone: asyncio.Future[None] = future()
+        self.broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._offered = frozenset(offered)
         self._heard = heard
         self._lines: deque[bytes] = deque()
         self._rest = bytearray()
         self._more = asyncio.Event()
         self._over = False
-        self._paused = False
-        self._attached = {0, 1, 2}
-        self._errors = b""
-        self._said = self._odd = self._taken = 0
-        self._transport: asyncio.SubprocessTransport
+        self._said = self._odd = 0
+        self._pen: Pen | None = None
 
-    @property
-    def pid(self) -> int:
-        return self._transport.get_pid()
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._transport.get_returncode()
-
-    @property
-    def complaints(self) -> str:
-        """The end of what it said on stderr."""
-        return self._errors.decode(errors="replace").strip()
+    def connect(self, pen: Pen) -> None:
+        """From now on what is sent goes there."""
+        self._pen = pen
 
     async def send(self, message: dict[str, Any]) -> None:
         """Hand a message over; one to an agent that is gone is lost, which `receive` will tell."""
-        pipe = self._transport.get_pipe_transport(0)
-        if 0 not in self._attached or not isinstance(pipe, asyncio.WriteTransport):
+        if self._pen is None:
             return
-        if "method" not in message and pipe.get_write_buffer_size() > MOST_UNREAD:
+        if "method" not in message and self._pen.unread > MOST_UNREAD:
             self._break("it asks and asks, and reads no answer")
             return
-        pipe.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
+        self._pen.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message that may come in, or None at the end of the line."""
         while True:
             while self._lines:
-                self._taken += 1
-                if self._taken % _TURN == 0:
-                    await asyncio.sleep(0)
                 message = await self._message(self._lines.popleft())
-                self._go_on()
                 if message is not None:
                     return message
             if self._over:
@@ -91,47 +68,18 @@ class AgentLine(asyncio.SubprocessProtocol):
 
     async def close(self) -> None:
         """The SDK's word for the end; the process is ended by whoever started it."""
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Nothing more will come; what is here is still read."""
         self._over = True
         self._more.set()
 
-    async def let_go(self) -> None:
-        """After the process has ended: give its pipes back."""
-        await self.exited
-        pipe = self._transport.get_pipe_transport(0)
-        if 0 in self._attached and isinstance(pipe, asyncio.WriteTransport):
-            pipe.abort()
-        self._transport.close()
-        await self._gone
-
-    async def last_words(self, patience: float) -> None:
-        """Let what was said before the end arrive, if it does soon."""
-        await asyncio.wait([self.exited, self._silent], timeout=patience)
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        _done(self._gone)
-
-    def process_exited(self) -> None:
-        _done(self.exited)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._attached.discard(fd)
-        if fd == 1:
-            self._over = True
-            self._more.set()
-        if not self._attached & {1, 2}:
-            _done(self._silent)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd != 1:
-            self._errors = (self._errors + data)[-_TAIL:]
-        elif not self._over:
-            self._heard()
-            self._take(data)
-
-    def _take(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
+        """Bytes of its stdout, as they come: a chunk for each turn of the loop."""
+        if self._over:
+            return
+        self._heard()
         self._said += len(data)
         self._rest += data
         longest = len(self._rest)
@@ -145,14 +93,6 @@ class AgentLine(asyncio.SubprocessProtocol):
             self._break(f"it sent a message of more than {MOST_LINE:,} bytes")
         elif self._said > MOST_SAID:
             self._break(f"it said more than {MOST_SAID:,} bytes")
-        elif len(self._lines) > _QUEUED:
-            self._paused = True
-            self._pipe(1).pause_reading()
-
-    def _go_on(self) -> None:
-        if self._paused and len(self._lines) < _QUEUED // 2 and 1 in self._attached:
-            self._paused = False
-            self._pipe(1).resume_reading()
 
     async def _message(self, raw: bytes) -> dict[str, Any] | None:
         if not raw.strip():
@@ -188,15 +128,9 @@ class AgentLine(asyncio.SubprocessProtocol):
     def _break(self, reason: str) -> None:
         if not self.broken.done():
             self.broken.set_result(reason)
-        self._over = True
         self._lines.clear()
         self._rest.clear()
-        self._more.set()
-        if 1 in self._attached:
-            self._pipe(1).close()
-
-    def _pipe(self, fd: int) -> asyncio.ReadTransport:
-        return cast(asyncio.ReadTransport, self._transport.get_pipe_transport(fd))
+        self.hang_up()
 
 
 def _well_built(message: dict[str, Any]) -> bool:
@@ -218,8 +152,3 @@ def _is_update(params: object) -> bool:
     except (ValidationError, RecursionError):
         return False
     return True
-
-
-def _done(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

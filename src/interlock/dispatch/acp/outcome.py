@@ -1,7 +1,7 @@
 """What the end of a turn means: a table from the agent's stop reason to a reply.
 
 Knows the protocol's stop reasons and errors. Refuses to guess: only a turn that ended by itself
-has an answer, and the answer is the agent's final message as it stands.
+has an answer, and the answer is the one JSON object of the agent's final message.
 """
 
 import re
@@ -12,6 +12,9 @@ from acp import RequestError
 from interlock.core.case import Usage
 from interlock.core.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.dispatch.carrier import Reply
+from interlock.dispatch.final_text import NoObject, object_in
+from interlock.dispatch.process import zone_named
+from interlock.wire.limit_text import reset_time
 
 STOPS: Mapping[str, tuple[str, str]] = {
     "end_turn": ("", ""),
@@ -23,9 +26,10 @@ STOPS: Mapping[str, tuple[str, str]] = {
 """The protocol's stop reasons: the failure each is, and why. `end_turn` is none."""
 
 _AUTH_REQUIRED = -32000
+_TOO_MANY = 429
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|usage limit|quota", re.IGNORECASE)
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _LONGEST = 2_000
+_A_FEW = 200
 
 
 def ended(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
@@ -33,26 +37,27 @@ def ended(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
     failure, reason = STOPS[stop]
     if failure:
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
-    return Reply(dispatch_id, bare(message).encode(errors="replace"), usage=usage)
+    found = object_in(message)
+    if isinstance(found, NoObject):
+        began = " ".join(message.split())[:_A_FEW]
+        reason = f"{found.sentence} (it began: {began})" if began else found.sentence
+        return Reply(dispatch_id, failure=UNREADABLE, reason=reason, usage=usage)
+    return Reply(dispatch_id, found, usage=usage)
 
 
-def errored(dispatch_id: int, error: RequestError, request: str) -> Reply:
+def errored(dispatch_id: int, error: RequestError, request: str, now: float) -> Reply:
     """The reply when the agent answered one of our requests with an error."""
     told = _told(error)
     if error.code == _AUTH_REQUIRED:
         reason = f"the agent wants a login: start it by hand once and log in ({told})"
         return Reply(dispatch_id, failure=CRASH, reason=reason)
-    failure = RATE_LIMIT if error.code == 429 or _LIMITED.search(told) else CRASH
-    return Reply(dispatch_id, failure=failure, reason=f"the agent failed at {request}: {told}")
-
-
-def bare(message: str) -> str:
-    """The message without the fence around all of it, if there is one."""
-    text = message.strip()
-    found = _FENCED.fullmatch(text)
-    return found[1] if found and "```" not in found[1] else text
+    reason = f"the agent failed at {request}: {told}"
+    if error.code == _TOO_MANY or _LIMITED.search(told):
+        until = reset_time(told, now, zone_named) or 0
+        return Reply(dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
+    return Reply(dispatch_id, failure=CRASH, reason=reason)
 
 
 def _told(error: RequestError) -> str:
-    words = f"{error} ({error.data})" if getattr(error, "data", None) else f"{error}"
+    words = f"{error} ({error.data})" if error.data else f"{error}"
     return " ".join(words.split())[:_LONGEST]

@@ -8,9 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from interlock.core.errors import SourceError
 from interlock.core.format import seconds_of
+from interlock.supervise.clocks import CLOCK_NAMES, Clocks
 
 Verdict = Literal["allow", "ask", "reject"]
+_SECONDS = {*CLOCK_NAMES, "grace"}
 _STRICT: tuple[Verdict, ...] = ("reject", "ask", "allow")
 
 
@@ -36,17 +39,29 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[acp]` in interlock.toml."""
+    """`[acp]` in interlock.toml. All of it is optional."""
 
     permissions: Policy = Policy()
     files: Literal["none", "read", "write"] = "none"
     """Whether it may read and write files of its work folder through Interlock."""
     permission_timeout: str = "10m"
     """How long a question to a human waits; then it is a no."""
-    environment: tuple[str, ...] = ()
-    """Names of variables to let in, beside those every program needs: `GEMINI_*`."""
+    let_in: tuple[str, ...] = ()
+    """Names of variables of ours that it may see, such as GEMINI_*."""
+    env: dict[str, str] = {}
+    clocks: dict[str, float] = {}
+    folder: Literal["own", "project"] = "own"
+    resume: bool = True
 
     @property
     def patience(self) -> float:
         """Seconds a question waits; CircuitError if that is no time."""
         return seconds_of(self.permission_timeout)
+
+    @property
+    def five_clocks(self) -> Clocks:
+        """SourceError for a clock that there is not."""
+        if not self.clocks.keys() <= _SECONDS:
+            known = ", ".join(sorted(_SECONDS))
+            raise SourceError(f"[acp] clocks: names are {known}")
+        return msgspec.convert(self.clocks, Clocks)

@@ -82,7 +82,7 @@ class WorkFiles:
             raise NotAllowedError("this is no path")
         pure = PurePosixPath(path)
         inside = pure.is_relative_to(self._folder) and ".." not in pure.parts
-        if not pure.is_absolute() or not inside or pure == self._folder:
+        if not pure.is_absolute() or not inside or pure == PurePosixPath(self._folder):
             raise NotAllowedError(f"only absolute paths of files under {self._folder} are allowed")
         return pure.relative_to(self._folder).parts
 
