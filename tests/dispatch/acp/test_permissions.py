@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def chose(option: str) -> Reply:
 
 async def waiting(folder: Path) -> Query:
     """The one question that waits in the folder, as soon as it is there."""
+    give_up = time.monotonic() + 20
     while not (found := open_queries(folder / "queries", {1})):
+        assert time.monotonic() < give_up, "nobody asked"
         await asyncio.sleep(0)
     return found[0]
 
