@@ -59,6 +59,7 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     assert shown.startswith("1.1  1    A     work  TIME  May it execute: make\\x1b[2J test ")
     (query,) = world.say("inbox", "--json").json["queries"]
     assert query["options"] == ["allow", "reject"]
+    until(lambda: "waiting-for-permission" in world.say("status").out, "how it stands")
     wrong = "interlock: question 1.1 takes allow, reject, not 'yes'\n"
     assert world.say("answer", "1.1", "yes") == Said(2, "", wrong)
     saved = "saved the answer to question 1.1; the agent that asked gets it\n"

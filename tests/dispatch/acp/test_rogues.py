@@ -140,7 +140,7 @@ async def test_clocks(tmp_path: Path, scene: str, reason: str, at: float) -> Non
             clock.advance()
             await asyncio.sleep(0)
         assert bench.replies == [Reply(1, failure="timeout", reason=reason)]
-        assert clock.time - began == pytest.approx(at, abs=10)
+        assert clock.time - began >= at
         assert gone(pid)
 
 

@@ -18,6 +18,7 @@ from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.command import variables_of
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.dispatch.process import Station
+from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import workplace
 from interlock.supervise.environment import cleaned
 from interlock.supervise.lookout import Lookout
@@ -46,6 +47,7 @@ class AcpAgent:
         self._lookout = Lookout()
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
+        self._standings = Standings(station.root / f"standing-{self._name}.json", clock)
         self._talks: dict[int, Talk] = {}
         self._tasks: set[asyncio.Task[Reply]] = set()
         self._ready: asyncio.Task[None]
@@ -64,7 +66,7 @@ class AcpAgent:
             except InterlockError as error:
                 self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=str(error)))
                 continue
-            task = asyncio.create_task(self._hold(talk))
+            task = asyncio.create_task(self._hold(ask, talk))
             self._tasks.add(task)
             task.add_done_callback(partial(self._over, ask, talk))
 
@@ -81,6 +83,7 @@ class AcpAgent:
         for dispatch_id in list(self._talks):
             self.settled(dispatch_id)
         await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
+        self._standings.close()
 
     async def _reap(self) -> None:
         await reap(self._station.workspace, self._clock, grace=self._terms.five_clocks.grace)
@@ -96,9 +99,13 @@ class AcpAgent:
         start = Start(self._argv, b"", folder, environment, tag)
         return Talk(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
 
-    async def _hold(self, talk: Talk) -> Reply:
+    async def _hold(self, ask: Ask, talk: Talk) -> Reply:
         await self._ready
-        return await talk.reply()
+        self._standings.add(ask, self.account(ask.role), talk)
+        try:
+            return await talk.reply()
+        finally:
+            self._standings.drop(ask.dispatch_id)
 
     def _over(self, ask: Ask, talk: Talk, task: "asyncio.Task[Reply]") -> None:
         """A dispatch gets its reply, also if something broke that nobody thought of."""

@@ -21,9 +21,11 @@ from interlock.dispatch.acp.work_files import WorkFiles
 from interlock.dispatch.carrier import Ask, Clock, Reply
 from interlock.dispatch.permission_desk import Leave, PermissionDesk, Wish
 from interlock.dispatch.workplace import Workplace
+from interlock.supervise.census import Census, Process, census
 from interlock.supervise.clocks import ClockName, Watch
 from interlock.supervise.lookout import Lookout
 from interlock.supervise.sight import Sight
+from interlock.supervise.standing import Standing, facts_of, standing
 from interlock.supervise.start import Start
 
 _COURTESY = 1.0
@@ -63,9 +65,32 @@ class Talk:
         self._timer: Callable[[], None] = lambda: None
         self._over: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._is_wanted = True
+        self._agent: AgentProcess | None = None
         files = WorkFiles(start.cwd) if terms.files != "none" else None
         self._host = Host(terms.permissions, self._leave, files, self._see, self._fails)
         self._line = AgentLine(offers(terms), self._heard)
+
+    @property
+    def process(self) -> Process | None:
+        """None before it was started."""
+        return self._agent.process if self._agent else None
+
+    def standing(self, people: Census | None = None) -> Standing:
+        """How the agent stands now."""
+        kin = self._agent.kin(people if people is not None else census()) if self._agent else {}
+        leader = kin.get(self._agent.process) if self._agent else None
+        now = self._clock.now()
+        return standing(
+            facts_of(
+                self._watch,
+                now,
+                now,
+                state=leader.state if leader else "",
+                cpu_share=None,
+                children=len(kin) - (leader is not None),
+                is_mute=self._agent is not None and not self._agent.ear.is_open,
+            )
+        )
 
     def hang_up(self) -> None:
         """Nobody waits for the answer any more."""
@@ -78,6 +103,7 @@ class Talk:
         if self._over.done():
             return self._over.result()
         agent = AgentProcess(self._start, self._lookout, self._line.take, self._line.hang_up)
+        self._agent = agent
         self._line.connect(agent.pen)
         connection = connect_to_agent(cast(Client, self._host), self._line)
         self._wind()
