@@ -1,14 +1,16 @@
 """What a killed owner left is ended by its tag; all others are let alone."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.world.bench import gone
 from tests.world.rogue import new_tag, tagged
 
 from interlock.runner.clock import RealClock
@@ -26,24 +28,31 @@ def workspace() -> str:
 
 
 @contextmanager
-def forsaking(*tags: str) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.world.forsaking", *tags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
-    try:
+def forsaking(*tags: str) -> Iterator[Callable[[], None]]:
+    """An owner that is no child of ours; hands out how to kill it."""
+    argv = [sys.executable, "-m", "tests.world.forsaking", *tags]
+    starter = ["sh", "-c", '"$@" & echo $!', "starter", *argv]
+    with subprocess.Popen(starter, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+        pid = int(process.stdout.readline())
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            assert gone(pid)
+
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            yield kill
+        finally:
+            kill()
 
 
 async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> None:
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
-    with forsaking(*tags) as process:
-        process.kill()
-        process.wait()
+    with forsaking(*tags) as kill:
+        kill()
         assert [len(tagged(tag)) for tag in tags] == [2, 2]
         reaped = await reap(room, RealClock(), grace=0.05)
     assert [str(tag) for tag in reaped.tags] == sorted(tags)
@@ -57,13 +66,12 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
 async def test_a_living_owner_keeps_what_is_not_over() -> None:
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
-    with forsaking(*tags) as process:
+    with forsaking(*tags) as kill:
         assert await reap(room, RealClock()) == Reaped()
         reaped = await reap(room, RealClock(), lambda tag: tag.run == "2", grace=0.05)
         assert [str(tag) for tag in reaped.tags] == [tags[1]]
         assert [len(tagged(tag)) for tag in tags] == [2, 0]
-        process.kill()
-        process.wait()
+        kill()
         await reap(room, RealClock(), grace=0.05)
     assert tagged(tags[0]) == []
 
@@ -71,9 +79,8 @@ async def test_a_living_owner_keeps_what_is_not_over() -> None:
 async def test_another_workspace_is_let_alone() -> None:
     room = workspace()
     tag = new_tag(room)
-    with forsaking(tag) as process:
-        process.kill()
-        process.wait()
+    with forsaking(tag) as kill:
+        kill()
         for other in (room[:-1], f"{room}1", room.upper(), "*", "", f"{room}:1"):
             assert await reap(other, RealClock(), lambda _: True) == Reaped()
         assert len(tagged(tag)) == 2
@@ -123,14 +130,15 @@ def found(*people: Seen, over: bool = False) -> list[int]:
     return sorted(process.pid for process in kin)
 
 
-def test_ourselves_and_those_above_are_spared() -> None:
-    """An agent of a dead owner runs us: its other children end, we and our line do not."""
+def test_ourselves_with_all_above_and_below_are_spared() -> None:
+    """An agent of a dead owner runs us: its other children end; our line and our own do not."""
     agent = person(50, 1, "w:1:1:a")
     shell = person(51, 50, "w:1:1:a")
     us = person(os.getpid(), 51, "w:1:1:a")
-    other = person(52, 50, "w:1:1:a")
-    assert found(agent, shell, us, other) == [52]
-    assert found(agent, shell, us, other, over=True) == [52]
+    other, child = person(52, 50, "w:1:1:a"), person(54, 52)
+    ours = person(53, os.getpid(), "w:1:1:a")
+    assert found(agent, shell, us, other, child, ours) == [52, 54]
+    assert found(agent, shell, us, other, child, ours, over=True) == [52, 54]
 
 
 def test_kin_without_a_tag_ends_with_its_parents() -> None:

@@ -5,16 +5,18 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
-from tests.world.bench import appears, gone
+from tests.world.bench import appears, gone, noted
+from tests.world.leap import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
 from interlock.core.errors import SourceError
 from interlock.runner.clock import RealClock
-from interlock.supervise.census import census
+from interlock.supervise.census import census, look
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended
 from interlock.supervise.lookout import Lookout
@@ -245,6 +247,48 @@ async def test_many_at_once_share_their_looks() -> None:
     assert {(ended.by, ended.exit_code, len(ended.left)) for ended in found} == {("itself", 0, 1)}
     assert [ear.words for ear in ears] == [[b"result"]] * 30
     assert [tag for tag in tags if tagged(tag)] == []
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits without letting the event loop turn."""
+    give_up = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < give_up
+        os.sched_yield()
+
+
+async def test_what_was_said_in_time_counts_although_we_were_busy(tmp_path: Path) -> None:
+    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    what = shell(f"echo hello; until [ -e {note}.go ]; do :; done; echo more; echo 1 > {note}; cat")
+    clocks = Clocks(silence=1_000, wall=100_000)
+    agent = Supervised(msgspec.structs.replace(what, stdin=b""), clocks, ear, clock)
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    tmp_path.joinpath("note.go").touch()
+    until(lambda: noted(note) == "1")
+    assert ear.words == [b"hello"]
+    clock.leap(1_001)
+    assert ear.words == [b"hello", b"more"]
+    assert (await task).by == "itself"
+
+
+async def test_one_that_exited_in_time_was_not_ended_by_a_clock(tmp_path: Path) -> None:
+    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    what = shell(f"echo hello; until [ -e {note} ]; do :; done; exit 3")
+    agent = Supervised(what, Clocks(silence=1_000, wall=100_000), ear, clock)
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    note.touch()
+    pid = agent.process.pid if agent.process else 0
+    until(lambda: not is_alive(pid))
+    clock.leap(1_001)
+    ended = await task
+    assert (ended.by, ended.exit_code, ended.signalled_at) == ("itself", 3, None)
+
+
+def is_alive(pid: int) -> bool:
+    seen = look(pid)
+    return seen is not None and seen.alive
 
 
 def open_files() -> int:

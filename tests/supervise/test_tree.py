@@ -37,6 +37,7 @@ def trapping(command: str = "trap '' TERM; echo; while :; do sleep 300; done") -
     return seen.process
 
 
+GHOST = Seen(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
 CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 
 
@@ -73,23 +74,22 @@ async def test_one_that_is_born_meanwhile_ends_too() -> None:
 
 async def test_one_that_cannot_be_killed_is_told() -> None:
     """It is always found, and no signal reaches it, like one that hangs in the kernel."""
-    ghost = Seen(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
 
     async def find(stop: bool) -> Kin:
-        return {ghost.process: ghost}
+        return {GHOST.process: GHOST}
 
     felled = await fell(await find(False), find, HastyClock(), grace=3)
     left = Left(os.getpid(), "ghost", "KILL")
     assert felled == Felled((left,), (left,))
 
 
-async def test_a_group_that_is_found_too_slowly_ends_at_one_stroke() -> None:
+async def test_a_group_that_forks_away_from_every_look_ends_at_one_stroke() -> None:
     process = trapping()
-    calls = iter([1])
+    looks = iter([GHOST])
 
     async def find(stop: bool) -> Kin:
-        """Seen once, in the moment the grace is over; then the looks are too slow."""
-        return await alive(process) if next(calls, 0) else {}
+        """Whoever is found is gone already, and somebody else runs on in the group."""
+        return {seen.process: seen for seen in looks}
 
-    await fell(await alive(process), find, RealClock(), grace=0.01, group=process.pid)
-    assert CHILDREN.pop(process.pid).wait() == -9
+    await fell({GHOST.process: GHOST}, find, HastyClock(), grace=0, group=process.pid)
+    assert CHILDREN.pop(process.pid).wait(timeout=5) == -9

@@ -21,6 +21,7 @@ SOCKET: Final = "desk.sock"
 MOST_WORKERS: Final = 256
 _MOST_CALLS: Final = 64
 _LONGEST_PATH: Final = 100
+_LONGEST_NAME: Final = 100
 _PATIENCE: Final = 10.0
 _LAST_WORDS: Final = 2.0
 
@@ -104,8 +105,10 @@ class _Visit:
     async def hear(self) -> None:
         async with asyncio.timeout(_PATIENCE):
             first = await self._call()
-        if not isinstance(first, Hello) or not 0 < len(first.worker) <= 100:
-            self._say(Answer(0, error="say hello first"))
+        if first is None:
+            return
+        if not isinstance(first, Hello) or not 0 < len(first.worker) <= _LONGEST_NAME:
+            self._say(Answer(first.call, error="say hello first"))
             return
         self._desk.came(first.worker)
         try:

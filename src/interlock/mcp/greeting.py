@@ -15,7 +15,6 @@ NAME: Final = "interlock"
 HANDSHAKES: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Revisions that begin with `initialize`. The current one does not, and is the SDK's alone."""
 CAPABILITIES: Final[dict[str, Any]] = {
-    "experimental": {},
     "resources": {"subscribe": False, "listChanged": False},
     "tools": {"listChanged": False},
 }
@@ -52,7 +51,7 @@ class Greeter:
             self.heard.append(line)
             return b""
         if head.method == "tools/list" and self._version and _plain(head.params):
-            return answer(head.id, {"tools": _tools(self._version)})
+            return answer(head.id, {"tools": specs()})
         if head.method == "resources/templates/list" and self._version and _plain(head.params):
             return answer(head.id, {"resourceTemplates": list(TEMPLATES)})
         return None
@@ -78,15 +77,6 @@ def initialized(version: str) -> dict[str, Any]:
         "serverInfo": {"name": NAME, "version": __version__},
         "instructions": INSTRUCTIONS,
     }
-
-
-def _tools(version: str) -> list[dict[str, Any]]:
-    return [shown_in(version, spec) for spec in specs()]
-
-
-def shown_in(version: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Older revisions know less of a tool."""
-    return spec
 
 
 def _plain(params: Any) -> bool:

@@ -1,18 +1,20 @@
 """What a dead Interlock left running, found by its tag and ended.
 
 Only what carries a tag of this workspace, of a run that is over or of an owner that is no more;
-never by name, never another user's. This process and those above it are spared, whatever they
-carry.
+never by name, never another user's. This process, those above it and those that it started are
+spared, whatever they carry.
 """
 
 import functools
 import os
+import signal
 from collections.abc import Callable
 
 import msgspec
 
 from interlock.supervise.census import Census, Process, Seen, census, is_there
 from interlock.supervise.kinship import descendants, line_above
+from interlock.supervise.signals import send
 from interlock.supervise.start import owner
 from interlock.supervise.tag import Tag, read_tag
 from interlock.supervise.tree import Clock, Felled, Left, fell
@@ -38,9 +40,16 @@ async def reap(
     """End the orphans of a workspace. `is_over` may be asked of runs whose owner still lives."""
     tags: set[Tag] = set()
     over = functools.cache(is_over)
+    spared: set[Process] = set()
+
+    def stop_it(seen: Seen) -> None:
+        if seen.process not in spared and orphaned_tags(seen, workspace, over):
+            send(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, Seen]:
-        found, orphaned = orphans(census(), workspace, over)
+        people = census(stop_it) if stop else census()
+        spared.update(our_own(people))
+        found, orphaned = orphans(people, workspace, over)
         tags.update(orphaned)
         return found
 
@@ -53,16 +62,27 @@ def orphans(
     people: Census, workspace: str, is_over: Callable[[Tag], bool]
 ) -> tuple[dict[Process, Seen], set[Tag]]:
     """The processes to end, and the tags that they carry."""
-    roots: dict[Process, Seen] = {}
+    spared = our_own(people)
+    roots: list[Seen] = []
     tags: set[Tag] = set()
     for seen in people.values():
-        found = {tag for tag in _tags_of(seen, workspace) if is_over(tag) or _is_orphan(tag, seen)}
-        if found:
-            roots[seen.process] = seen
+        found = orphaned_tags(seen, workspace, is_over)
+        if found and seen.process not in spared:
+            roots.append(seen)
             tags |= found
-    spared = line_above(people, os.getpid())
-    kin = [each for each in descendants(people, roots.values()) if each.alive]
+    kin = [each for each in descendants(people, roots) if each.alive]
     return {each.process: each for each in kin if each.process not in spared}, tags
+
+
+def our_own(people: Census) -> set[Process]:
+    """This process, those above it, and all that it started itself."""
+    me = people.get(os.getpid())
+    below = descendants(people, [me] if me else [])
+    return line_above(people, os.getpid()) | {seen.process for seen in below}
+
+
+def orphaned_tags(seen: Seen, workspace: str, is_over: Callable[[Tag], bool]) -> set[Tag]:
+    return {tag for tag in _tags_of(seen, workspace) if is_over(tag) or _is_orphan(tag, seen)}
 
 
 def _tags_of(seen: Seen, workspace: str) -> list[Tag]:

@@ -170,8 +170,8 @@ def carriers(
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            by_files = filed if spec in (*FILED, PULL) else None
-            made[spec] = by_files(spec) if by_files else agent(spec, clock, db=db)
+            given = filed if spec in (*FILED, PULL) else None
+            made[spec] = given(spec) if given else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
     return by_role
