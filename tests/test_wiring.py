@@ -225,20 +225,34 @@ def test_a_script_can_stand_in_for_the_human(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("", "'' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'"),
+        (
+            "",
+            "'' names no agent; use basic, acp:…, exec:…, script:… or a name of 'interlock agents'",
+        ),
         (
             "claud",
-            "'claud' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+            (
+                "'claud' names no agent; use basic, acp:…, exec:…, script:… "
+                "or a name of 'interlock agents'"
+            ),
         ),
         (
             "exec:",
-            "'exec:' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+            (
+                "'exec:' names no agent; use basic, acp:…, exec:…, script:… "
+                "or a name of 'interlock agents'"
+            ),
         ),
         (
             "http:x",
-            "'http:x' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+            (
+                "'http:x' names no agent; use basic, acp:…, exec:…, script:… "
+                "or a name of 'interlock agents'"
+            ),
         ),
         ("exec:nosuch -x", "exec:nosuch -x: there is no command 'nosuch' to run"),
+        ("acp:nosuch -x", "acp:nosuch -x: there is no command 'nosuch' to run"),
+        ("acp:sh 'x", "acp:sh 'x: No closing quotation"),
         ("exec: ", "exec: : there is no command '' to run"),
         ("exec:sh 'x", "exec:sh 'x: No closing quotation"),
         ("script:/nosuch.yaml", "/nosuch.yaml cannot be read: No such file or directory"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
@@ -46,6 +47,10 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     environ = {"PATH": os.environ["PATH"]}
     station = Station(folder / "agents", folder, "contract", environ, nonce)
     return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
+
+
+def acp(folder: Path, _clock: FakeClock) -> Carrier:
+    return crew(folder, "answers")
 
 
 def human(folder: Path, clock: FakeClock) -> Carrier:
@@ -137,7 +142,7 @@ Make = Callable[[], Bench]
 
 @pytest.fixture(
     params=[
-        *(command, process, human, script, slow_script),
+        *(command, process, acp, human, script, slow_script),
         *(file, polled_file, manual, batch, pulled),
     ],
     ids=lambda each: each.__name__,

@@ -27,7 +27,7 @@ Agents = Annotated[
         "--agent",
         metavar="[ROLE=]AGENT",
         help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
-        "exec:COMMAND, script:FILE, or for rca basic; repeatable.",
+        "exec:COMMAND, acp:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[

@@ -133,15 +133,25 @@ def _save(
     with told_plainly(wiring.answers_folder(path)):
         for each in (question_id, *kin):
             leave_answer(wiring.answers_folder(path), HumanAnswer(each, by, data))
-    working = writer_of(path) is not None
+    _say_saved(found[0], sorted(kin), working=writer_of(path) is not None, json=json)
+
+
+def _say_saved(question: "Question", kin: list[int], *, working: bool, json: bool) -> None:
+    number, run_id = question.question_id, question.run_id
     if json:
-        fields = {"question_id": question_id, "run_id": found[0].run_id, "taken_now": working}
-        document(fields | {"also": sorted(kin)})
+        document({"question_id": number, "run_id": run_id, "taken_now": working, "also": kin})
         return
-    resume = f"'interlock resume {found[0].run_id}' goes on with it"
+    resume = f"'interlock resume {run_id}' goes on with it"
     then = "the running process takes it" if working else resume
     also = f" and to {counted(len(kin), 'other', 'others')} of its family" if kin else ""
-    say(f"saved the answer to question {question_id}{also}; {then}")
+    say(f"saved the answer to question {number}{also}; {then}")
+
+
+def _numbered(word: str) -> int:
+    """A question's number. A dispatch's query has two, as 12.1."""
+    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+    return int(word)
 
 
 def _answer(decision: str, message: str, sets: list[str]) -> dict[str, Any]:
@@ -151,13 +161,6 @@ def _answer(decision: str, message: str, sets: list[str]) -> dict[str, Any]:
 
     more = {name: read_yaml(text, "--set").value for name, text in pairs(sets, "--set").items()}
     return {"decision": decision, **({"comment": message} if message else {}), **more}
-
-
-def _numbered(word: str) -> int:
-    """A question's number. A dispatch's query has two, as 12.1."""
-    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
-        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
-    return int(word)
 
 
 def _refuse_others(question: "Question", options: Options) -> None:

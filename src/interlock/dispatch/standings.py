@@ -7,13 +7,14 @@ written is only not read.
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from interlock.dispatch.carrier import Ask, Clock
 from interlock.dispatch.safe_file import read_regular, write_whole
-from interlock.supervise.census import census
-from interlock.supervise.supervised import Supervised
+from interlock.supervise.census import Census, Process, census
+from interlock.supervise.standing import Standing
 
 EVERY = 5.0
 _FIRST = 1.0
@@ -34,16 +35,27 @@ class AgentStanding(msgspec.Struct, frozen=True):
     at: float
 
 
+class AtWork(Protocol):
+    """An agent that can be asked how it stands."""
+
+    @property
+    def process(self) -> Process | None:
+        """None before it was started."""
+
+    def standing(self, people: Census | None = None) -> Standing:
+        """How it stands now."""
+
+
 class Standings:
     """Looks now and then, while somebody works."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._agents: dict[int, tuple[Ask, str, Supervised]] = {}
+        self._agents: dict[int, tuple[Ask, str, AtWork]] = {}
         self._cancel: Callable[[], None] | None = None
 
-    def add(self, ask: Ask, name: str, agent: Supervised) -> None:
+    def add(self, ask: Ask, name: str, agent: AtWork) -> None:
         self._agents[ask.dispatch_id] = (ask, name, agent)
         if self._cancel is None:
             self._cancel = self._clock.call_at(self._clock.now() + _FIRST, self._look)

@@ -20,6 +20,7 @@ from interlock.casework import papers as rca_papers
 from interlock.core.circuit import HUMAN, Circuit, Role, Step
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
+from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.batch import SIZE, BatchDesk, single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
@@ -33,12 +34,14 @@ from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
+from interlock.wiring.acp import acp_agent
 from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
 RCA = "rca"
+ACP = "acp"
 PULL = "mcp"
 """The carrier whose asks are pulled by workers."""
 _MOST_SCRIPT = 4_000_000
@@ -54,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: dict[str, int] = {}
     budget: dict[str, str | int | float] = {}
     thresholds: dict[str, Any] = {}
+    acp: Terms = Terms()
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
@@ -184,8 +188,11 @@ def agent(
         return Vacancy()
     if kind in CLI_AGENTS:
         return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
+    if kind == ACP and rest:
+        terms, queries = settings(Path()).acp, queries_folder(db)
+        return acp_agent(_argv(kind, rest), terms, db, queries, clock, environment)
     if kind not in AGENTS or not rest:
-        known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
+        known = ", ".join((BASIC, *(f"{name}:…" for name in (ACP, *AGENTS))))
         raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
     return AGENTS[kind](rest, clock, environment)
 
@@ -263,13 +270,19 @@ def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
 
-def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
+def _argv(kind: str, rest: str) -> list[str]:
+    """The words of a command that is there."""
     try:
         argv = shlex.split(rest)
     except ValueError as error:
-        raise SourceError(f"exec:{rest}: {error}") from None
+        raise SourceError(f"{kind}:{rest}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
-        raise SourceError(f"exec:{rest}: {_not_runnable(argv[0] if argv else '')}")
+        raise SourceError(f"{kind}:{rest}: {_not_runnable(argv[0] if argv else '')}")
+    return argv
+
+
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
+    argv = _argv("exec", rest)
     return CommandAgent(argv, environment)
 
 

@@ -1,0 +1,122 @@
+"""The agent `acp`: any command that speaks the Agent Client Protocol. A carrier.
+
+Knows which conversation belongs to which dispatch. Each has a process of its own, and works in the
+place of its case's step; what they say to each other is `talk.py`'s business.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+
+from interlock.core.circuit import CRASH
+from interlock.core.errors import InterlockError
+from interlock.dispatch.acp.talk import Talk
+from interlock.dispatch.acp.terms import Terms
+from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
+from interlock.dispatch.command import variables_of
+from interlock.dispatch.permission_desk import PermissionDesk
+from interlock.dispatch.process import Station
+from interlock.dispatch.standings import Standings
+from interlock.dispatch.workplace import workplace
+from interlock.supervise.environment import cleaned
+from interlock.supervise.lookout import Lookout
+from interlock.supervise.reap import reap
+from interlock.supervise.start import Start
+
+
+class AcpAgent:
+    """A carrier that holds one conversation for each ask. Without a desk nobody can be asked for
+    permission, and what the policy does not allow is rejected."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        station: Station,
+        clock: Clock,
+        *,
+        terms: Terms | None = None,
+        desk: PermissionDesk | None = None,
+    ) -> None:
+        self._argv = tuple(argv)
+        self._station = station
+        self._clock = clock
+        self._terms = terms or Terms()
+        self._desk = desk
+        self._lookout = Lookout()
+        mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
+        self._name = f"acp-{mark.hexdigest()}"
+        self._standings = Standings(station.root / f"standing-{self._name}.json", clock)
+        self._talks: dict[int, Talk] = {}
+        self._tasks: set[asyncio.Task[Reply]] = set()
+        self._ready: asyncio.Task[None]
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._ready = asyncio.create_task(self._reap())
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            if ask.dispatch_id in self._talks:
+                continue
+            try:
+                talk = self._talks[ask.dispatch_id] = self._open(ask)
+            except InterlockError as error:
+                self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=str(error)))
+                continue
+            task = asyncio.create_task(self._hold(ask, talk))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._over, ask, talk))
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        talk = self._talks.pop(dispatch_id, None)
+        if talk is not None:
+            talk.hang_up()
+
+    def account(self, role: str) -> str:
+        """Asks to the same command share its limits, whoever sends them."""
+        return f"acp:{Path(self._argv[0]).name}"
+
+    async def close(self) -> None:
+        for dispatch_id in list(self._talks):
+            self.settled(dispatch_id)
+        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
+        self._standings.close()
+
+    async def _reap(self) -> None:
+        await reap(self._station.workspace, self._clock, grace=self._terms.five_clocks.grace)
+
+    def _open(self, ask: Ask) -> Talk:
+        place = workplace(self._station.root, ask, self._name)
+        folder = place.work if self._terms.folder == "own" else self._station.project
+        if self._desk is not None:
+            self._desk.begin(ask.dispatch_id)
+        given = {**self._terms.env, **variables_of(ask)}
+        environment = cleaned(self._station.environ, self._terms.let_in, given)
+        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
+        start = Start(self._argv, b"", folder, environment, tag)
+        return Talk(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
+
+    async def _hold(self, ask: Ask, talk: Talk) -> Reply:
+        await self._ready
+        self._standings.add(ask, self.account(ask.role), talk)
+        try:
+            return await talk.reply()
+        finally:
+            self._standings.drop(ask.dispatch_id)
+
+    def _over(self, ask: Ask, talk: Talk, task: "asyncio.Task[Reply]") -> None:
+        """A dispatch gets its reply, also if something broke that nobody thought of."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if self._talks.get(ask.dispatch_id) is not talk or task.cancelled():
+            return
+        del self._talks[ask.dispatch_id]
+        if error is None:
+            self._deliver(task.result())
+            return
+        known = isinstance(error, InterlockError)
+        reason = f"{error}" if known else f"the conversation broke off: {error!r}"
+        self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))

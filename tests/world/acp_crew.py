@@ -1,0 +1,65 @@
+"""Agents that speak the Agent Client Protocol, well or badly, behind the carrier under test."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.world.bench import Bench, ask
+
+from interlock.dispatch.acp.carrier import AcpAgent
+from interlock.dispatch.acp.terms import Terms
+from interlock.dispatch.carrier import Ask, Clock, Reply
+from interlock.dispatch.permission_desk import PermissionDesk
+from interlock.dispatch.process import Station
+from interlock.runner.clock import RealClock
+
+HERE = Path(__file__).parent
+GOOD = HERE / "acp_agent.py"
+ROGUE = HERE / "rogue_acp.py"
+WORKSPACE = f"acp-test-{os.getpid()}"
+
+
+def station(folder: Path, **environment: str) -> Station:
+    return Station(folder / "work", folder, WORKSPACE, environment, lambda: "x")
+
+
+def place_of(folder: Path, number: int = 1) -> Path:
+    """Where the agent of that dispatch works, in a bench's world."""
+    return folder / "work" / "1" / "0" / "work" / "work"
+
+
+def crew(
+    folder: Path,
+    scene: str,
+    program: Path = GOOD,
+    clock: Clock | None = None,
+    terms: Terms | None = None,
+    desk: PermissionDesk | None = None,
+    **environment: str,
+) -> AcpAgent:
+    """The agent of that scene; its notes go to `folder/notes`, its work to `folder/work`."""
+    notes = folder / "notes"
+    notes.mkdir(exist_ok=True)
+    variables = {"PATH": os.environ["PATH"], "NOTES": str(notes), **environment}
+    given = terms or Terms()
+    clocks = {"grace": 0.3, **given.clocks}
+    return AcpAgent(
+        [sys.executable, str(program), scene],
+        station(folder, **variables),
+        clock or RealClock(),
+        terms=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
+        desk=desk,
+    )
+
+
+async def reply_of(agent: AcpAgent, question: Ask | None = None) -> Reply:
+    async with Bench(agent) as bench:
+        bench.carrier.send([question or ask()])
+        return (await bench.until(1))[0]
+
+
+def noted(folder: Path, name: str) -> list[Any]:
+    path = folder / "notes" / name
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
