@@ -99,6 +99,15 @@ def test_a_good_answer(worker: Cli, answer: Says) -> None:
     assert signals(project) == [("artifact", "back")]
 
 
+def test_a_long_answer_after_much_noise_arrives_whole(worker: Cli) -> None:
+    """Claude Code does not wait for its reader, and its result comes last."""
+    noise = [shell(worker, "seq 1 4000")] * 6
+    worker.model.script = in_order(*noise, Says(json.dumps({"n": 1, "why": "y" * 200_000})))
+    project = errand(worker, settings=allowed(worker))
+    project.do(*words(worker))
+    assert signals(project) == [("artifact", "back")]
+
+
 def test_a_prompt_like_a_command_is_only_a_prompt(worker: Cli) -> None:
     worker.model.script = in_order(GOOD)
     project = errand(worker, prompt="/assistant *resume")
