@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench docs lock clean
+.PHONY: demo test e2e check bench docs lock clean
 
 $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -25,6 +25,9 @@ check: $(READY)  ## format, lint, types, room contracts
 test: check  ## everything that must hold
 	$(BIN)/pytest -n 2
 
+e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
+	$(BIN)/python -m tests.e2e -n 2
+
 bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md
 	PYTHON=$(PYTHON) $(BIN)/python -m bench
 
@@ -38,4 +41,4 @@ lock: $(READY)  ## pin every dependency with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" bench/peers.in -o requirements/bench.lock
 
 clean:  ## remove what make made
-	rm -rf $(VENV) .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .bench-venv build/agents .mypy_cache .ruff_cache .pytest_cache .hypothesis

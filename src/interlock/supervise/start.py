@@ -4,16 +4,22 @@ Knows how a process is born and who its owner is. A command that cannot be start
 sentence.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, Final
 
 import msgspec
 
 from interlock.core.errors import SourceError
 from interlock.supervise.census import HAS_PROC, look
+
+WIDE: Final = 512 * 1024
+"""Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -37,7 +43,7 @@ def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     if not start.argv:
         raise SourceError("nothing can be started: there is no command")
     try:
-        return subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
+        child = subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
             start.argv,
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -52,6 +58,19 @@ def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         if not start.cwd.is_dir():
             why = f"its work folder {str(start.cwd)!r} is not there"
         raise SourceError(f"{start.argv[0]!r} cannot be started: {why}") from error
+    _widen(child)
+    return child
+
+
+def _widen(child: "subprocess.Popen[bytes]") -> None:
+    """Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
+    and its result stands last. Where the system grants no more, the usual size must do."""
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(_fd(child.stdout), fcntl.F_SETPIPE_SZ, WIDE)
+
+
+def _fd(pipe: IO[bytes] | None) -> int:
+    return -1 if pipe is None else pipe.fileno()
 
 
 def abandon(child: "subprocess.Popen[bytes]") -> None:
