@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from interlock.cli.show import tell
 from interlock.core.plan import Budget, Spent, used
-from interlock.runner.loop import Tally
+from interlock.runner.tally import Tally
 
 _EVERY = 0.1
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interlock.casework.application import Casework
     from interlock.core.circuit import Circuit
     from interlock.core.plan import Spent
-    from interlock.runner.loop import Tally
+    from interlock.runner.tally import Tally
     from interlock.store.runs import Run, RunStatus
 
 _EXITS = {

@@ -23,9 +23,7 @@ from interlock.store.database import driver, transaction
 from interlock.store.journal import State, state_of
 from interlock.store.spending import spent_by
 
-RunStatus = Literal[
-    "running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"
-]
+RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
 _AT_ONCE = 500
 """Cases that are written together, so that a large run needs little memory to begin."""
 FINISHED = ("done", "unhealthy")

@@ -1,4 +1,4 @@
-"""Standstills: which accounts met a rate limit and until when, and what is asked about a run itself.
+"""Standstills: which accounts met a rate limit, until when, and what is asked about a run itself.
 
 Reads only. An account is whatever shares one limit; its name is the carrier's word.
 """
@@ -69,12 +69,19 @@ def find_inquiry(connection: Connection, question_id: int) -> Asked | None:
 
 
 def _pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
+    rows = driver(connection).execute(query, given)
     return [
-        Pause(*row[:5], usage=Usage(row[5], row[6]), at=row[7])
-        for row in driver(connection).execute(query, given)
+        Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
+        for dispatch_id, account, until, guesses, reason, tokens, money, at in rows
     ]
 
 
 def _asked(connection: Connection, query: str, *given: object) -> list[Asked]:
     rows = driver(connection).execute(query, given)
-    return [Asked(*row[:7], msgspec.json.decode(row[7]) if row[7] else None) for row in rows]
+    return [
+        Asked(
+            *(number, run_id, kind, about, asked_at, answered_at, answered_by),
+            msgspec.json.decode(answer) if answer else None,
+        )
+        for number, run_id, kind, about, asked_at, answered_at, answered_by, answer in rows
+    ]
