@@ -20,7 +20,7 @@ class Answerers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may answer at a step instead; `budget` is the question for more budget."""
 
     def problem(self, step: str, by: str, user: str) -> str:
-        """Why this answer, given by `user` in the name of `by`, does not count; empty if it does."""
+        """Why an answer that `user` gives in the name of `by` does not count; empty if it does."""
         names = self.step.get(step, self.answerers)
         if not names:
             return ""

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _SOMEBODY = "somebody"
 
 
-class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An answer to one question, and who gave it."""
 
     question_id: int
@@ -56,6 +56,7 @@ class HumanDesk:
         self._policy = policy
         self._open: dict[int, Ask] = {}
         self._runs: set[int] = set()
+        self._foreign: set[tuple[str, int]] = set()
         self._cancel: Callable[[], None] | None = None
         self._deliver: Deliver
 
@@ -89,8 +90,12 @@ class HumanDesk:
     def _take(self, path: Path, question_id: int) -> None:
         """What a file says to one of our questions; files of others are left alone."""
         ask = self._open.get(question_id)
+        mark = (path.name, path.stat().st_mtime_ns)
+        if ask is None and mark in self._foreign:
+            return
         found = _read(path, question_id)
         if ask is None:
+            self._foreign.add(mark)
             if isinstance(found, HumanAnswer) and found.run_id in self._runs:
                 self._hand_over(found)
                 path.unlink(missing_ok=True)
