@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interlock.dispatch.briefer import Gauge
     from interlock.dispatch.carrier import Carrier, Clock
     from interlock.dispatch.herald import Herald
-    from interlock.runner.limits import Limits
+    from interlock.runner.limits import Limits as LimitsOf
     from interlock.store.runs import Run
     from interlock.wiring import Settings
 
@@ -134,7 +134,7 @@ class Crew(msgspec.Struct, frozen=True):
     carriers: "Mapping[str, Carrier]"
     roles: "Mapping[str, Role]"
     parallel: int
-    limits: "Limits"
+    limits: "LimitsOf"
     words: dict[str, str | int | float]
     """The limits, as users say them."""
     desk: "Carrier"

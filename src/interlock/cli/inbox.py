@@ -32,7 +32,7 @@ def inbox(db: Db = None, json: Json = False) -> None:
         runs = {each.run_id for each in questions}
         reviews = [each for run_id in sorted(runs) for each in reviews_of(connection, run_id)]
     folder = wiring.answers_folder(path)
-    waiting = [*questions, *inquiries]
+    waiting: list[Question | Asked] = [*questions, *inquiries]
     saved = {each.question_id: (folder / f"{each.question_id}.json").exists() for each in waiting}
     if json:
         fields = [

@@ -12,12 +12,15 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from interlock.dispatch.carrier import Clock
 from interlock.dispatch.notice import Notice, as_json, joined
+
+if TYPE_CHECKING:
+    import httpx
 
 TOGETHER = 2.0
 """Seconds for which gates and stuck cases are gathered, so that a family is one notice."""
@@ -52,11 +55,13 @@ class Herald:
         self._clock = clock
         self._command = tuple(command)
         self._address = address
+        self._client = _client() if address is not None else None
         self._complain = complain
         self._complained: set[str] = set()
         self._gathered: dict[tuple[int, str, str], Notice] = {}
         self._timers: dict[tuple[int, str, str], Callable[[], None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
 
     def tell(self, notice: Notice) -> None:
         """Have it carried; returns at once."""
@@ -74,11 +79,17 @@ class Herald:
         """Send what is gathered, and give what is under way a last chance."""
         for key in list(self._gathered):
             self._let_go(key)
-        under_way = list(self._tasks)
-        together = asyncio.gather(*under_way, return_exceptions=True)
-        if not await self._within(together, LAST_CHANCE):
-            self._say("some notices could not be delivered before the end")
-        await asyncio.wait(under_way) if under_way else None
+        if self._tasks:
+            under_way = list(self._tasks)
+            done = asyncio.ensure_future(asyncio.wait(under_way))
+            if not await self._within(done, LAST_CHANCE):
+                self._over = True
+                self._say("some notices could not be delivered before the end")
+                for task in under_way:
+                    task.cancel()
+                await asyncio.wait(under_way)
+        if self._client is not None:
+            await self._client.aclose()
 
     def _let_go(self, key: tuple[int, str, str]) -> None:
         self._timers.pop(key)()
@@ -88,8 +99,8 @@ class Herald:
         body = msgspec.json.encode(as_json(notice))
         if self._command:
             self._begin(self._run(body))
-        if self._address is not None:
-            self._begin(self._post(self._address, body))
+        if self._address is not None and self._client is not None:
+            self._begin(self._post(self._client, self._address, body))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         if len(self._tasks) >= MOST_WAITING:
@@ -125,13 +136,13 @@ class Herald:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    async def _post(self, address: Address, body: bytes) -> None:
+    async def _post(self, client: "httpx.AsyncClient", address: Address, body: bytes) -> None:
         for delay in (*RETRIES, None):
-            post = asyncio.ensure_future(_posted(address, body))
+            post = asyncio.ensure_future(_posted(client, address, body))
             in_time = await self._within(post, PATIENCE)
             problem, again = post.result() if in_time else ("it took too long", True)
-            if not problem:
-                return
+            if not problem or self._over:
+                return  # over: a cancelled request may come back as one that failed
             if delay is None or not again:
                 self._say(f"webhook: {problem}")
                 return
@@ -174,16 +185,21 @@ def signed(address: Address, body: bytes) -> dict[str, str]:
     return {"X-Interlock-Signature": f"sha256={mark}"}
 
 
-async def _posted(address: Address, body: bytes) -> tuple[str, bool]:
-    """Why the address did not take it, and whether it may yet; nothing if it did."""
-    import httpx  # noqa: PLC0415 - takes a while, and few projects have an address
+def _client() -> "httpx.AsyncClient":
+    """Made before the run: it takes a while, and must not hold anything up."""
+    import httpx  # noqa: PLC0415 - few projects have an address
+
+    return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
+
+
+async def _posted(client: "httpx.AsyncClient", address: Address, body: bytes) -> tuple[str, bool]:
+    """Why the address did not take it, and whether it may yet; nothing if it did. The answer's own
+    body is not read."""
+    import httpx  # noqa: PLC0415
 
     headers = {"Content-Type": "application/json", **signed(address, body)}
     try:
-        async with (
-            httpx.AsyncClient(timeout=None) as client,  # noqa: S113 - the clock is ours
-            client.stream("POST", address.url, content=body, headers=headers) as answer,
-        ):
+        async with client.stream("POST", address.url, content=body, headers=headers) as answer:
             code = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"[:200], True
