@@ -47,7 +47,7 @@ class Pauses:
             if pause.account in self._accounts.values() and pause.until + BACK_OFF[-1] > now:
                 self._until[pause.account] = pause.until
                 self._guesses[pause.account] = pause.guesses
-        self.look(now)
+        self._see(now)
 
     @property
     def until(self) -> float:
@@ -93,14 +93,17 @@ class Pauses:
             del self._guesses[account], self._until[account]
 
     def look(self, at: float) -> None:
-        """See who rests now; ring when the next one goes on."""
+        """See who rests now; ring when the next one goes on. Needs a running event loop."""
         if not self._until:
             return
+        self._see(at)
         self._cancel()
+        self._cancel = self._clock.call_at(self.until, self._ring) if self.closed else _nothing
+
+    def _see(self, at: float) -> None:
         self.closed = frozenset(
             role for role, account in self._accounts.items() if self._until.get(account, 0.0) > at
         )
-        self._cancel = self._clock.call_at(self.until, self._ring) if self.closed else _nothing
 
     def close(self) -> None:
         self._cancel()
