@@ -62,8 +62,10 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
     contest.measure_templates(times=scale.resume_rounds)
     contest.measure_recall(times=min(1, scale.file_rounds))
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
+    contest.measure_supervision(times=scale.file_rounds, seconds=scale.idle_s)
     contest.measure_junit(times=scale.file_rounds)
     contest.measure_history(times=scale.history_rounds)
+    contest.measure_analysis(times=min(1, scale.file_rounds))
     shutil.rmtree(WORKDIR, ignore_errors=True)
     return contest
 

@@ -11,7 +11,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import files, history, junit, limits, protocol, reading, recall, templates
+from bench import (
+    analysis,
+    files,
+    history,
+    junit,
+    limits,
+    protocol,
+    reading,
+    recall,
+    supervision,
+    templates,
+)
 from bench.environment import peers_python
 from bench.results import Sample
 from bench.roster import Program, Task
@@ -120,6 +131,18 @@ class Contest:
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  junit  {shown}")
 
+    def measure_analysis(self, times: int) -> None:
+        """A very red night, analysed by the real command."""
+        for number in range(1, times + 1):
+            try:
+                values = analysis.analysed(self._fresh_workdir())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.rejections.append(f"interlock, analysis: {error}")
+                continue
+            self.samples.append(Sample("interlock", "analysis", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  analysis  {shown}")
+
     def measure_history(self, times: int) -> None:
         """A long history of git, read for the first time and again; beside git's own telling."""
         if not times:
@@ -134,6 +157,19 @@ class Contest:
                     self._say(f"round {number}  {measure:<14}  {program:<12}  {shown}")
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self.rejections.append(f"interlock, history: {error}")
+
+    def measure_supervision(self, times: int, seconds: float) -> None:
+        """Many agents that speak now and then, and one that floods."""
+        for number in range(1, times + 1):
+            try:
+                values = supervision.watching(self._fresh_workdir(), seconds)
+                values |= supervision.parsing(self._fresh_workdir())
+            except (OSError, ValueError) as error:
+                self.rejections.append(f"interlock, supervision: {error}")
+                continue
+            self.samples.append(Sample("interlock", "supervision", number, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"round {number}  supervision  {shown}")
 
     def _keep(self, task: Task, run: protocol.Run, label: str) -> None:
         if task.measure == "resume":

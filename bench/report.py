@@ -66,6 +66,15 @@ MINED = {
 }
 
 
+WATCHED = {
+    "cpu_percent": ("100 agents that say a line a second: CPU, of one core", " %"),
+    "asked_percent": ("the same, each asked once a second how it stands", " %"),
+    "end_s": ("all of them ended at once, and nobody left", " s"),
+    "parse_mb_s": ("200 MB of JSON lines, cut and decoded in memory", " MB/s"),
+    "pipe_mb_s": ("the same, printed by an agent", " MB/s"),
+}
+
+
 def cell(found: Spread | None, unit: str = "") -> str:
     """The median, and the range behind it when there is one."""
     if found is None:
@@ -157,6 +166,14 @@ def templates_table(results: Results) -> str:
     return table(["lines", "lines/s"], rows)
 
 
+def supervision_table(results: Results) -> str:
+    rows = [
+        [words, cell(results.spread("interlock", "supervision", metric), unit)]
+        for metric, (words, unit) in WATCHED.items()
+    ]
+    return table(["", "measured"], rows)
+
+
 def target_table(results: Results) -> str:
     rows = []
     for target in TARGETS:
@@ -207,6 +224,7 @@ def write(report: Report) -> str:
         "reading": reading_table(results),
         "templates": templates_table(results),
         "history": history_table(results),
+        "supervision": supervision_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(

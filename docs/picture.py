@@ -1,6 +1,6 @@
 """Takes the picture in the README: the report of the real demo, as a browser shows it.
 
-`python -m docs.picture` runs `interlock demo` in a scratch folder and needs Chromium to look at the page.
+`python -m docs.picture` runs `interlock demo` in a scratch folder; Chromium looks at the page.
 """
 
 import shutil

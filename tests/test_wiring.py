@@ -48,7 +48,7 @@ STAFFED = msgspec.structs.replace(
 )
 WHO = (
     "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
-    "or --agent {first}=script:FILE, or with --dispatch file, batch-file or manual "
+    "or --agent {first}=script:FILE, or with --dispatch file, batch-file, manual or mcp "
     "for all that have no agent"
 )
 
@@ -225,10 +225,19 @@ def test_a_script_can_stand_in_for_the_human(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("", "'' names no agent; use basic, exec:…, script:…"),
-        ("claude", "'claude' names no agent; use basic, exec:…, script:…"),
-        ("exec:", "'exec:' names no agent; use basic, exec:…, script:…"),
-        ("http:x", "'http:x' names no agent; use basic, exec:…, script:…"),
+        ("", "'' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'"),
+        (
+            "claud",
+            "'claud' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+        ),
+        (
+            "exec:",
+            "'exec:' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+        ),
+        (
+            "http:x",
+            "'http:x' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+        ),
         ("exec:nosuch -x", "exec:nosuch -x: there is no command 'nosuch' to run"),
         ("exec: ", "exec: : there is no command '' to run"),
         ("exec:sh 'x", "exec:sh 'x: No closing quotation"),

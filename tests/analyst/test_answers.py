@@ -148,7 +148,7 @@ def test_faint_leads_are_none() -> None:
     found = investigate(lead(0.29))
     assert found["suspects"] == []
     assert found["convergence_score"] < 0.5
-    assert "None of the 5 commits of boat since the last green run" in found["rca_message"]
+    assert "None of the 5 commits of boat that were looked at" in found["rca_message"]
 
 
 def test_without_history_it_says_so() -> None:
@@ -219,9 +219,9 @@ def test_a_draft_holds_what_is_known() -> None:
     assert len(found["summary"]) <= 200
     assert found["summary"].endswith("…")
     assert found["description"].endswith("2 more tests fail for the same reason.")
-    assert (found["priority"], found["components"]) == ("Major", ["boat"])
+    assert (found["priority"], found["components"]) == ("high", ["boat"])
     bare = draft_answer(
         FAILURE, message="", defect_type="ti001", severity="", component="",
         evidence=(), versions=(), members=1,
     )  # fmt: skip
-    assert (bare["priority"], bare["components"], bare["description"]) == ("Normal", [], "")
+    assert (bare["priority"], bare["components"], bare["description"]) == ("medium", [], "")

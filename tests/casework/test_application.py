@@ -281,6 +281,16 @@ def test_what_a_human_must_see_is_not_approved_for_the_rest_of_the_family(room: 
     assert room.cases()["C2"].reviewed_by == "ann"
 
 
+def test_a_member_is_no_surer_than_the_cause_it_shares(room: Caseroom) -> None:
+    room.take_in(launch(*alike("alpha", "beta")))
+    auto = Terms(families=True, review="auto", review_above=0.8)
+    assert room.sit(crew({F3: CAUSE | {"convergence_score": 0.75}}), auto, desk=True) == "waiting"
+    assert room.rules("C2")[-1] == "linked"
+    room.say(room.questions()["C1"], decision="approve")
+    assert room.sit(crew(), auto, desk=True) == "waiting"
+    assert room.statuses() == {"C1": "closed", "C2": "investigated"}, "it was asked before"
+
+
 @pytest.mark.parametrize("confidence", ["high", None, True, [], {"of": 1}])
 def test_an_odd_confidence_is_none(room: Caseroom, confidence: Any) -> None:
     room.take_in(launch(told("alpha")))

@@ -1,5 +1,8 @@
 """Laws of whole investigations: whatever agents and reviewers say, rows and journal agree."""
 
+import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -270,3 +273,21 @@ def test_whatever_is_said_the_books_agree(
             assert (case.status == "closed") == (case.end == "DONE")
             assert (case.decision != "") == (case.status in ("reviewed", "closed"))
             assert (case.decision != "") == bool({"H12", "H14"} & {*rules})
+
+
+def test_killed_at_any_moment_decision_and_effects_are_there_together_or_not_at_all(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.world.casecrash", str(tmp_path), "29"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["wrong"] == []
+    assert report["moments"] > 500
+    assert report["expected"][-1] == []

@@ -63,6 +63,14 @@ def test_what_is_new_is_counted_from_the_last_green_to_the_tested(boat: GitRepo)
     assert subjects(room, launched(commit="green")) == []
 
 
+def test_what_passed_itself_has_nothing_new_but_what_is_older_has_its_own_past(
+    boat: GitRepo,
+) -> None:
+    room = workspace(boat, "main")
+    assert subjects(room, launched(branch="main")) == []
+    assert subjects(room, launched(commit="green")) == ["One"]
+
+
 def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> None:
     repo = Repo(name="boat", path=str(boat.folder))
     for_all = Workspace(Terms(repos=(repo,), last_green={"": "green"}))

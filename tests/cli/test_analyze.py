@@ -240,8 +240,8 @@ def test_a_closed_suite_is_closed_and_reports_again(pile: World) -> None:
     again = told(pile, "out", code=0)
     assert (again["suite_id"], again["summary"]) == (done["suite_id"], done["summary"])
     pile.write("out/node.xml", junit(DISK))
-    after = told(pile, "out")
-    assert (after["suite_id"], after["summary"]["seen_before"]) == (2, 3)
+    after = told(pile, "out", code=0)
+    assert (after["suite_id"], after["summary"]["failures"]) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +260,19 @@ def test_review_by_rule_at_above_and_below_its_threshold(
     assert ("approved by rule: 0.9" in told_why) == (code == 0)
     if code:
         assert len(world.say("inbox", "--json").json["questions"]) == 1
+
+
+def test_who_reviews_can_change_when_it_goes_on(world: World) -> None:
+    """From whoever is asked to a human, and from a human to a rule."""
+    world.write("red.xml", junit(KEY, TYPE))
+    words = script(world, **{F5: [{"decision": "reassess", "loop_target": F3}]})
+    spent = ("--review", "dispatch", "--budget", "dispatches=9")
+    told(world, "red.xml", *words, *spent, code=5)
+    waiting = told(world, "red.xml", "--review", "human", "--budget", "dispatches=99")
+    assert waiting["summary"]["by_state"] == {"waiting": 2}
+    assert len(world.say("inbox", "--json").json["questions"]) == 2
+    done = told(world, "red.xml", "--review", "auto", code=0)
+    assert done["summary"]["by_state"] == {"closed": 2}
 
 
 @pytest.mark.parametrize(
@@ -387,6 +400,8 @@ def test_two_analyses_at_once_on_one_store(world: World) -> None:
         (("red.xml", "--set", "beer=6"), "rca has no threshold 'beer'"),
         (("red.xml", "--prompt-dir", "gone"), "--prompt-dir gone: there is no such folder"),
         (("red.xml", "--dispatch", "file", "--agent", "basic"), "--dispatch is for roles without"),
+        (("red.xml", "--review", "dispatch"), "the built-in analyst reviews nothing: use --review"),
+        (("red.xml", "--agent", "human=basic"), "the built-in analyst reviews nothing: use"),
         (("red.xml", "--review-above", "1.5"), "Invalid value for '--review-above'"),
     ],
 )
@@ -440,7 +455,7 @@ def test_report_writes_the_newest_or_the_one_that_is_named(pile: World) -> None:
     shutil.rmtree(pile.folder / "interlock-report")
     assert pile.say("report").out.splitlines()[0] == "card"
     one = pile.say("report", "1", "--json")
-    assert (one.code, one.json["suite_id"]) == (0, 1)
+    assert (one.code, one.json["suite_id"], one.json["status"]) == (0, 1, "waiting")
     assert [Path(file).name for file in one.json["files"]] == [*REPORT, "jira-drafts"]
     none = pile.say("report", "9")
     assert none == Said(

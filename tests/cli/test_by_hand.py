@@ -24,6 +24,7 @@ from tests.cli.reds import (
     F5,
     F6,
     KEY,
+    KEY_TOO,
     MISS,
     PLACE,
     PLAIN,
@@ -246,6 +247,10 @@ def test_overturn_writes_the_humans_words(reviewable: World) -> None:
         ({}, "Answer lacks the field 'decision'."),
         ({"decision": "reassess", "loop_target": "F6_REPORT"}, NO_TARGET),
         (
+            {"decision": "overturn", "human_override": {"defect_type": "zz9"}},
+            "'zz9' is no defect code; use one of pb001, ab001, si001, nd001, fw001, ti001.",
+        ),
+        (
             {"signal": "linked", "data": {"representative": "C2"}},
             "Signal 'linked' is not one of this step's signals: artifact.",
         ),
@@ -405,3 +410,47 @@ def test_status_reads_well(begun: World) -> None:
         [F1, "H7"],
         [F3, "H10"],
     ]
+
+
+def test_the_files_are_a_projection_and_losing_them_loses_nothing(reviewable: World) -> None:
+    before = state(reviewable)
+    shutil.rmtree(reviewable.folder / ".asterisk")
+    assert reviewable.hand("cursor", "--case-id", "C1").code == 0
+    assert state(reviewable) == before
+    answered = {"recall-result.json", "triage-result.json", "resolve-result.json"}
+    answered |= {"artifact.json", "correlate-result.json"}
+    assert files(reviewable) == {"state.json", "prompt-f5.md", *answered}
+    assert go(reviewable, APPROVE, DRAFT)["status"] == "done"
+
+
+def test_by_analyze_the_steps_are_written_out_too_and_the_review_with_them(world: World) -> None:
+    world.write("red.xml", junit(DISK))
+    said = world.say("analyze", "red.xml", "--dispatch", "manual")
+    place = ".asterisk/investigations/1/1"
+    verbs = "'interlock save C1 -f FILE' and 'interlock resume 1'"
+    told = f"case C1 waits for an answer to {place}/prompt-f1.md: {verbs}"
+    assert (said.code, said.out.splitlines()[-1]) == (4, told)
+    infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
+    world.write("answer.json", json.dumps(infra))
+    assert world.say("save", "C1", "-f", "answer.json").code == 0
+    resumed = world.say("resume")
+    told = f"case C1 waits for an answer to {place}/prompt-f5.md: {verbs}"
+    assert (resumed.code, resumed.out.splitlines()[-1]) == (4, told)
+
+
+def test_numbers_of_other_runs_do_not_confuse(world: World) -> None:
+    """A run of another circuit came first: suite, run and case have different numbers."""
+    world.cases("one", "two")
+    world.write("crew.yaml", '"*": {draft: {crash: no}}')
+    world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    world.write("red.xml", junit(KEY, KEY_TOO))
+    began = world.hand("cursor", "--launch", "red.xml", "--recall-asked", "--json").json["cases"][0]
+    suite, number = str(began["suite_id"]), str(began["case_no"])
+    assert number == "3"
+    folder = Path(began["folder"])
+    assert folder.parts[-3:] == ("investigations", suite, number)
+    world.write("answer.json", json.dumps(MISS))
+    words = ("--case-id", number, "--suite-id", suite)
+    assert world.hand("save", "-f", "answer.json", *words).code == 0
+    told = world.hand("status", *words, "--json").json
+    assert (told["current_step"], told["case_id"], str(told["suite_id"])) == (F1, 3, suite)

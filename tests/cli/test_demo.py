@@ -20,7 +20,7 @@ COMMANDS = [
 
 
 def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) -> None:
-    first = world.type("demo")
+    first = world.type("demo", limit=300)
     assert (first.code, first.err) == (0, "")
     typed = re.findall(r"^\$ interlock (.+)$", first.out, re.MULTILINE)
     assert [re.sub(r"answer \d+", "answer ID", words) for words in typed] == COMMANDS
@@ -38,7 +38,9 @@ def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) ->
     page = world.folder / "demo/interlock-report/1209/report.html"
     assert "Reckon discounts in floats" in page.read_text(encoding="utf-8")
 
-    again = world.type("demo", "--json", env={"INTERLOCK_DB": str(world.folder / "mine.db")})
+    again = world.type(
+        "demo", "--json", limit=300, env={"INTERLOCK_DB": str(world.folder / "mine.db")}
+    )
 
     assert (again.code, again.err) == (0, "")
     assert [each["exit"] for each in again.json["commands"]] == [

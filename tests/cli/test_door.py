@@ -23,6 +23,8 @@ Commands:
   init      Set a project up.
   analyze   Find the causes of failing tests.
   report    Write the report of a suite anew, as it stands.
+  causes    The root causes that are known, of all suites.
+  cause     Say what became of a root cause.
   push      Tell ReportPortal what was reviewed.
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.
@@ -40,11 +42,65 @@ Commands:
   simulate  Walk a circuit with random legal answers.
   lint      Check prompts and transcripts.
   emit      Say a line signal.
+  mcp       Let an agent pull its work.
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
   analyst   The built-in analyst's parts: JSONL in, JSONL out.
+  agents    Agent CLIs: what is installed, and whether it is what we know.
   doctor    Check the machine and the database.
 """
+
+
+ASTERISK = """\
+Usage: asterisk [OPTIONS] COMMAND [ARGS]...
+
+  Root cause analysis by hand: cursor writes the next prompt, save takes its
+  answer.
+
+Options:
+  --help  Show this message and exit.
+
+Commands:
+  cursor   Write the prompt of a case's next step, and say where it is.
+  save     Save the answer to a case's open step, and go on to the next.
+  status   Where a case stands: its step, its loops, its history.
+  analyze  Find the causes of failing tests.
+  report   Write the report of a suite anew, as it stands.
+  push     Tell ReportPortal what was reviewed.
+"""
+ANALYST = """\
+Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...
+
+  The built-in analyst's parts: JSONL in, JSONL out.
+
+Options:
+  --help  Show this message and exit.
+
+Commands:
+  read       The failures of one report or log, and its number of tests.
+  templates  The template of each line of a log.
+  evidence   The lines of a log that say why it failed.
+  cluster    Which failures are one family.
+  recall     Whether an earlier failure is the same.
+  triage     What kind each failure is; unknown is no answer.
+  suspect    Which candidate brought each failure, best first.
+"""
+BY_HAND = ("cursor", "save", "status", "analyze", "report", "push")
+
+
+def test_help_of_the_manual_flow_and_of_the_analyst(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert world.hand("--help") == Said(0, ASTERISK, "")
+    assert world.say("analyst", "--help") == Said(0, ANALYST, "")
+
+
+@pytest.mark.parametrize("verb", BY_HAND)
+def test_every_verb_of_the_manual_flow_speaks_json(world: World, verb: str) -> None:
+    said = world.hand(verb, "--help")
+    assert said.code == 0
+    assert "  --json " in said.out
 
 
 def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:

@@ -14,6 +14,7 @@ written    .claude/{SKILL}/SKILL.md
 written    .claude/{SKILL}/references/files.md
 written    .claude/{SKILL}/references/text-signals.md
 written    .claude/{SKILL}/references/line-signals.md
+written    .mcp.json
 written    AGENTS.md
 """
 

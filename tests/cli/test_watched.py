@@ -2,6 +2,7 @@
 of the journal is held against where the answers must lead."""
 
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.cli.h_table import CAUSE, PLAIN, USUAL, Answers, Journey, walks
 from tests.cli.reds import (
     APPROVE,
@@ -28,6 +30,7 @@ from tests.cli.reds import (
     junit,
     red,
 )
+from tests.cli.test_run import decisions
 from tests.cli.world import Said, World, until
 
 WATCHER = str(Path(__file__).with_name("table_watcher.py"))
@@ -196,6 +199,56 @@ def _briefings_grow(told: list[str], phases: list[str]) -> None:
     known = [cause in briefing for briefing in told]
     assert known == sorted(known)
     assert (known[first], known[-1]) == (False, True)
+
+
+def test_batch_one_human_answer_reviews_the_family(world: World) -> None:
+    world.write("red.xml", junit(KEY, TYPE, KEY_TOO))
+    words = ("analyze", "red.xml", "--dispatch", "batch-file", "--json")
+    with watched(world, {}, "batch"):
+        waiting = world.say(*words)
+        assert (waiting.code, waiting.json["status"]) == (4, "waiting")
+        reviews = world.say("inbox", "--json").json["reviews"]
+        assert sorted(each["case_ids"] for each in reviews) == [["C1", "C3"], ["C2"]]
+        for each in reviews:
+            number = str(each["question_ids"][0])
+            assert world.say("answer", number, "approve", "--by", "Ada").code == 0
+        assert world.say(*words).code == 0
+    asked = [(each["case"], each["step"]) for each in noted(world) if "case" in each]
+    assert {case for case, step in asked if step in (F2, F3, F4)} == {"C1", "C2"}
+    assert not any(step == F5 for _, step in asked)
+    assert rows(world, "select distinct status, reviewed_by from rca_cases") == [("closed", "Ada")]
+
+
+@pytest.mark.parametrize("mode", ["file", "batch-file"])
+def test_killed_in_the_middle_the_same_command_comes_to_the_same_decisions(
+    tmp_path: Path, mode: str
+) -> None:
+    calm, killed = World(tmp_path / "calm"), World(tmp_path / "killed")
+    reds = [KEY, KEY_TOO, TYPE, *(red(f"n{at}", f"Error: part {at} broke") for at in range(4))]
+    words = ("analyze", "red.xml", "--dispatch", mode, "--review", "dispatch", "--json")
+    table = {"C3": {F3: [LOW, SURE]}, "C4": SCRIPTS["C8"], "C5": SCRIPTS["C4"]}
+    kind = ["batch"] if mode == "batch-file" else []
+    for each in (calm, killed):
+        each.folder.mkdir()
+        each.write("red.xml", junit(*reds))
+    with watched(calm, table, *kind):
+        wanted = calm.say(*words)
+    with watched(killed, table, *kind):
+        for number in range(3):
+            process = killed.start(*words)
+            goal = 0.8 * decisions(calm) * number / 3
+            until(lambda: process.poll() is not None or decisions(killed) > goal, "it works")  # noqa: B023
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        found = killed.say(*words)
+    assert (found.code, wanted.code) == (0, 0)
+    assert walks(_entries(killed)) == walks(_entries(calm))
+    assert found.json["summary"]["by_state"] == wanted.json["summary"]["by_state"] == {"closed": 7}
+    assert killed.say("doctor", "--deep").code == 0
+
+
+def _entries(world: World) -> list[dict[str, Any]]:
+    return list(world.say("logs", "--json").json["entries"])
 
 
 def test_batch_an_agent_that_forges_a_link_is_refused(world: World) -> None:

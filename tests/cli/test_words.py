@@ -33,8 +33,15 @@ WRONG = [
         "budget dispatches=1.5: '1.5' is no amount; write dispatches=100",
     ),
     (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
-    (("--agent", "scout=gpt:4"), "'gpt:4' names no agent; use basic, exec:…, script:…"),
-    (("--agent", "exec:"), "'exec:' names no agent; use basic, exec:…, script:…"),
+    (
+        ("--agent", "scout=gpt:4"),
+        "'gpt:4' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+    ),
+    (
+        ("--agent", "exec:"),
+        "'exec:' names no agent; use basic, exec:…, script:… or a name of 'interlock agents'",
+    ),
+    (("--agent", "basic"), "the built-in analyst answers only for rca, not for triage"),
     (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),
     (("--agent", "exec:'nobody"), "exec:'nobody: No closing quotation"),
     (("--agent", "script:no.yaml"), "no.yaml cannot be read: No such file or directory"),
@@ -58,7 +65,7 @@ def test_roles_without_an_agent_are_named(world: World) -> None:
         "",
         "interlock: who answers for critic, publisher? Say it with "
         "--agent critic=exec:COMMAND or --agent critic=script:FILE, "
-        "or with --dispatch file, batch-file or manual for all that have no agent\n",
+        "or with --dispatch file, batch-file, manual or mcp for all that have no agent\n",
     )
     assert not world.db.parent.exists()
 

@@ -1,7 +1,8 @@
 """The contract of carriers: what the loop relies on, tried on every carrier there is."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,18 +10,41 @@ import pytest
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
+from interlock.core.circuit import Step
+from interlock.core.shape import ANYTHING
 from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.briefer import Gauge, PlainBriefer
-from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.carrier import Ask, Carrier, Deliver, Reply
 from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.file import FileDesk
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
 from interlock.dispatch.manual import ManualDesk
+from interlock.dispatch.process import ProcessAgent, Station, nonce
+from interlock.dispatch.profiles.profile import profile
+from interlock.dispatch.profiles.settings import AgentSettings
+from interlock.dispatch.pull import PullDesk
+from interlock.dispatch.pull_words import Next, Submit
 from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.runner.clock import RealClock
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
     return CommandAgent(["sh", "-c", 'printf "{\\"n\\":%s}" $INTERLOCK_DISPATCH_ID'], {})
+
+
+def process(folder: Path, _clock: FakeClock) -> Carrier:
+    program = folder / "agent"
+    lines = (
+        '{"type":"system","subtype":"init","session_id":"s"}',
+        r'{"type":"result","subtype":"success","is_error":false,"num_turns":1,'
+        r'"result":"{\"n\":%s}"}',
+    )
+    words = "".join(f"printf '{line}\\n' $INTERLOCK_DISPATCH_ID\n" for line in lines[1:])
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{lines[0]}'\n" + words)
+    program.chmod(0o755)
+    environ = {"PATH": os.environ["PATH"]}
+    station = Station(folder / "agents", folder, "contract", environ, nonce)
+    return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
 
 
 def human(folder: Path, clock: FakeClock) -> Carrier:
@@ -67,11 +91,54 @@ def batch(folder: Path, clock: FakeClock) -> Carrier:
     return BatchDesk(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
 
 
+class Pulled:
+    """A desk with a worker that takes everything and answers at once."""
+
+    def __init__(self, desk: PullDesk) -> None:
+        self._desk = desk
+        self._tasks: list[asyncio.Task[object]] = []
+
+    def start(self, deliver: Deliver) -> None:
+        self._desk.start(deliver)
+        self._tasks.append(asyncio.create_task(self._work()))
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self._desk.send(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._desk.settled(dispatch_id, error)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._desk.close()
+
+    async def _work(self) -> None:
+        while True:
+            work = await self._desk.answer("w", Next(call=1))
+            if work["available"]:
+                number = work["dispatch_id"]
+                said = Submit(
+                    call=1, dispatch_id=number, lease=work["lease"], content=f'{{"n":{number}}}'
+                )
+                self._tasks.append(asyncio.create_task(self._desk.answer("w", said)))
+
+
+def pulled(folder: Path, clock: FakeClock) -> Carrier:
+    desk = PullDesk(folder / "pull", folder / "queries", clock, Gauge(), lambda: "a")
+    desk.steps = {"work": Step("work", ask(1).role, ANYTHING)}
+    return Pulled(desk)
+
+
 Make = Callable[[], Bench]
 
 
 @pytest.fixture(
-    params=[command, human, script, slow_script, file, polled_file, manual, batch],
+    params=[
+        *(command, process, human, script, slow_script),
+        *(file, polled_file, manual, batch, pulled),
+    ],
     ids=lambda each: each.__name__,
 )
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:

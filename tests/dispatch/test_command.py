@@ -2,7 +2,6 @@
 
 import os
 import resource
-import signal
 import sys
 from pathlib import Path
 
@@ -137,16 +136,25 @@ async def test_what_it_left_running_is_ended_and_does_not_keep_the_answer(tmp_pa
         assert gone(int(await appears(tmp_path / "pid")))
 
 
-async def test_one_that_slipped_away_does_not_keep_the_answer(tmp_path: Path) -> None:
+async def test_one_that_slipped_away_is_ended_too(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys; child = subprocess.Popen(['sleep', '300'],"
         " start_new_session=True); open(sys.argv[1], 'w').write(f'{child.pid}\\n'); print('{}')"
     )
     agent = CommandAgent([sys.executable, "-c", code, str(tmp_path / "pid")], os.environ)
-    try:
-        assert await reply_of(agent) == Reply(1, b"{}\n")
-    finally:
-        os.kill(int(await appears(tmp_path / "pid")), signal.SIGKILL)
+    assert await reply_of(agent) == Reply(1, b"{}\n")
+    assert gone(int(noted(tmp_path / "pid")))
+
+
+async def test_an_endless_line_is_cut_off(tmp_path: Path) -> None:
+    reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+    agent = shell("echo $$ > $PID; exec cat /dev/zero", tmp_path / "pid")
+    assert await reply_of(agent) == Reply(1, failure="unreadable", reason=reason)
+    assert gone(int(noted(tmp_path / "pid")))
+
+
+async def test_half_a_line_counts_when_something_was_left_running() -> None:
+    assert await reply_of(shell("sleep 300 & printf '{}'")) == Reply(1, b"{}")
 
 
 async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:

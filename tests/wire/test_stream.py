@@ -17,6 +17,7 @@ from interlock.wire.stream_events import (
     StreamError,
     StreamEvent,
     ToolResult,
+    ToolStarted,
     TurnEnd,
     UserTurn,
 )
@@ -67,7 +68,7 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
         [AssistantText("sub", "m1", by_subagent=True)],
     ),
     (CLAUDE, assistant({"type": "thinking", "thinking": "AUDIT_PASSED: t1"}), []),
-    (CLAUDE, assistant({"type": "tool_use", "name": "Bash"}), []),
+    (CLAUDE, assistant({"type": "tool_use", "name": "Bash"}), [ToolStarted("", "Bash")]),
     (CLAUDE, tool_result("out"), [ToolResult("out")]),
     (CLAUDE, tool_result([{"type": "text", "text": "a"}, {"text": "b"}]), [ToolResult("a\nb")]),
     (CLAUDE, tool_result(None), [ToolResult("")]),
@@ -81,14 +82,22 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
         },
         [UserTurn("go")],
     ),
-    (CLAUDE, result("x"), [TurnEnd(True, "x")]),
-    (CLAUDE, result("x", is_error=True), [TurnEnd(False, None, "success: x")]),
+    (CLAUDE, result("x"), [TurnEnd(True, "x", "", "success", turns=1)]),
+    (
+        CLAUDE,
+        result("x", is_error=True),
+        [TurnEnd(False, None, "success: x", "success", is_error=True, turns=1)],
+    ),
     (
         CLAUDE,
         {"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["limit"]},
-        [TurnEnd(False, None, "error_max_turns: limit")],
+        [TurnEnd(False, None, "error_max_turns: limit", "error_max_turns", is_error=True)],
     ),
-    (CLAUDE, result("x", num_turns=0), [TurnEnd(False, None, "no turn was taken")]),
+    (
+        CLAUDE,
+        result("x", num_turns=0),
+        [TurnEnd(False, None, "no turn was taken: x", "success", turns=0)],
+    ),
     (
         CLAUDE,
         {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 5}},
@@ -116,9 +125,13 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
     (
         CODEX,
         item("command_execution", aggregated_output="out", exit_code=3, status="failed"),
-        [ToolResult("out", is_error=True)],
+        [ToolResult("out", is_error=True, tool_id="i1")],
     ),
-    (CODEX, item("mcp_tool_call", result={"a": 1}, status="completed"), [ToolResult("")]),
+    (
+        CODEX,
+        item("mcp_tool_call", result={"a": 1}, status="completed"),
+        [ToolResult("", tool_id="i1")],
+    ),
     (CODEX, item("error", message="no metadata"), [StreamError("no metadata", passing=True)]),
     (
         CODEX,
@@ -126,16 +139,20 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
         [StreamError("Reconnecting... 1/5", passing=True)],
     ),
     (CODEX, {"type": "error", "message": "bad"}, [StreamError("bad")]),
-    (CODEX, {"type": "turn.failed", "error": {"message": "bad"}}, [TurnEnd(False, None, "bad")]),
+    (
+        CODEX,
+        {"type": "turn.failed", "error": {"message": "bad"}},
+        [TurnEnd(False, None, "bad", "turn.failed", is_error=True)],
+    ),
     (
         CODEX,
         {"type": "turn.failed", "error": {"message": "You've hit your usage limit."}},
         [
             RateLimit("rejected", None, "You've hit your usage limit."),
-            TurnEnd(False, None, "You've hit your usage limit."),
+            TurnEnd(False, None, "You've hit your usage limit.", "turn.failed", is_error=True),
         ],
     ),
-    (CODEX, DONE, [TurnEnd(False, None, "the turn ended without a message")]),
+    (CODEX, DONE, [TurnEnd(False, None, "the turn ended without a message", "turn.completed")]),
 ]
 
 FINAL: list[tuple[StreamFormat, str, str | None]] = [
@@ -222,7 +239,7 @@ def test_nothing_counts_after_our_own_stop() -> None:
     reader = StreamReader(CLAUDE)
     reader.feed(lines(INIT, said("x")))
     reader.stop()
-    assert reader.feed(lines(result("x"))) == [TurnEnd(True, "x")]
+    assert reader.feed(lines(result("x"))) == [TurnEnd(True, "x", "", "success", turns=1)]
     assert reader.final_message is None
     assert reader.why_missing == "the session was stopped"
 

@@ -117,7 +117,7 @@ def investigate_answer(
     looked_at: int,
     urls: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The answer to F3 for one repository; `looked_at` counts its commits since the last green."""
+    """The answer to F3 for one repository; `looked_at` counts its commits that may be new."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
     spot = next(iter(spots), None)
@@ -146,7 +146,8 @@ def _score(suspects: Sequence[Lead]) -> float:
 def _message(
     failure: Failure, repo: str, best: Lead | None, spot: Spot | None, looked_at: int
 ) -> str:
-    said = " ".join((failure.message or failure.type or "it failed").split())[:_HEAD]
+    bare = f"{failure.test_name or failure.id} failed, and its report says no more"
+    said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
     place = f", in {spot.function} at {spot.path}:{spot.line}" if spot else ""
     told = [f"{said}{place}."]
     if best:
@@ -157,8 +158,8 @@ def _message(
         )
     elif looked_at:
         told.append(
-            f"None of the {looked_at} commits of {repo} since the last green run touches what "
-            "failed: look at the environment, the data or another repository."
+            f"None of the {looked_at} commits of {repo} that were looked at touches what failed: "
+            "look at the environment, the data or another repository."
         )
     else:
         told.append("No history is known that could have brought it.")
@@ -226,9 +227,8 @@ def draft_answer(
         "summary": first if len(first) <= _HEAD else f"{first[: _HEAD - 1]}…",
         "description": f"{message}{also}",
         "defect_type": defect_type,
-        "priority": {"critical": "Blocker", "high": "Major", "low": "Minor"}.get(
-            severity, "Normal"
-        ),
+        "priority": severity or "medium",
+        "component": component,
         "components": [component] if component else [],
         "evidence_refs": list(evidence),
         "affected_versions": list(versions),

@@ -67,11 +67,13 @@ class Analysis:
         return answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
     def first(self, ask: Ask) -> Reply | None:
-        """What needs no agent, whoever the agents are: a family's other members, and failures that
-        nothing known is near to."""
+        """What needs no agent, whoever the agents are: a family's other members, and failures near
+        which no root cause is known."""
         if ask.step == F0 and self._work.terms.recall_first and ask.case is not None:
-            found = self._memories(ask)
-            return None if found else answer(ask, recall_answer(()))
+            place = place_of(self._work.connection, ask.case_no)
+            near = self._lore.memories(place) if place else []
+            asked = any(memory.rcas for memory in near)
+            return None if asked else answer(ask, recall_answer(self._memories(ask)))
         return self._linked(ask)
 
     def review(self, ask: Ask) -> Reply | None:

@@ -14,6 +14,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.history import History, PriorRca, Sibling, SymptomInfo
 from interlock.apps.rca.launch import Launch
 from interlock.apps.rca.params import parameters
+from interlock.apps.rca.steps import F0, F1, F3, F4
 from interlock.apps.rca.subject import Limits
 from interlock.apps.rca.taxonomy import Taxonomy
 from interlock.casework.lore import Lore, Memory
@@ -50,7 +51,7 @@ class Facts:
             siblings_total=max(0, len(members) - 1),
             case=case,
             step=case.step,
-            history=self._history(place) if place else History(),
+            history=self._history(place, case.step) if place else History(),
             taxonomy=self._taxonomy,
             fence=fence,
         )
@@ -76,8 +77,10 @@ class Facts:
         found = briefs(self._connection, members[: most + 1])
         return [_sibling(each) for each in found if each.case_id != own][:most]
 
-    def _history(self, place: Place) -> History:
-        memories = self._lore.memories(place)
+    def _history(self, place: Place, step: str) -> History:
+        """What is like it is looked up where that is the question; the root causes of the suite,
+        where they are compared."""
+        memories = self._lore.memories(place, near=step in (F0, F1))
         past = history_of(self._connection, place.fingerprint)
         earlier = (
             [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
@@ -88,7 +91,7 @@ class Facts:
             prior_rcas=tuple(map(_prior, causes.values())),
             failure_count=sum(each.cases for each in earlier),
             last_seen=told(earlier[0].at) if earlier else "",
-            digest=tuple(map(_prior, self._digest(place))),
+            digest=tuple(map(_prior, self._digest(place))) if step in (F3, F4) else (),
         )
 
     def _digest(self, place: Place) -> Sequence[Rca]:

@@ -3,6 +3,7 @@
 Cases with one root cause are one family; of those without, the ones that were alike when they came.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from interlock.casework.facts import told
 from interlock.casework.terms import Terms
 from interlock.core.circuit import Circuit
 from interlock.store.history import Line, lines_since
-from interlock.store.knowledge import Rca
+from interlock.store.knowledge import Rca, history_of
 from interlock.store.looks import Look, looks_of
 from interlock.store.runs import find_run, journal_of
 from interlock.store.suites import Suite, SuiteCase, launches_of, suite_cases
@@ -31,6 +32,7 @@ def findings_of(
     looks = {look.case_id: look for look in looks_of(connection, suite.suite_id)}
     trails = _trails(lines_since(connection, suite.run_id, 0), circuit)
     suspects = _suspects(connection, cases)
+    before = _seen_before(connection, cases)
     return Findings(
         suite_id=suite.suite_id,
         name=suite.name,
@@ -41,7 +43,7 @@ def findings_of(
         thresholds=dict(circuit.thresholds),
         families=tuple(_families(cases, looks)),
         cases=tuple(
-            _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects)
+            _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects, before)
             for case in cases
         ),
         dispatches=run.spent.dispatches,
@@ -55,6 +57,7 @@ def _finding(
     look: Look,
     trail: Iterable[Turn],
     suspects: Mapping[int, tuple[Suspect, ...]],
+    before: Mapping[int, float],
 ) -> Finding:
     rca, triage, seen = case.rca, case.triage, case.seen
     return Finding(
@@ -85,6 +88,8 @@ def _finding(
         symptom_id=seen.symptom_id if seen else 0,
         seen=seen.occurrence_count if seen else 1,
         first_seen=told(seen.first_seen_at) if seen else "",
+        last_seen=told(before.get(seen.symptom_id)) if seen else "",
+        resolved_at=told(rca.resolved_at) if rca else "",
         recalled=case.recalled,
         regression=case.is_regression,
         cascade=bool(triage and triage.cascade),
@@ -95,6 +100,25 @@ def _finding(
         draft=case.draft,
         trail=tuple(trail),
     )
+
+
+def _seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dict[int, float]:
+    """Of each symptom that earlier launches had, when it was last seen in one."""
+    here = Counter(case.seen.symptom_id for case in cases if case.seen)
+    launches = {case.launch_id for case in cases}
+    found: dict[int, float] = {}
+    for case in cases:
+        seen = case.seen
+        if seen and seen.occurrence_count > here[seen.symptom_id] and seen.symptom_id not in found:
+            past = history_of(connection, case.fingerprint)
+            others = (
+                [each.at for each in past.occurrences if each.launch_id not in launches]
+                if past
+                else []
+            )
+            if others:
+                found[seen.symptom_id] = max(others)
+    return found
 
 
 def _stuck(case: SuiteCase) -> str:
@@ -144,10 +168,16 @@ def _suspects(connection: Connection, cases: Iterable[SuiteCase]) -> dict[int, t
 
 def suspects_in(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
     """The suspects an answer to F3 names; what is no suspect is passed over."""
+    said = answer.get("suspects")
+    found = map(_suspect, said) if isinstance(said, list) else ()
+    return tuple(each for each in found if each)
+
+
+def _suspect(said: Any) -> Suspect | None:
     try:
-        return tuple(msgspec.convert(answer.get("suspects", []), list[Suspect]))
+        return msgspec.convert(said, Suspect)
     except msgspec.ValidationError:
-        return ()
+        return None
 
 
 def _trails(lines: Iterable[Line], circuit: Circuit) -> dict[str, list[Turn]]:

@@ -39,16 +39,16 @@ class Lore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def memories(self, place: Place, most: int = NEAREST) -> list[Memory]:
-        """What may be about the failure of that case. Its own symptom is one, if others had it."""
+    def memories(self, place: Place, most: int = NEAREST, *, near: bool = True) -> list[Memory]:
+        """What may be about the failure of that case: its own symptom, and those `near` it."""
         found = symptom_by_fingerprint(self._connection, place.fingerprint)
         exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
-        near = [
+        others = [
             self._memory(symptom, score, why)
-            for symptom, score, why in self._near(place)
+            for symptom, score, why in (self._near(place) if near else ())
             if found is None or symptom.symptom_id != found.symptom_id
         ]
-        return (exact + near)[:most]
+        return (exact + others)[:most]
 
     def _near(self, place: Place) -> list[tuple[Symptom, float, str]]:
         asked = restored(place.features)

@@ -50,9 +50,11 @@ class Workspace:
         tip = self.tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
             greens = self._terms.last_green
-            green = greens.get(repository.name) or greens.get("")
-            # What was tested may be older than what last passed: then that tells nothing.
-            found = repository.commits_since(green, tip) or repository.commits_since(None, tip)
+            green = greens.get(repository.name) or greens.get("", "")
+            found = repository.commits_since(green, tip)
+            if not found and repository.resolve(green) != repository.at(tip):
+                # What was tested is older than what last passed: then that tells nothing.
+                found = repository.commits_since(None, tip)
             self._commits[repository.name, tip] = found
         return self._commits[repository.name, tip]
 

@@ -8,17 +8,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from interlock.cli.door import app
 from interlock.cli.show import harmless
 from interlock.core.errors import SourceError
 
+_PARTS = ("read", "templates", "evidence", "cluster", "recall", "triage", "suspect")
+
+
+class _Parts(TyperGroup):
+    """Shown in the order in which an analysis uses them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=_PARTS.index)
+
+
 analyst = typer.Typer(
-    help="The built-in analyst's parts: JSONL in, JSONL out.", no_args_is_help=True
+    help="The built-in analyst's parts: JSONL in, JSONL out.", no_args_is_help=True, cls=_Parts
 )
 app.add_typer(analyst, name="analyst")
 
@@ -38,7 +49,7 @@ MoreLogs = Annotated[
 
 @analyst.command()
 def templates(file: LogFile) -> None:
-    """The template of each line of a log: {line, template_id, template}."""
+    """The template of each line of a log. Prints {line, template_id, template}."""
     from interlock.analyst.templates import Miner, blocks_of
 
     miner, told, line = Miner(), [b""], 0
@@ -55,7 +66,7 @@ def templates(file: LogFile) -> None:
 
 @analyst.command()
 def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> None:
-    """The lines of a failing log that say why it failed: {line, text, score, why}."""
+    """The lines of a log that say why it failed. Prints {line, text, score, why}."""
     from interlock.analyst import evidence as reading
     from interlock.sources.ci_lines import lines_of
 

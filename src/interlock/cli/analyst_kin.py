@@ -24,7 +24,7 @@ Candidates = Annotated[
 
 @analyst.command()
 def cluster(failures: Failures) -> None:
-    """Say which failures are one family: {id, family} a line."""
+    """Which failures are one family. Prints {id, family} a line."""
     from interlock.analyst.cluster import cluster as clustered
     from interlock.analyst.intake import read_failures
 
@@ -36,7 +36,7 @@ def cluster(failures: Failures) -> None:
 
 @analyst.command()
 def recall(failures: Failures) -> None:
-    """Say of each failure whether an earlier one is the same: {id, verdict, match_id, score}."""
+    """Whether an earlier failure is the same. Prints {id, verdict, match_id, score}."""
     from interlock.analyst.intake import read_failures
     from interlock.analyst.recall import recall_stream
 
@@ -48,7 +48,9 @@ def recall(failures: Failures) -> None:
 
 @analyst.command()
 def triage(failures: Failures, learn: Learn = None) -> None:
-    """Say what kind each failure is: {id, category, confidence, reasons}; unknown is no answer."""
+    """What kind each failure is; unknown is no answer.
+
+    Prints {id, category, confidence, reasons}."""
     from interlock.analyst.intake import read_failures, read_labelled
     from interlock.analyst.triage import Teacher
     from interlock.analyst.triage import triage as triaged
@@ -66,7 +68,9 @@ def triage(failures: Failures, learn: Learn = None) -> None:
 
 @analyst.command()
 def suspect(failures: Failures, candidates: Candidates) -> None:
-    """Rank each failure's candidates: {id, ranked: [{candidate, score, why}]}, best first."""
+    """Which candidate brought each failure, best first.
+
+    Prints {id, ranked: [{candidate, score, why}]}."""
     import msgspec
 
     from interlock.analyst.intake import read_candidates, read_failures

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def read(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JUnit XML, or a console log.")],
 ) -> None:
-    """Print the failures of one report or log, and how many tests there were."""
+    """The failures of one report or log, and its number of tests."""
     from interlock.sources.searching import leaves_of
 
     if file.is_dir():

@@ -162,11 +162,12 @@ def _show(
     from interlock.report.document import summary_of
     from interlock.report.outline import outline
     from interlock.report.terminal import summary
+    from interlock.store.runs import find_run
 
     findings = suites.findings_now(connection, suite)
     files = suites.write_report(findings, folder)
     if json:
-        status = sat.status if sat else ""
+        status = sat.status if sat else find_run(connection, suite.run_id).status
         told = msgspec.to_builtins(summary_of(outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         document(fields | {"summary": told, "files": [str(path) for path in files]})

@@ -91,12 +91,16 @@ def _to_gate(connection: "Connection", given: Given, question: "Question") -> Re
     from interlock.cli.crew import Options, open_run
     from interlock.store.questions import family_of
     from interlock.store.runs import find_run
+    from interlock.wiring.rca import unfit_review
 
     run = find_run(connection, question.run_id)
-    step = open_run(run).steps[question.step]
-    _refuse_others(question, msgspec.convert(run.options, Options).agents)
-    _refuse_strangers(step.name, given)
+    circuit, options = open_run(run), msgspec.convert(run.options, Options)
+    step = circuit.steps[question.step]
+    _refuse_others(question, options.agents)
+    refuse_strangers(step.name, given.by, given.user)
     data = worded(step, given.decision, given.message, given.fields)
+    if problem := unfit_review(circuit.name, options.terms, step.name, data):
+        raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
     kin: list[int] = []
     if step.family if given.family is None else given.family:
         kin = sorted(reviewed_with(connection, run.run_id, question.question_id))
@@ -108,7 +112,7 @@ def _to_inquiry(given: Given, inquiry: "Asked") -> Ready | Late:
     from interlock.runner.limits import read_limits
     from interlock.runner.treasury import RAISE, STOP
 
-    _refuse_strangers(inquiry.kind, given)
+    refuse_strangers(inquiry.kind, given.by, given.user)
     said = {"comment": given.message} if given.message else {}
     data = {"decision": given.decision, **said, **given.fields}
     if inquiry.answered_at is not None:
@@ -179,11 +183,18 @@ def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
         data[name] = value
 
 
-def _refuse_strangers(step: str, given: Given) -> None:
+def numbered(word: str) -> int:
+    """A question's number. A dispatch's query has two, as 12.1."""
+    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+    return int(word)
+
+
+def refuse_strangers(step: str, by: str, user: str) -> None:
+    """StateError if the project does not let them answer at that step."""
     from interlock import wiring
 
-    policy = wiring.settings(Path()).inbox
-    problem = policy.problem(step, given.by or given.user, given.user)
+    problem = wiring.settings(Path()).inbox.problem(step, by or user, user)
     if problem:
         raise StateError(f"{problem}; nothing was saved")
 

@@ -37,7 +37,8 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: exec:COMMAND, script:FILE, or for rca basic; repeatable.",
+        help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
+        "exec:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
 Slots = Annotated[
@@ -158,7 +159,7 @@ def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     limits = read_limits(options.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     files = msgspec.convert(options.files, wiring.Files)
     specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
-    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.run.tokens or 0)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.run.tokens or 0, path)
     return Crew(
         carriers=wiring.carriers(specs, path, clock, filed, usual.inbox),
         roles=wiring.roles_with(circuit, options.slots),

@@ -17,9 +17,10 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "analyze", "report", "push", "run", "resume", "stop"),
+    *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "respond", "conform", "analyst", "doctor"),
+    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
+    "doctor",
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -88,11 +89,13 @@ def asterisk() -> None:
 def _enter() -> None:
     """Meet all verbs, and let output be printed wherever it goes."""
     from interlock.cli import (  # noqa: F401
+        agents,
         analyst,
         analyst_kin,
         analyst_read,
         analyze,
         by_hand,
+        causes,
         circuits,
         conform,
         demo,
@@ -102,6 +105,7 @@ def _enter() -> None:
         init,
         lint,
         look,
+        mcp,
         push,
         respond,
         run,

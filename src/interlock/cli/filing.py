@@ -1,4 +1,4 @@
-"""Flags of the verbs that ask through files: which carrier, where, how answers are noticed."""
+"""Flags of the verbs that ask through files or let asks be pulled: which carrier, where, how."""
 
 from collections.abc import Collection, Iterator
 from enum import StrEnum
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class FileCarrier(StrEnum):
-    """Carriers whose asks and answers are files."""
+    """Carriers whose asks and answers are files, or are pulled by MCP workers."""
 
     FILE = "file"
     BATCH_FILE = "batch-file"
     MANUAL = "manual"
+    MCP = "mcp"
 
 
 class WatchMode(StrEnum):
@@ -33,7 +34,7 @@ class WatchMode(StrEnum):
 
 Dispatch = Annotated[
     FileCarrier | None,
-    typer.Option("--dispatch", help="How roles without an agent are asked, through files."),
+    typer.Option("--dispatch", help="How roles without an agent are asked: by files, or pulled."),
 ]
 Root = Annotated[
     Path | None, typer.Option("--root", help="The folder of those files; default .interlock/runs.")

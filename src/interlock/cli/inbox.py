@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from interlock.cli import queries
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, clock_time, counted, document, say, table
 from interlock.core.errors import StateError
@@ -29,6 +30,7 @@ def inbox(db: Db = None, json: Json = False) -> None:
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         questions, inquiries = open_questions(connection), open_inquiries(connection)
+        asked = queries.waiting(connection, path)
         runs = {each.run_id for each in questions}
         reviews = [each for run_id in sorted(runs) for each in reviews_of(connection, run_id)]
     folder = wiring.answers_folder(path)
@@ -44,11 +46,11 @@ def inbox(db: Db = None, json: Json = False) -> None:
             for each in inquiries
         ]
         told = {"questions": fields, "reviews": msgspec.to_builtins(reviews)}
-        document(told | {"inquiries": more})
+        document(told | {"inquiries": more, "queries": msgspec.to_builtins(asked)})
         return
-    if not waiting:
+    if not waiting and not asked:
         say("nothing waits for a human")
-    rows = [*_rows(questions, reviews), *map(_row, inquiries)]
+    rows = [*_rows(questions, reviews), *queries.rows(asked), *map(_row, inquiries)]
     table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), rows)
     answered = [each for each in waiting if saved[each.question_id]]
     if answered:
@@ -80,7 +82,7 @@ def _row(asked: "Asked") -> tuple[object, ...]:
 
 @app.command()
 def answer(
-    question_id: Annotated[int, typer.Argument(metavar="ID", help="The question, see inbox.")],
+    number: Annotated[str, typer.Argument(metavar="ID", help="The question, see inbox.")],
     decision: Annotated[
         str, typer.Argument(metavar="DECISION", help="For example approve, revise or reject.")
     ],
@@ -107,13 +109,27 @@ def answer(
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
-    from interlock.cli.answering import Given, Late, given_fields, note_late, prepared, user
+    from interlock.cli.answering import (
+        Given,
+        Late,
+        given_fields,
+        note_late,
+        numbered,
+        prepared,
+        refuse_strangers,
+        user,
+    )
     from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.dispatch.query import is_query
     from interlock.store.database import reading, told_plainly
     from interlock.store.lock import writer_of
 
     path = wiring.database(Path(), db)
-    fields = given_fields(sets or ())
+    if is_query(number):
+        refuse_strangers("query", by, user())
+        queries.reply(path, number, decision, message, by or user(), json=json)
+        return
+    question_id, fields = numbered(number), given_fields(sets or ())
     given = Given(question_id, decision, message, fields, by, user(), family)
     with reading(path) as connection:
         found = prepared(connection, given)
@@ -122,8 +138,8 @@ def answer(
         raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
     folder = wiring.answers_folder(path)
     with told_plainly(folder):
-        for number in (question_id, *found.also):
-            leave_answer(folder, HumanAnswer(number, by or given.user, found.data, found.run_id))
+        for each in (question_id, *found.also):
+            leave_answer(folder, HumanAnswer(each, by or given.user, found.data, found.run_id))
     working = writer_of(path) is not None
     if json:
         told = {"question_id": question_id, "run_id": found.run_id, "taken_now": working}

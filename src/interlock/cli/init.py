@@ -114,10 +114,12 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace skills that differ.")] = False,
     json: Json = False,
 ) -> None:
-    """Set a project up. Writes settings, a first circuit and skills; run it again at will."""
+    """Set a project up. Writes settings, a first circuit, skills and MCP entries; run it again at
+    will."""
     root = Path()
     agents: tuple[Agent, ...] = tuple(dict.fromkeys(a.value for a in agent or _found(root)))
-    done = [*_starters(root), *_skills(root, agents, force), _instructions(root)]
+    skills = [*_starters(root), *_skills(root, agents, force)]
+    done = [*skills, *_entries(root, agents), _instructions(root)]
     if json:
         document({"files": [{"path": path, "did": did} for did, path in done]})
         return
@@ -147,6 +149,20 @@ def _skills(root: Path, agents: "tuple[Agent, ...]", force: bool) -> Iterator[tu
     for agent in agents:
         for path, text in skill_files(agent, __version__).items():
             yield _write(root, path, text, replace=force), path
+
+
+def _entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str]]:
+    """Where each client finds `interlock mcp`; of a file that had other things a copy is kept."""
+    from interlock.cli.mcp_entries import FILES, has_own, with_entry
+
+    for agent in agents:
+        name = FILES[agent]
+        before = _read(root / name)
+        after = with_entry(agent, before)
+        if before is not None and before != after:
+            _write(root, f"{name}.before-interlock", before)
+        kept = has_own(agent, before)
+        yield "kept" if kept else _write(root, name, after, replace=True), name
 
 
 def _instructions(root: Path) -> tuple[str, str]:

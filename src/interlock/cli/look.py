@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from interlock.dispatch.standings import AgentStanding
     from interlock.store.history import CaseLine, Line
     from interlock.store.runs import Run
 
@@ -82,12 +83,14 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         notable = [line for line in cases if not circuit.ends.get(line.state.end)]
         reasons = list(whys(connection, circuit, run.run_id, notable[:_SHOWN]))
     shown, writer = _status(run, path), writer_of(path)
+    at_work = _at_work(run, path) if shown == "running" else []
     if json:
         fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
         fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
         fields |= {"budget_low": lows, "rate_limited_until": limited}
         rows = [_case_fields(line) for line in cases]
-        document({**fields, "digest": digest, "worked_on_by": str(writer or ""), "cases": rows})
+        fields |= {"digest": digest, "worked_on_by": str(writer or "")}
+        document({**fields, "cases": rows, "agents": msgspec.to_builtins(at_work)})
         return
     by = f" by {writer}" if writer and shown == "running" else ""
     say(f"run {run.run_id}: {run.circuit} v{run.version}, {shown}{by}")
@@ -104,11 +107,33 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     if refused:
         say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
     _say_notable(notable, reasons)
+    _say_at_work(at_work)
     if shown == "unhealthy" and notable:
         say(f"'interlock explain {notable[0].case_id}' tells the whole story")
         return
     for line in advice("stopped" if shown == "interrupted" else shown, run.run_id):
         say(line)
+
+
+def _at_work(run: "Run", path: Path) -> "list[AgentStanding]":
+    """How the agents of this run stand, as their carrier last saw them."""
+    from interlock.dispatch.standings import read_standings
+    from interlock.wiring.agents import agents_folder
+
+    return [each for each in read_standings(agents_folder(path)) if each.run_id == run.run_id]
+
+
+def _say_at_work(agents: "list[AgentStanding]") -> None:
+    table(
+        ("DISPATCH", "CASE", "STEP", "AGENT", "STANDS", "BECAUSE"),
+        (
+            (
+                *(each.dispatch_id, each.case_id, each.step, each.agent, each.word),
+                "; ".join(each.reasons),
+            )
+            for each in agents[:_SHOWN]
+        ),
+    )
 
 
 def _say_notable(lines: "list[CaseLine]", reasons: list[str]) -> None:

@@ -77,12 +77,16 @@ def before(
 
 
 def answered(options: Options, terms: "Terms") -> Options:
-    """With somebody for every role: the built-in analyst, if nobody else is named."""
+    """With somebody for every role: the built-in analyst, if nobody else is named. A review that
+    went to whoever is asked comes back to humans when they, or a rule, shall give it."""
     from interlock import wiring
+    from interlock.core.circuit import HUMAN
 
     agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
     if not dispatch and "" not in agents:
         agents[""] = wiring.BASIC
     if terms.review == "dispatch":
-        agents.setdefault("human", agents.get("") or dispatch)
+        agents.setdefault(HUMAN, agents.get("") or dispatch)
+    elif options.terms.get("review") == "dispatch":
+        agents.pop(HUMAN, None)
     return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(terms))

@@ -61,14 +61,19 @@ def leave(
     from interlock.dispatch.manual import leave_artifact, read_saved
     from interlock.store.history import life_of
     from interlock.store.runs import find_run
+    from interlock.wiring.rca import unfit_review
 
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"
     asked = _open_dispatch(case, life_of(connection, case.case_no), asking)
     circuit = open_run(found)
-    files = _files_for(circuit, msgspec.convert(found.options, Options), asked)
+    options = msgspec.convert(found.options, Options)
+    files = _files_for(circuit, options, asked)
     artifact = read_saved(file, asked.dispatch_id)
     _check(artifact, circuit.steps[asked.step], file)
+    unfit = unfit_review(circuit.name, options.terms, asked.step, artifact.data)
+    if unfit:
+        raise SourceError(f"{file}: {unfit} Nothing was saved")
     left = leave_artifact(
         *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact),
         names=wiring.names(circuit, files.root),

@@ -11,6 +11,7 @@ import typer
 from interlock.cli.crew import Crew, OnLimit, Options, open_run
 from interlock.cli.door import Exit
 from interlock.cli.filing import written_out
+from interlock.cli.show import tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -66,12 +67,17 @@ def sit(
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
+    from interlock.wiring.pull import pulled, seat
     from interlock.wiring.rca import staff
 
     by_hand = wiring.by_hand(crew.carriers)
-    circuit = wiring.with_patience(open_run(found), crew.carriers)
+    written = open_run(found)
+    circuit = wiring.with_patience(written, crew.carriers)
     terms = msgspec.convert(found.options, Options).terms
     ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
+    seat(crew.carriers, written, crew.gauge, ours.application)
+    if pulled(crew.carriers):
+        tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     told = crier(crew)
     with progress() as watch:
         sitting = Sitting(
@@ -95,8 +101,8 @@ def sit(
         )
         crew.gauge.enrich = ours.enrich or crew.gauge.enrich
         status = asyncio.run(_worked(sitting, crew))
-    written = wiring.written_by_hand(crew.carriers)
-    left = list(written_out(connection, found, circuit, written))
+    papers = wiring.written_by_hand(crew.carriers)
+    left = list(written_out(connection, found, circuit, papers))
     return Sat(
         status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, ours.application
     )

@@ -42,14 +42,17 @@ def name_of(sources: Sequence[str]) -> str:
 
 
 def find(connection: "Connection", name: str, intakes: "Sequence[Intake]") -> "Suite | None":
-    """The suite of that name that these launches belong to: it is open, or has one of them."""
-    from interlock.store.suites import find_suite, launches_of
+    """The suite of that name that these failures belong to: it is open, or has one of them."""
+    from interlock.casework.intake import content_of
+    from interlock.store.looks import looks_of
+    from interlock.store.suites import find_suite
 
     suite = find_suite(connection, name=name)
     if suite is None or suite.status == "open":
         return suite
-    known = {each.launch.launch_id for each in launches_of(connection, suite.suite_id)}
-    return suite if any(intake.launch.launch_id in known for intake in intakes) else None
+    known = {look.input.get("content") for look in looks_of(connection, suite.suite_id)}
+    news = (failure for intake in intakes for failure in intake.failures)
+    return suite if any(content_of(failure) in known for failure in news) else None
 
 
 def the_suite(connection: "Connection", suite_id: int | None) -> "Suite":

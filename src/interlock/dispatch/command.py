@@ -1,30 +1,38 @@
 """The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
 
-Each ask is one process in a session and process group of its own, ended as a group. What the exit
-code and the output mean is told as a reply; the command learns its ids from INTERLOCK_* variables.
+Each ask is one supervised process, ended with everything it started. What the exit code and the
+output mean is told as a reply; the command learns its ids from INTERLOCK_* variables. It has no
+clocks of its own: the step's timeout is its only one.
 """
 
 import asyncio
 import os
-import signal
-from asyncio.subprocess import PIPE
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from pathlib import Path
 
 from interlock.core.circuit import CRASH, UNREADABLE
+from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Deliver, Reply
+from interlock.supervise.clocks import Clocks
+from interlock.supervise.ended import Ended
+from interlock.supervise.sight import Line, Sight
+from interlock.supervise.start import Start
+from interlock.supervise.supervised import Supervised
 
 _TAIL = 2_000
-_GRACE = 2.0
+_CLOCKS = Clocks(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
 class CommandAgent:
     """A carrier that starts one process for each ask."""
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], workspace: str = "exec"
+    ) -> None:
         self._argv = tuple(argv)
         self._environment = dict(environment)
+        self._workspace = workspace
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._deliver: Deliver
@@ -35,7 +43,7 @@ class CommandAgent:
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             if ask.dispatch_id not in self._talks:
-                talk = self._talks[ask.dispatch_id] = _Talk()
+                talk = self._talks[ask.dispatch_id] = _Talk(self._start(ask))
                 task = asyncio.create_task(self._carry(ask, talk))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -43,7 +51,7 @@ class CommandAgent:
     def settled(self, dispatch_id: int, error: str = "") -> None:
         talk = self._talks.pop(dispatch_id, None)
         if talk is not None:
-            talk.hang_up()
+            talk.agent.stop()
 
     async def close(self) -> None:
         for dispatch_id in list(self._talks):
@@ -51,126 +59,70 @@ class CommandAgent:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
-        reply = await self._answer(ask, talk)
+        try:
+            reply = talk.reply(ask.dispatch_id, await talk.agent.run())
+        except SourceError as error:
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
         if self._talks.get(ask.dispatch_id) is talk:
             del self._talks[ask.dispatch_id]
             self._deliver(reply)
 
-    async def _answer(self, ask: Ask, talk: "_Talk") -> Reply:
-        try:
-            await asyncio.get_running_loop().subprocess_exec(
-                lambda: talk,
-                *self._argv,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                env={**self._environment, **_variables(ask)},
-                start_new_session=True,
-            )
-        except OSError as error:
-            reason = f"{self._argv[0]!r} cannot be started: {error.strerror}"
-            return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
-        try:
-            talk.tell(ask.prompt.encode())
-            await talk.over
-            return await talk.reply(ask.dispatch_id)
-        finally:
-            await talk.end()
+    def _start(self, ask: Ask) -> Start:
+        tag = f"{self._workspace}:{ask.run_id}:{ask.dispatch_id}:{os.urandom(8).hex()}"
+        environment = {**self._environment, **variables_of(ask)}
+        return Start(self._argv, ask.prompt.encode(), Path(), environment, tag)
 
 
-class _Talk(asyncio.SubprocessProtocol):
-    """One process and what it says. Over when it exits, says too much, or is not needed any more;
-    what it leaves running in its group ends with it."""
+class _Talk:
+    """One process and what it says. Over when it exits, says too much, or is not needed any
+    more."""
 
-    def __init__(self) -> None:
-        future = asyncio.get_running_loop().create_future
-        self.over: asyncio.Future[None] = future()
-        self._exited: asyncio.Future[None] = future()
-        self._silent: asyncio.Future[None] = future()
-        self._let_go: asyncio.Future[None] = future()
-        self._answer = bytearray()
-        self._errors = b""
-        self._attached = {0, 1, 2}
-        self._transport: asyncio.SubprocessTransport
+    def __init__(self, start: Start) -> None:
+        self._said = bytearray()
+        self.agent = Supervised(
+            start,
+            _CLOCKS,
+            self._hear,
+            LoopClock(),
+            longest_line=MAX_ANSWER + 1,
+            most_stdout=MAX_ANSWER,
+        )
 
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 1 and len(self._answer) <= MAX_ANSWER:
-            self._answer += data
-            if len(self._answer) > MAX_ANSWER:
-                self._pipe(fd).close()
-                _done(self.over)
-        elif fd != 1:
-            self._errors = (self._errors + data)[-_TAIL:]
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._attached.discard(fd)
-        if not self._attached & {1, 2}:
-            _done(self._silent)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        _done(self._let_go)
-
-    def process_exited(self) -> None:
-        _done(self._exited)
-        _done(self.over)
-
-    def hang_up(self) -> None:
-        _done(self.over)
-
-    def tell(self, prompt: bytes) -> None:
-        """A command may answer without reading its prompt: a closed pipe is no fault."""
-        self._stdin().write(prompt)
-        self._stdin().close()
-
-    async def reply(self, dispatch_id: int) -> Reply:
-        if len(self._answer) > MAX_ANSWER:
+    def reply(self, dispatch_id: int, ended: Ended) -> Reply:
+        if len(self._said) > MAX_ANSWER:
             reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
             return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
-        if self._exited.done():
-            self._signal(signal.SIGKILL)
-            await asyncio.wait([self._silent], timeout=_GRACE)
-        code = self._transport.get_returncode()
-        if code:
-            reason = f"exit code {code}" if code > 0 else f"killed by signal {-code}"
-            words = self._errors.decode(errors="replace").strip()
-            reason += f": {words}" if words else ""
-            return Reply(dispatch_id, failure=CRASH, reason=reason)
-        return Reply(dispatch_id, bytes(self._answer))
+        if ended.exit_code != 0:
+            words = ended.stderr[-_TAIL:].decode(errors="replace").strip()
+            told = f": {words}" if words else ""
+            return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
+        return Reply(dispatch_id, bytes(self._said))
 
-    async def end(self) -> None:
-        """The whole group goes, also what the command left running behind it."""
-        if not self._exited.done():
-            self._signal(signal.SIGTERM)
-            await asyncio.wait([self._exited], timeout=_GRACE)
-        self._signal(signal.SIGKILL)
-        await self._exited
-        if 0 in self._attached:
-            self._stdin().abort()
-        self._transport.close()
-        await self._let_go
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._transport.get_pid(), number)
-
-    def _stdin(self) -> asyncio.WriteTransport:
-        return cast(asyncio.WriteTransport, self._pipe(0))
-
-    def _pipe(self, fd: int) -> asyncio.BaseTransport:
-        pipe = self._transport.get_pipe_transport(fd)
-        assert pipe is not None  # noqa: S101
-        return pipe
+    def _hear(self, line: Line) -> Iterable[Sight]:
+        """Half a line counts too, also when what the command left behind was ended after it."""
+        if (not line.late or line.half) and len(self._said) <= MAX_ANSWER:
+            self._said += line.text if line.half else line.text + b"\n"
+        return ()
 
 
-def _done(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
+class LoopClock:
+    """The time of the running event loop, for those who were given no other."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        return asyncio.get_running_loop().call_at(when, callback).cancel
 
 
-def _variables(ask: Ask) -> dict[str, str]:
+def _exit(code: int | None) -> str:
+    if code is None:
+        return "it cannot be waited for"
+    return f"exit code {code}" if code > 0 else f"killed by signal {-code}"
+
+
+def variables_of(ask: Ask) -> dict[str, str]:
+    """What a process is told of its ask."""
     return {
         "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),
         "INTERLOCK_RUN_ID": str(ask.run_id),

@@ -180,18 +180,19 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[
 
 
 def _ticks(scale: _Scale) -> tuple[Tick, ...]:
-    found, last, shown = [], -1000.0, ""
+    found, free, shown = [], -1000.0, ""
     for begin, end, left, right in scale.stretches:
         parts = max(1, min(5, int((right - left) // 18))) if end > begin else 0
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
         for part in range(parts + 1):
             at = begin + (end - begin) * (part / parts if parts else 0)
             x = scale.x(at)
-            if x - last < 13:
+            if x < free:
                 continue
             today = f"{at:%d %b} "
-            found.append(Tick(x, f"{today if today != shown else ''}{at.strftime(clock)}"))
-            last, shown = x, today
+            dated = today != shown
+            found.append(Tick(x, f"{today if dated else ''}{at.strftime(clock)}"))
+            free, shown = x + (22 if dated else 13), today
     return tuple(found)
 
 

@@ -18,6 +18,8 @@ from interlock.core.errors import SourceError
 URL: Final = "ASTERISK_RP_URL"
 PROJECT: Final = "ASTERISK_RP_PROJECT"
 TOKEN: Final = "ASTERISK_RP_TOKEN"  # noqa: S105  the variable's name
+TOKENS: Final = (TOKEN, "ASTERISK_RP_API_KEY")
+"""Names it goes by."""
 KEY_FILE: Final = ".rp-api-key"
 _LONGEST_KEY: Final = 4_096
 _LAUNCH: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -101,7 +103,7 @@ def _root(url: str) -> str:
 
 
 def _token(environ: Mapping[str, str], key_file: Path | None) -> str:
-    token = environ.get(TOKEN, "").strip()
+    token = next((said for name in TOKENS if (said := environ.get(name, "").strip())), "")
     if not token:
         token = _from_file(key_file or Path(KEY_FILE), needed=key_file is not None)
     if not token:

@@ -184,6 +184,13 @@ def open_questions(connection: Connection) -> list[Question]:
     ]  # fmt: skip
 
 
+def open_dispatch_ids(connection: Connection) -> set[int]:
+    """Every dispatch that is open, in every run."""
+    cases = schema.cases
+    query = select(cases.c.dispatch_id).where(cases.c.dispatch_id.is_not(None))
+    return set(connection.execute(query).scalars())
+
+
 def digest_of(connection: Connection, run_id: int) -> str:
     """One word for all decisions and answers of a run, whatever their times and dispatch ids: two
     runs that decided alike, case by case, have the same."""

@@ -38,6 +38,13 @@ _IN_SUITE = (
     " where c.suite_id = ?) order by a.rca_id"
 )
 _RCAS_OF_SUITE = _RCA + _IN_SUITE
+_COUNTED = (
+    ", null, (select count(*) from rca_cases r where r.rca_id = a.rca_id),"
+    " (select count(*) from rca_cases r where r.rca_id = a.rca_id"
+    " and r.status in ('reviewed', 'closed')) from rcas a"
+    " where ? or a.status != 'archived' order by a.rca_id"
+)
+_CAUSES = _RCA + _COUNTED
 _OCCURRENCES = (
     "select l.launch_id, l.launch_key, l.name, v.label, min(coalesce(r.started_at, l.started_at,"
     " r.created_at)) as at, count(*) from rca_cases r join launches l on l.launch_id = r.launch_id"
@@ -208,3 +215,17 @@ def _row(raw: sqlite3.Connection, query: str, number: int) -> tuple[Any, ...] | 
     if is_number(number):
         found = raw.execute(query, (number,)).fetchone()
     return found
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A root cause, how many cases have it, and whether somebody has agreed."""
+
+    rca: Rca
+    cases: int
+    reviewed: int
+
+
+def causes(connection: Connection, *, archived: bool = False) -> list[Known]:
+    """All root causes, the oldest first; archived ones only if asked for."""
+    rows = driver(connection).execute(_CAUSES, (archived,))
+    return [Known(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]

@@ -81,3 +81,11 @@ def _may_reopen(raw: sqlite3.Connection, rca_id: int, case_no: int) -> None:
         raise StateError(
             f"root cause {rca_id} was replaced: its case has another one, open that instead"
         )
+
+
+def set_ticket(connection: Connection, rca_id: int, ticket_id: str, link: str) -> None:
+    """Note the tracker's ticket of a root cause."""
+    with transaction(connection) as raw:
+        query = "update rcas set jira_ticket_id = ?, jira_link = ? where rca_id = ?"
+        if raw.execute(query, (ticket_id, link, rca_id)).rowcount == 0:
+            raise StoreError(f"there is no root cause {rca_id}")

@@ -8,14 +8,18 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.wire.lax import all_fitting, fitting
 from interlock.wire.stream_events import (
     AssistantText,
+    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
+    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
+    ToolStarted,
     TurnEnd,
     UserTurn,
 )
@@ -26,6 +30,9 @@ class _Block(msgspec.Struct):
     text: str | None = None
     content: Any = None
     is_error: bool | None = None
+    id: str | None = None
+    name: str | None = None
+    tool_use_id: str | None = None
 
 
 class _Message(msgspec.Struct):
@@ -37,6 +44,27 @@ class _Limit(msgspec.Struct):
     status: str | None = None
     resetsAt: int | float | None = None  # noqa: N815 -- the CLI's own name
     rateLimitType: str | None = None  # noqa: N815
+
+
+class _Bill(msgspec.Struct, rename="camel"):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
+
+
+class _Server(msgspec.Struct):
+    name: str = ""
+    status: str = ""
+
+
+class _Denial(msgspec.Struct):
+    tool_name: str = ""
 
 
 class ClaudeEvent(msgspec.Struct):
@@ -54,9 +82,18 @@ class ClaudeEvent(msgspec.Struct):
     num_turns: int | None = None
     errors: list[Any] | None = None
     rate_limit_info: _Limit | None = None
+    api_error_status: Any = None
+    total_cost_usd: Any = None
+    usage: Any = None
+    modelUsage: Any = None  # noqa: N815
+    permission_denials: Any = None
+    mcp_servers: Any = None
+    status: Any = None
+    summary: Any = None
 
 
 _DECODER: Final = msgspec.json.Decoder(ClaudeEvent)
+_LIMITED: Final = 429
 
 
 class ClaudeStream:
@@ -69,10 +106,10 @@ class ClaudeStream:
         if event.type == "user":
             return _user(event)
         if event.type == "result":
-            return [_result(event)]
+            return _results(event)
         if event.type == "rate_limit_event" and event.rate_limit_info:
             return [_limit(event.rate_limit_info)]
-        return [_system(event)]
+        return _system(event)
 
 
 def _blocks(event: ClaudeEvent) -> list[_Block]:
@@ -84,19 +121,27 @@ def _blocks(event: ClaudeEvent) -> list[_Block]:
 
 
 def _assistant(event: ClaudeEvent) -> list[StreamEvent]:
-    texts = [block.text or "" for block in _blocks(event) if block.type == "text"]
+    blocks = _blocks(event)
+    texts = [block.text or "" for block in blocks if block.type == "text"]
     if event.error:  # the CLI's own words, put into the agent's mouth
         return [StreamError("\n".join(texts) or str(event.error))]
     name = event.message.id if isinstance(event.message, _Message) else None
     by_subagent = event.parent_tool_use_id is not None
-    return [AssistantText(text, name or "", by_subagent) for text in texts]
+    words = [AssistantText(text, name or "", by_subagent) for text in texts]
+    tools = [
+        ToolStarted(block.id or "", block.name or "")
+        for block in blocks
+        if block.type == "tool_use"
+    ]
+    return [*words, *tools]
 
 
 def _user(event: ClaudeEvent) -> list[StreamEvent]:
     found: list[StreamEvent] = []
     for block in _blocks(event):
         if block.type == "tool_result":
-            found.append(ToolResult(_flat(block.content), bool(block.is_error)))
+            tool_id = block.tool_use_id or ""
+            found.append(ToolResult(_flat(block.content), bool(block.is_error), tool_id))
         elif block.text is not None:
             found.append(UserTurn(block.text))
     return found
@@ -111,13 +156,38 @@ def _flat(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
+def _results(event: ClaudeEvent) -> list[StreamEvent]:
+    """The end, and before it what it does not tell by itself."""
+    denials = all_fitting(event.permission_denials, _Denial)
+    denied = [Notice("denied", each.tool_name) for each in denials]
+    end = _result(event)
+    limit = [RateLimit("rejected", None, end.reason)] if event.api_error_status == _LIMITED else []
+    return [*denied, *_spent(event), *limit, end]
+
+
 def _result(event: ClaudeEvent) -> TurnEnd:
-    if event.subtype != "success" or event.is_error:
+    name, is_error, turns = event.subtype or "", bool(event.is_error), event.num_turns
+    if name != "success" or is_error:
         told = "; ".join(map(str, event.errors or [])) or event.result or ""
-        return TurnEnd(False, None, f"{event.subtype or 'result'}: {told}".rstrip(": "))
-    if event.num_turns == 0:
-        return TurnEnd(False, None, "no turn was taken")
-    return TurnEnd(True, event.result)
+        reason = f"{name or 'result'}: {told}".rstrip(": ")
+        return TurnEnd(False, None, reason, name, is_error, turns)
+    if turns == 0:
+        reason = f"no turn was taken: {event.result or ''}".rstrip(": ")
+        return TurnEnd(False, None, reason, name, turns=turns)
+    return TurnEnd(True, event.result, "", name, turns=turns)
+
+
+def _spent(event: ClaudeEvent) -> list[Spent]:
+    """Tokens read from a cache are left out: they cost next to nothing and are most of all."""
+    bills = all_fitting(event.modelUsage, _Bill)
+    usage = fitting(event.usage, _Usage) if not bills else None
+    parts = [
+        *(part for each in bills for part in msgspec.structs.astuple(each)),
+        *(msgspec.structs.astuple(usage) if usage else ()),
+    ]
+    tokens = sum(part or 0 for part in parts)
+    money = fitting(event.total_cost_usd, float) or 0.0
+    return [Spent(tokens, money)] if tokens > 0 or money > 0 else []
 
 
 def _limit(limit: _Limit) -> RateLimit | OtherEvent:
@@ -129,10 +199,15 @@ def _limit(limit: _Limit) -> RateLimit | OtherEvent:
     return RateLimit("rejected" if rejected else "warning", resets_at, kind)
 
 
-def _system(event: ClaudeEvent) -> StreamEvent:
+def _system(event: ClaudeEvent) -> list[StreamEvent]:
     name = f"{event.type}/{event.subtype}" if event.subtype else event.type
     if name == "system/init":
-        return SessionStarted(event.session_id or "")
+        servers = all_fitting(event.mcp_servers, _Server)
+        missing = [each for each in servers if each.status != "connected"]
+        notices = [Notice("server-missing", f"{each.name}: {each.status}") for each in missing]
+        return [SessionStarted(event.session_id or ""), *notices]
     if name == "system/api_retry":
-        return StreamError(f"retry after {event.error or event.error_status}", passing=True)
-    return OtherEvent(name)
+        return [StreamError(f"retry after {event.error or event.error_status}", passing=True)]
+    if name == "system/task_notification" and event.status in ("stopped", "killed"):
+        return [Notice("work-stopped", str(event.summary or "a task in the background"))]
+    return [OtherEvent(name)]

@@ -9,18 +9,23 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.wire.lax import fitting
 from interlock.wire.stream_events import (
     AssistantText,
+    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
+    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
+    ToolStarted,
     TurnEnd,
 )
 
 _LIMIT: Final = re.compile(r"usage limit|\b429\b|rate limit", re.IGNORECASE)
+_UNASKED: Final = re.compile(r"requires? approval|approval policy", re.IGNORECASE)
 _TOOLS: Final = ("command_execution", "mcp_tool_call", "file_change", "collab_tool_call")
 
 
@@ -32,10 +37,18 @@ class _Item(msgspec.Struct):
     aggregated_output: str | None = None
     status: str | None = None
     result: Any = None
+    error: Any = None
+    tool: str | None = None
 
 
 class _Error(msgspec.Struct):
     message: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class CodexEvent(msgspec.Struct):
@@ -46,6 +59,7 @@ class CodexEvent(msgspec.Struct):
     item: _Item | None = None
     error: _Error | str | None = None
     message: str | None = None
+    usage: Any = None
 
 
 _DECODER: Final = msgspec.json.Decoder(CodexEvent)
@@ -68,7 +82,7 @@ class CodexStream:
         if event.type.startswith("item.") and event.item:
             return self._item(event.type, event.item)
         if event.type == "turn.completed":
-            return [self._turn_end()]
+            return [*_spent(fitting(event.usage, _Usage)), self._turn_end(event.type)]
         if event.type in ("turn.failed", "error"):
             return self._failure(event)
         return [OtherEvent(event.type)]
@@ -76,23 +90,26 @@ class CodexStream:
     def _item(self, name: str, item: _Item) -> list[StreamEvent]:
         if name != "item.completed":
             self._open.add(item.id or "")
+            if item.type in _TOOLS and name == "item.started":
+                return [ToolStarted(item.id or "", item.tool or item.type or "")]
             return [OtherEvent(f"{name}/{item.type}")]
         self._open.discard(item.id or "")
         if item.type == "agent_message":
             self._last = item.text or ""
             return [AssistantText(self._last, item.id or "")]
         if item.type in _TOOLS:
-            return [ToolResult(item.aggregated_output or _flat(item), item.status == "failed")]
+            return _tool_result(item)
         if item.type == "error":
             return [StreamError(item.message or "", passing=True)]
         return [OtherEvent(f"{name}/{item.type}")]
 
-    def _turn_end(self) -> TurnEnd:
+    def _turn_end(self, name: str) -> TurnEnd:
         if self._open:
-            return TurnEnd(False, None, "work was still open when the turn ended")
+            reason = "work was still open when the turn ended"
+            return TurnEnd(False, None, reason, name, left_open=True)
         if self._last is None:
-            return TurnEnd(False, None, "the turn ended without a message")
-        return TurnEnd(True, self._last)
+            return TurnEnd(False, None, "the turn ended without a message", name)
+        return TurnEnd(True, self._last, "", name)
 
     def _failure(self, event: CodexEvent) -> list[StreamEvent]:
         self._last = None
@@ -100,9 +117,21 @@ class CodexStream:
         message = event.message or error or ""
         if event.type == "error":
             return [StreamError(message, passing=message.startswith("Reconnecting..."))]
-        end = TurnEnd(False, None, message)
+        end = TurnEnd(False, None, message, event.type, is_error=True)
         return [RateLimit("rejected", None, message), end] if _LIMIT.search(message) else [end]
 
 
-def _flat(item: _Item) -> str:
-    return item.result if isinstance(item.result, str) else ""
+def _tool_result(item: _Item) -> list[StreamEvent]:
+    said = item.aggregated_output or (item.result if isinstance(item.result, str) else "")
+    found = ToolResult(said, item.status == "failed", item.id or "")
+    why = item.error.get("message") if isinstance(item.error, dict) else item.error
+    denied = isinstance(why, str) and _UNASKED.search(why) is not None
+    return [found, Notice("denied", item.tool or str(why))] if denied else [found]
+
+
+def _spent(usage: _Usage | None) -> list[Spent]:
+    """Codex counts its whole thread, over every resume."""
+    if usage is None:
+        return []
+    tokens = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
+    return [Spent(tokens, of_session=True)] if tokens > 0 else []

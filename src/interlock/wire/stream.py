@@ -10,6 +10,11 @@ import msgspec
 
 from interlock.wire.claude_stream import ClaudeStream
 from interlock.wire.codex_stream import CodexStream
+from interlock.wire.copilot_stream import CopilotStream
+from interlock.wire.cursor_stream import CursorStream
+from interlock.wire.gemini_stream import GeminiStream
+from interlock.wire.opencode_stream import OpencodeStream
+from interlock.wire.plain_stream import PlainStream
 from interlock.wire.stream_events import (
     AssistantText,
     BadLine,
@@ -20,7 +25,15 @@ from interlock.wire.stream_events import (
     TurnEnd,
 )
 
-StreamFormat = Literal["claude-stream-json", "codex-jsonl"]
+StreamFormat = Literal[
+    "claude-stream-json",
+    "codex-jsonl",
+    "copilot-json",
+    "cursor-stream-json",
+    "gemini-stream-json",
+    "opencode-json",
+    "plain-text",
+]
 LONGEST_LINE: Final = 1 << 26
 
 
@@ -31,6 +44,11 @@ class Decoder(Protocol):
 FORMATS: Final[dict[str, type[Decoder]]] = {
     "claude-stream-json": ClaudeStream,
     "codex-jsonl": CodexStream,
+    "copilot-json": CopilotStream,
+    "cursor-stream-json": CursorStream,
+    "gemini-stream-json": GeminiStream,
+    "opencode-json": OpencodeStream,
+    "plain-text": PlainStream,
 }
 
 
@@ -47,6 +65,11 @@ class StreamReader:
     @property
     def final_message(self) -> str | None:
         return self._end.text if self._end and self._end.ended_by_itself else None
+
+    @property
+    def end(self) -> TurnEnd | None:
+        """The last end of a turn that nothing came after."""
+        return self._end
 
     @property
     def why_missing(self) -> str:

@@ -1,7 +1,7 @@
 """What an agent CLI reports while it works, whichever CLI it is.
 
-Knows the events a coordinator needs. Refuses to know any CLI's JSON: claude_stream and
-codex_stream know that.
+Knows the events a coordinator needs. Refuses to know any CLI's JSON: each dialect has a file of
+its own, `claude_stream` to `plain_stream`.
 """
 
 from typing import Literal
@@ -23,11 +23,19 @@ class AssistantText(msgspec.Struct, frozen=True, tag=True):
     by_subagent: bool = False
 
 
+class ToolStarted(msgspec.Struct, frozen=True, tag=True):
+    """A tool is at work until its result is seen."""
+
+    tool_id: str
+    name: str = ""
+
+
 class ToolResult(msgspec.Struct, frozen=True, tag=True):
     """What a tool printed. It never counts as the agent's words."""
 
     text: str
     is_error: bool = False
+    tool_id: str = ""
 
 
 class UserTurn(msgspec.Struct, frozen=True, tag=True):
@@ -51,12 +59,36 @@ class RateLimit(msgspec.Struct, frozen=True, tag=True):
     message: str = ""
 
 
+class Spent(msgspec.Struct, frozen=True, tag=True):
+    """What it cost so far. `of_session` counts the runs before a resume too."""
+
+    tokens: int = 0
+    money: float = 0.0
+    of_session: bool = False
+
+
+class Notice(msgspec.Struct, frozen=True, tag=True):
+    """Something that a good end does not tell: a tool that was not allowed, a server that is not
+    there, work that was stopped, a question that nobody answers."""
+
+    kind: Literal["denied", "server-missing", "work-stopped", "asks"]
+    text: str
+
+
 class TurnEnd(msgspec.Struct, frozen=True, tag=True):
-    """The turn is over. Only one that ended by itself has a final message."""
+    """The turn is over. Only one that ended by itself has a final message.
+
+    The rest is what the CLI says of it: its own name for the end, whether it calls it an error,
+    how many turns it took, and whether work was left open.
+    """
 
     ended_by_itself: bool
     text: str | None = None
     reason: str = ""
+    name: str = ""
+    is_error: bool = False
+    turns: int | None = None
+    left_open: bool = False
 
 
 class OtherEvent(msgspec.Struct, frozen=True, tag=True):
@@ -76,10 +108,13 @@ class BadLine(msgspec.Struct, frozen=True, tag=True):
 StreamEvent = (
     SessionStarted
     | AssistantText
+    | ToolStarted
     | ToolResult
     | UserTurn
     | StreamError
     | RateLimit
+    | Spent
+    | Notice
     | TurnEnd
     | OtherEvent
     | BadLine

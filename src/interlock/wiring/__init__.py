@@ -5,17 +5,19 @@ has beside its table is in `rca.py`.
 """
 
 import os
+import secrets
 import shlex
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from interlock.casework import papers as rca_papers
-from interlock.core.circuit import HUMAN, Circuit, Role
+from interlock.core.circuit import HUMAN, Circuit, Role, Step
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
 from interlock.dispatch.answerers import EVERYBODY, Answerers
@@ -29,14 +31,18 @@ from interlock.dispatch.herald import Address, Herald
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
+from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
 RCA = "rca"
+PULL = "mcp"
+"""The carrier whose asks are pulled by workers."""
 _MOST_SCRIPT = 4_000_000
 
 
@@ -56,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     db: str | None = None
     parallel: int | None = None
     agents: dict[str, str] = {}
+    agent: dict[str, dict[str, Any]] = {}
     slots: dict[str, int] = {}
     budget: dict[str, Any] = {}
     inbox: Answerers = EVERYBODY
@@ -76,6 +83,7 @@ def settings(project: Path) -> Settings:
             found = msgspec.convert(table, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
+    check_tables(found.agent)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
     return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
@@ -103,6 +111,16 @@ def answers_folder(db: Path) -> Path:
     return db.with_name(f"{db.name}.answers")
 
 
+def pull_folder(db: Path) -> Path:
+    """Where workers that pull find the coordinator."""
+    return db.with_name(f"{db.name}.pull")
+
+
+def queries_folder(db: Path) -> Path:
+    """Where agents leave their questions to a human."""
+    return db.with_name(f"{db.name}.queries")
+
+
 class Files(msgspec.Struct, frozen=True):
     """How asks that no agent takes travel as files: the word of a carrier, and its settings."""
 
@@ -127,14 +145,26 @@ def agents_by_role(
     chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
     if HUMAN in given:
         chosen[HUMAN] = given[HUMAN]
+    _refuse_analyst(circuit, chosen)
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
             f"who answers for {', '.join(missing)}? "
             f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
-            "or with --dispatch file, batch-file or manual for all that have no agent"
+            "or with --dispatch file, batch-file, manual or mcp for all that have no agent"
         )
     return chosen
+
+
+def _refuse_analyst(circuit: Circuit, chosen: Mapping[str, str]) -> None:
+    """The built-in analyst knows one circuit, and judges nothing of its own."""
+    if BASIC in chosen.values() and circuit.name != RCA:
+        raise SourceError(f"the built-in analyst answers only for {RCA}, not for {circuit.name}")
+    if chosen.get(HUMAN) == BASIC:
+        raise SourceError(
+            "the built-in analyst reviews nothing: use --review auto or human, or name who "
+            "reviews with --dispatch or --agent human=AGENT"
+        )
 
 
 def split_agent(word: str) -> tuple[str, str]:
@@ -155,7 +185,8 @@ def carriers(
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
-            made[spec] = filed(spec) if filed and spec in FILED else agent(spec, clock)
+            given = filed if spec in (*FILED, PULL) else None
+            made[spec] = given(spec) if given else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
     by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock, policy))
     return by_role
@@ -176,21 +207,41 @@ def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Her
     return Herald(clock, notify.command, address, complain)
 
 
-def agent(spec: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> Carrier:
+def agent(
+    spec: str,
+    clock: Clock,
+    environment: Mapping[str, str] = os.environ,
+    db: Path = DATABASE,
+) -> Carrier:
     kind, _, rest = spec.partition(":")
     if spec == BASIC:
         return Vacancy()
+    if kind in CLI_AGENTS:
+        return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in AGENTS)))
-        raise SourceError(f"{spec!r} names no agent; use {known}")
+        raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
     return AGENTS[kind](rest, clock, environment)
 
 
 def file_carrier(
-    files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int
+    files: Files,
+    circuit: Circuit,
+    clock: Clock,
+    gauge: Gauge,
+    tokens: int,
+    db: Path = DATABASE,
 ) -> Callable[[str], Carrier]:
-    """What makes the carrier of a word in FILED."""
-    return lambda word: FILED[word](files, circuit, clock, gauge, tokens)
+    """What makes the carrier of a word in FILED, or of PULL, which has its place beside the
+    database."""
+
+    def made(word: str) -> Carrier:
+        if word != PULL:
+            return FILED[word](files, circuit, clock, gauge, tokens)
+        nonce = partial(secrets.token_hex, 8)
+        return PullDesk(pull_folder(db), queries_folder(db), clock, gauge, nonce)
+
+    return made
 
 
 def by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
@@ -208,19 +259,25 @@ def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
 
 
 def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
-    """Steps without a timeout get one where a watcher that died would never be missed."""
+    """Steps without a timeout get one where a watcher that died would never be missed; those that
+    are pulled have theirs counted by their carrier, from when somebody took them."""
     patient = {
         role
         for role, each in carriers.items()
         if isinstance(each, FileDesk | BatchDesk) and not isinstance(each, ManualDesk)
     }
+    pulled = _roles_of(carriers, PullDesk)
     steps = {
-        name: msgspec.structs.replace(step, timeout=PATIENCE)
-        if step.role in patient and step.timeout is None
-        else step
+        name: msgspec.structs.replace(step, timeout=_limit(step, patient, pulled))
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)
+
+
+def _limit(step: Step, patient: Collection[str], pulled: Collection[str]) -> float | None:
+    if step.role in pulled:
+        return None
+    return PATIENCE if step.role in patient and step.timeout is None else step.timeout
 
 
 def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:

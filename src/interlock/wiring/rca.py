@@ -7,22 +7,29 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.rca.examine import examine
 from interlock.apps.rca.params import NAMES
+from interlock.apps.rca.steps import F5
+from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.analysis import Analysis
 from interlock.casework.application import Casework
 from interlock.casework.briefer import enriched
 from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
+from interlock.core.case import Case
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run, begin_run
 from interlock.wire.briefing import Briefing
 from interlock.wiring import RCA, Settings, Vacancy
 
 Begin = Callable[..., int]
+_WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
+"""Where one case of a family is investigated for all, unless the terms say otherwise."""
 _UNREAD = "The built-in analyst was asked."
 
 
@@ -52,7 +59,7 @@ def staff(
     silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
     in_families = agreed.families
     if in_families is None:
-        in_families = any(isinstance(each, Vacancy | BatchDesk) for each in carriers.values())
+        in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())
     work = Casework(
         *(connection, run.run_id, circuit, agreed),
         families=in_families,
@@ -111,6 +118,14 @@ def terms_of(usual: Settings, project: Path) -> Terms:
 def beginning(circuit: str) -> Begin:
     """What begins a run of cases that a user wrote down."""
     return begin_cases if circuit == RCA else begin_run
+
+
+def unfit_review(circuit: str, terms: Any, step: str, data: Mapping[str, Any]) -> str:
+    """Why a reviewer's answer cannot be used, though its shape is right; nothing if it can."""
+    if circuit != RCA or step != F5:
+        return ""
+    taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, Terms).codes)
+    return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
 
 
 def prompt_names(circuit: str) -> tuple[str, ...]:

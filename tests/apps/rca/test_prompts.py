@@ -277,7 +277,7 @@ def test_a_human_sees_verdicts_doubts_and_every_decision() -> None:
 @pytest.mark.parametrize(("answers", "context", "said"), [
     ({}, {}, "Nothing was investigated."),
     ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "It was recognised as seen before"),
-    ({"F1": {"clock_skew_suspected": True}}, {}, "Triage suspects that two clocks disagree"),
+    ({"F1": {}}, {"clock_skew": "Mind the clocks."}, "two clocks disagree. Mind the clocks."),
     ({"F3": INVESTIGATE}, {"defect_type": "ti001"}, "The investigation ended without being sure"),
     ({"F3": INVESTIGATE}, {}, "the defect type is `pb001`"),
 ])  # fmt: skip

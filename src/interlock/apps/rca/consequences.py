@@ -90,8 +90,8 @@ def _investigated(
 
 
 def title_of(message: str) -> str:
-    """The first words of a message, on one line."""
-    line = " ".join(message.split())
+    """The first sentence of a message, on one line."""
+    line = " ".join(message.split()).partition(". ")[0].rstrip(".")
     return line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
 
 

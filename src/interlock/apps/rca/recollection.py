@@ -39,6 +39,7 @@ def prior(about: Subject) -> dict[str, Any]:
         "against": _listed(_tidy(about, finding.get("contradicting_evidence"))),
         "defect_type": _code(about, context, "defect_type"),
         "human_override": _object(about, context.get("human_override")),
+        "clock_skew": about.line(context["clock_skew"]) if "clock_skew" in context else "",
         "review_note": _review_note(about, _of(said, "review")),
         "final_defect_type": _final(about, said),
     }

@@ -1,0 +1,157 @@
+"""The verbs agents and agents probe: which agent CLIs this machine has, and whether they are those
+that are known.
+"""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Json, document, say, table
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.dispatch.profiles.probe import Found
+    from interlock.dispatch.profiles.profile import Profile
+
+agents = typer.Typer(help="Agent CLIs: what is installed, and whether it is what we know.")
+app.add_typer(agents, name="agents")
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """An agent CLI on this machine."""
+
+    name: str
+    title: str
+    program: str
+    version: str
+    login: str
+    permission_mode: str
+    means: str
+    skips_permissions: bool
+    resumes: bool
+
+
+@agents.callback(invoke_without_command=True)
+def listed(ctx: typer.Context, json: Json = False) -> None:
+    """Which agent CLIs are installed, their versions, and what they may do."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _agents()
+    if json:
+        document({"agents": msgspec.to_builtins(found)})
+        return
+    table(
+        ("AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"),
+        (
+            (
+                *(each.name, each.version or "-", _login(each)),
+                *(f"{each.permission_mode}: {each.means}", each.program or "not installed"),
+            )
+            for each in found
+        ),
+    )
+    for each in found:
+        if each.skips_permissions:
+            say(f"{each.name} asks for no permission, because interlock.toml says so")
+
+
+@agents.command()
+def probe(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="claude, codex, …")],
+    json: Json = False,
+) -> None:
+    """Run its --version and --help, and compare with what we know. Exit 6 on findings."""
+    import asyncio
+
+    from interlock.dispatch.profiles import probe as probing
+    from interlock.dispatch.profiles.profile import profile
+
+    known = profile(name)
+    program = _program(known)
+    if program:
+        checks = asyncio.run(probing.probe(program, known, os.environ))
+    else:
+        there = f"there is no command {' or '.join(known.commands)}; install {known.title}"
+        checks = [probing.Found("agent.installed", False, there)]
+    _tell(known, program, checks, json=json)
+    if not all(each.ok for each in checks):
+        raise typer.Exit(Exit.FINDINGS)
+
+
+def _tell(known: "Profile", program: str, checks: "list[Found]", *, json: bool) -> None:
+    if json:
+        fields: dict[str, Any] = {"name": known.name, "program": program}
+        fields |= {"checks": msgspec.to_builtins(checks), "traps": list(known.traps)}
+        document({**fields, "seen": known.seen, "ok": all(each.ok for each in checks)})
+        return
+    say(f"{known.title}: {program or 'not installed'}")
+    for each in checks:
+        say(f"{'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
+    for trap in known.traps:
+        say(f"note  {trap}")
+
+
+def _agents() -> list[Agent]:
+    import asyncio
+    from pathlib import Path
+
+    from interlock import wiring
+    from interlock.dispatch.profiles.probe import login_of, version_of
+    from interlock.dispatch.profiles.profile import profiles
+    from interlock.dispatch.profiles.settings import skips_permissions
+    from interlock.wiring.agents import program_of, settings_of
+
+    tables = wiring.settings(Path()).agent
+    known = [(each, settings_of(each, tables)) for each in profiles()]
+    programs = [program_of(*each) for each in known]
+
+    async def versions() -> list[str]:
+        asked = [
+            version_of(program, each, os.environ) if program else _none()
+            for (each, _), program in zip(known, programs, strict=True)
+        ]
+        return list(await asyncio.gather(*asked))
+
+    return [
+        Agent(
+            name=each.name,
+            title=each.title,
+            program=program,
+            version=version,
+            login=login_of(each, {**os.environ, **settings.env}),
+            permission_mode=settings.permission_mode or each.mode,
+            means=each.modes[settings.permission_mode or each.mode].means,
+            skips_permissions=skips_permissions(each, settings),
+            resumes=each.can_resume,
+        )
+        for (each, settings), program, version in zip(
+            known, programs, asyncio.run(versions()), strict=True
+        )
+    ]
+
+
+async def _none() -> str:
+    return ""
+
+
+def _login(each: Agent) -> str:
+    if each.login:
+        return each.login
+    return "not seen" if each.program else "-"
+
+
+def _program(known: "Profile") -> str:
+    from pathlib import Path
+
+    from interlock import wiring
+    from interlock.wiring.agents import program_of, settings_of
+
+    settings = settings_of(known, wiring.settings(Path()).agent)
+    if settings.command and not program_of(known, settings):
+        raise SourceError(
+            f"[agent.{known.name}] command: there is no {settings.command}; correct it"
+        )
+    return program_of(known, settings)

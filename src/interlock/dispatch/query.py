@@ -1,0 +1,117 @@
+"""Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
+
+Files in a folder beside the database, two per query, each written whole and never changed: asked
+while the run works, answered also while nothing runs. Knows nothing of gates, which are steps.
+"""
+
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from interlock.core.errors import SourceError, StateError
+
+MOST_QUERIES: Final = 20
+LONGEST_TEXT: Final = 8_000
+MOST_OPTIONS: Final = 12
+_LARGEST: Final = 256 * 1024
+_T = TypeVar("_T")
+_ID: Final = re.compile(r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,2})", re.ASCII)
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A question of the one who works on a dispatch."""
+
+    query_id: str
+    dispatch_id: int
+    run_id: int
+    case_id: str
+    step: str
+    role: str
+    question: str
+    options: tuple[str, ...]
+    asked_at: float
+
+
+class QueryReply(msgspec.Struct, frozen=True):
+    """What a human said to it."""
+
+    query_id: str
+    decision: str
+    comment: str
+    by: str
+    at: float
+
+
+def is_query(word: str) -> bool:
+    """Whether this names a query, such as 12.1: the first about dispatch 12."""
+    return _ID.fullmatch(word) is not None
+
+
+def unfit(question: str, options: Collection[str]) -> str:
+    """Why this cannot be asked; nothing if it can."""
+    if not question.strip():
+        return "Ask something: the question is empty."
+    if len(question) > LONGEST_TEXT:
+        return f"A question has at most {LONGEST_TEXT:,} characters."
+    if len(options) > MOST_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
+        return f"Give at most {MOST_OPTIONS} options of 1 to 80 characters."
+    return ""
+
+
+def next_id(folder: Path, dispatch_id: int) -> str:
+    """The id for the next query about a dispatch; none if it has asked too often."""
+    asked = len([path for path in folder.glob(f"{dispatch_id}.*.json") if is_query(path.stem)])
+    return f"{dispatch_id}.{asked + 1}" if asked < MOST_QUERIES else ""
+
+
+def put_query(folder: Path, query: Query) -> None:
+    _put(folder / f"{query.query_id}.json", query)
+
+
+def put_reply(folder: Path, reply: QueryReply) -> None:
+    """Answer once: a second answer is refused."""
+    if reply_to(folder, reply.query_id) is not None:
+        raise StateError(f"question {reply.query_id} is answered already")
+    _put(folder / f"{reply.query_id}.reply.json", reply)
+
+
+def find_query(folder: Path, query_id: str) -> Query | None:
+    return _get(folder / f"{query_id}.json", Query) if is_query(query_id) else None
+
+
+def reply_to(folder: Path, query_id: str) -> QueryReply | None:
+    return _get(folder / f"{query_id}.reply.json", QueryReply) if is_query(query_id) else None
+
+
+def open_queries(folder: Path, dispatches: Collection[int]) -> list[Query]:
+    """Those about these dispatches that nobody has answered, oldest first."""
+    ids = [path.stem for path in folder.glob("*.json") if is_query(path.stem)]
+    found = [find_query(folder, each) for each in ids if int(each.partition(".")[0]) in dispatches]
+    waiting = [each for each in found if each and reply_to(folder, each.query_id) is None]
+    return sorted(waiting, key=lambda each: (each.asked_at, each.query_id))
+
+
+def _put(path: Path, record: msgspec.Struct) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh.touch(mode=0o600)
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(record))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _get(path: Path, kind: type[_T]) -> _T | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_LARGEST), type=kind)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None

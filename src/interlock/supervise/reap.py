@@ -1,0 +1,103 @@
+"""What a dead Interlock left running, found by its tag and ended.
+
+Only what carries a tag of this workspace, of a run that is over or of an owner that is no more;
+never by name, never another user's. This process, those above it and those that it started are
+spared, whatever they carry.
+"""
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from interlock.supervise.census import Census, Process, Seen, census, is_there
+from interlock.supervise.kinship import descendants, line_above
+from interlock.supervise.signals import send
+from interlock.supervise.start import owner
+from interlock.supervise.tag import Tag, read_tag
+from interlock.supervise.tree import Clock, Felled, Left, fell
+
+
+class Reaped(msgspec.Struct, frozen=True):
+    tags: tuple[Tag, ...] = ()
+    """The dispatches of which something was found that had to end."""
+    left: tuple[Left, ...] = ()
+    remaining: tuple[Left, ...] = ()
+
+
+def nothing_is_over(tag: Tag) -> bool:
+    return False
+
+
+async def reap(
+    workspace: str,
+    clock: Clock,
+    is_over: Callable[[Tag], bool] = nothing_is_over,
+    grace: float = 5.0,
+) -> Reaped:
+    """End the orphans of a workspace. `is_over` may be asked of runs whose owner still lives."""
+    tags: set[Tag] = set()
+    over = functools.cache(is_over)
+    spared: set[Process] = set()
+
+    def stop_it(seen: Seen) -> None:
+        if seen.process not in spared and orphaned_tags(seen, workspace, over):
+            send(seen.process, signal.SIGSTOP)
+
+    async def find(stop: bool) -> dict[Process, Seen]:
+        people = census(stop_it) if stop else census()
+        spared.update(our_own(people))
+        found, orphaned = orphans(people, workspace, over)
+        tags.update(orphaned)
+        return found
+
+    kin = await find(False)
+    felled = await fell(kin, find, clock, grace) if kin else Felled()
+    return Reaped(tuple(sorted(tags)), felled.left, felled.remaining)
+
+
+def orphans(
+    people: Census, workspace: str, is_over: Callable[[Tag], bool]
+) -> tuple[dict[Process, Seen], set[Tag]]:
+    """The processes to end, and the tags that they carry."""
+    spared = our_own(people)
+    roots: list[Seen] = []
+    tags: set[Tag] = set()
+    for seen in people.values():
+        found = orphaned_tags(seen, workspace, is_over)
+        if found and seen.process not in spared:
+            roots.append(seen)
+            tags |= found
+    kin = [each for each in descendants(people, roots) if each.alive]
+    return {each.process: each for each in kin if each.process not in spared}, tags
+
+
+def our_own(people: Census) -> set[Process]:
+    """This process, those above it, and all that it started itself."""
+    me = people.get(os.getpid())
+    below = descendants(people, [me] if me else [])
+    return line_above(people, os.getpid()) | {seen.process for seen in below}
+
+
+def orphaned_tags(seen: Seen, workspace: str, is_over: Callable[[Tag], bool]) -> set[Tag]:
+    return {tag for tag in _tags_of(seen, workspace) if is_over(tag) or _is_orphan(tag, seen)}
+
+
+def _tags_of(seen: Seen, workspace: str) -> list[Tag]:
+    tags = (read_tag(text) for text in seen.tags)
+    return [tag for tag in tags if tag is not None and tag.workspace == workspace]
+
+
+def _is_orphan(tag: Tag, seen: Seen) -> bool:
+    """The owner that a process names is the owner of its own tag, the last one."""
+    return str(tag) == seen.tags[-1] and owner_is_dead(seen.owner)
+
+
+def owner_is_dead(text: str) -> bool:
+    """Judged only where we can see: not an owner in another space of process ids."""
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != owner().split(":")[2]:
+        return False
+    return not is_there(int(parts[0]), parts[1])

@@ -1,0 +1,59 @@
+"""Wiring of work that is pulled: its carrier judges answers by the rules of the loop.
+
+A worker learns at once why its answer is refused and can mend it; the loop would have taken the
+same answer as unreadable, and ended the attempt.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from interlock.casework import papers as rca_papers
+from interlock.core.case import Refused
+from interlock.core.circuit import FAILURES, Circuit
+from interlock.dispatch.batch import single
+from interlock.dispatch.briefer import Gauge, PlainBriefer
+from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.pull import Brief, Judge, PullDesk
+from interlock.runner.absorb import absorb
+from interlock.runner.application import Application, Plain
+from interlock.wire.batch import Phase
+from interlock.wire.briefing import render_briefing
+from interlock.wiring import RCA
+
+_LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
+
+
+def seat(
+    carriers: Mapping[str, Carrier], circuit: Circuit, gauge: Gauge, application: Application | None
+) -> None:
+    """Tell the carriers that are pulled from what is asked, how it is judged, what is known."""
+    judge, brief = _judge(circuit, application or Plain()), _brief(circuit, gauge)
+    for each in carriers.values():
+        if isinstance(each, PullDesk):
+            each.steps, each.judge, each.brief = circuit.steps, judge, brief
+
+
+def pulled(carriers: Mapping[str, Carrier]) -> bool:
+    """Whether anything waits until a worker comes for it."""
+    return any(isinstance(each, PullDesk) for each in carriers.values())
+
+
+def _judge(circuit: Circuit, application: Application) -> Judge:
+    def judge(ask: Ask, reply: Reply) -> Refused | None:
+        found = absorb(reply, circuit.steps[ask.step])
+        if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
+            found = application.examine(ask.case_no, ask.case, found)
+        return found if isinstance(found, Refused) else None
+
+    return judge
+
+
+def _brief(circuit: Circuit, gauge: Gauge) -> Brief:
+    briefer = PlainBriefer(circuit.name, gauge)
+    phase_of: Callable[[str], Phase] = rca_papers.phase_of if circuit.name == RCA else single
+
+    def brief(run_id: int, asks: Sequence[Ask]) -> str:
+        phases = {phase_of(ask.step) for ask in asks}
+        phase = next((each for each in _LATEST if each in phases), _LATEST[-1])
+        return render_briefing(briefer(run_id, 1, phase, len(asks)))
+
+    return brief

@@ -1,0 +1,74 @@
+"""What workers of a batch are told: it grows from batch to batch."""
+
+from pathlib import Path
+
+import pytest
+from tests.world.caseroom import Caseroom, crew, launch, told
+
+from interlock.casework.briefer import enriched
+from interlock.casework.families import Families
+from interlock.casework.terms import Terms
+from interlock.core.plan import Budget
+from interlock.wire.batch import Phase
+from interlock.wire.briefing import Briefing
+from interlock.wiring.rca import Staff
+
+ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
+TERMS = Terms(families=True)
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Caseroom:
+    found = Caseroom(tmp_path)
+    kin = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+    found.take_in(launch(*kin, told("omega")))
+    return found
+
+
+def blank(phase: Phase = "investigation") -> Briefing:
+    return Briefing(
+        batch_id=1, scenario="rca", suite_id="1", phase=phase, in_batch=1, total=3, completed=0
+    )
+
+
+def briefing(room: Caseroom, phase: Phase = "investigation") -> Briefing:
+    """As a worker of the next sitting would get it."""
+    found: list[Briefing] = []
+
+    def meet(ours: Staff) -> None:
+        assert ours.enrich is not None
+        found.append(ours.enrich(blank(phase)))
+
+    room.sit(crew(), TERMS, meet=meet, only=set())
+    return found[0]
+
+
+def test_at_the_beginning_only_common_errors_are_known(room: Caseroom) -> None:
+    found = briefing(room, "triage")
+    assert (found.symptoms, found.clusters, found.rcas) == ((), (), ())
+    (pattern,) = found.patterns
+    assert (pattern.seen, pattern.total) == (2, 3)
+    assert "Keel.weigh()" in pattern.pattern
+
+
+def test_it_grows_with_triage_and_then_with_causes(room: Caseroom) -> None:
+    room.sit(crew(), TERMS, budget=Budget(dispatches=6))
+    triaged = briefing(room)
+    assert [each.case_id for each in triaged.symptoms] == ["C1", "C2", "C3"]
+    assert triaged.rcas == ()
+    room.sit(crew(), TERMS)
+    done = briefing(room)
+    assert [each.rca_id for each in done.rcas] == ["R1", "R2"]
+    assert done.rcas[0].component == "boat/keel"
+    assert done.patterns[0].component == "boat/keel"
+
+
+def test_clusters_are_told_when_they_are_investigated(room: Caseroom) -> None:
+    with room.reading() as connection:
+        families = Families({"C1": "k", "C2": "k", "C3": "o"})
+        families.remember("C1", "F3_INVESTIGATE", "open", worked=True)
+        families.remember("C2", "F3_INVESTIGATE", "open", worked=True)
+        (cluster,) = enriched(blank(), connection, 1, families).clusters
+        assert (cluster.representative, cluster.members) == ("C1", ("C1", "C2"))
+        assert enriched(blank("triage"), connection, 1, families).clusters == ()
+        assert enriched(blank(), connection, 1, None).clusters == ()

@@ -1,0 +1,129 @@
+"""Findings read back: what a report is made of, family by family, with the trail of each case."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
+
+from interlock.apps.rca.findings import Suspect
+from interlock.apps.rca.launch import Repo
+from interlock.apps.rca.steps import F0, F1, F3, F4, F5, F6
+from interlock.casework.findings import suspects_in
+from interlock.casework.terms import Terms
+
+ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
+SUSPECTS = [{"repo": "boat", "commit": "a" * 40, "subject": "Move ballast", "score": 0.9}]
+KIN = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Caseroom:
+    return Caseroom(tmp_path)
+
+
+def test_a_suite_that_was_just_taken_in(room: Caseroom) -> None:
+    room.take_in(launch(*KIN, told("omega"), version="7.1"))
+    found = room.findings()
+    assert [each.status for each in found.cases] == ["open"] * 3
+    assert [each.step for each in found.cases] == [F0] * 3
+    assert [(each.version, each.trail, each.rca_id) for each in found.cases] == [("7.1", (), 0)] * 3
+    assert [each.members for each in found.families] == [("C1", "C2"), ("C3",)]
+    assert found.families[0].title == ANCHOR
+    assert found.dispatches == 0
+    assert found.made_at.endswith("+00:00")
+
+
+def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
+    room.take_in(launch(*KIN, told("omega", log="fine\nERROR mast broke\nfine")))
+    skipped = {F1: PRODUCT | {"symptom_category": "infra", "data_quality_notes": "net was down"}}
+    room.sit(crew({F3: CAUSE | {"suspects": SUSPECTS}}, C3=skipped), Terms(families=True))
+    found = room.findings()
+    first, second, third = found.cases
+    assert (first.status, first.step, first.stuck, first.decision) == ("closed", "", "", "approve")
+    assert (first.category, first.defect_type, first.score) == ("product", "pb001", 0.9)
+    assert first.message == second.message == CAUSE["rca_message"]
+    assert first.suspects == second.suspects == (Suspect(**SUSPECTS[0]),)  # type: ignore[arg-type]
+    assert [each.verdict for each in first.evidence] == ["unchecked"]
+    assert third.message == "net was down"
+    assert (third.category, third.rca_id > 0) == ("infra", True), "a review made it a cause"
+    assert "ERROR mast broke" in third.excerpt
+    assert [each.members for each in found.families] == [("C1", "C2"), ("C3",)]
+    assert [turn.rule for turn in first.trail] == ["H2", "H7", "H9", "H15b", "H12", "H16"]
+    assert all(turn.why and turn.at for turn in first.trail)
+    assert first.draft["summary"] == "the anchor is counted twice"
+    assert found.dispatches == 5 + 4 + 3, "questions to humans are none"
+
+
+def test_who_found_the_cause_stands_for_its_family(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha"), told("omega")))
+    same = {F4: {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 2, "reasoning": "-"}}
+    room.sit(crew({}, C1=same))
+    (family,) = room.findings().families
+    assert family.family_id.startswith("rca-")
+    assert set(family.members) == {"C1", "C2"}
+    owner = next(each for each in room.cases().values() if each.rca)
+    assert owner.rca is not None
+    number = {each.case_id: each.case_no for each in room.cases().values()}
+    assert number[family.members[0]] == owner.rca.case_no
+
+
+@pytest.mark.parametrize(
+    ("answers", "stuck", "step"),
+    [
+        ({F3: {"crash": "gone"}}, "it ended as FAILED", ""),
+        ({F5: {"silent": True}}, "", F5),
+        ({F5: {"decision": "reassess"}}, "it ended as UNRESOLVED", ""),
+    ],
+)
+def test_what_stopped_early_says_so(
+    room: Caseroom, answers: dict[str, Any], stuck: str, step: str
+) -> None:
+    room.take_in(launch(told("alpha")))
+    room.sit(crew(answers))
+    (found,) = room.findings().cases
+    assert (found.stuck, found.step) == (stuck, step)
+    assert found.decision == ""
+
+
+def test_a_report_does_not_tell_where_repositories_lie(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha")))
+    repo = Repo(name="boat", path="/home/ann/boat", purpose="floats", url="https://git.example/b")
+    (shown,) = room.findings(Terms(repos=(repo,))).repos
+    assert (shown.name, shown.path, shown.url) == ("boat", "", "https://git.example/b")
+
+
+def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha")), name="before")
+    room.sit(crew())
+    room.take_in(launch(told("alpha"), launch_id="L2"))
+    hit = {"match": True, "confidence": 0.9, "prior_rca_id": 1, "symptom_id": 1, "reasoning": "-"}
+    room.sit(crew({F0: hit}), run_id=2)
+    (found,) = room.findings(suite_id=2).cases
+    assert (found.recalled, found.seen, found.rca_id) == (True, 2, 1)
+    assert found.first_seen
+    assert found.message == CAUSE["rca_message"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"suspects": None},
+        {"suspects": "all of them"},
+        {"suspects": [1]},
+        {"suspects": [{"repo": "x"}]},
+        {"suspects": [{"repo": "x", "commit": "y", "score": "high"}]},
+    ],
+)
+def test_what_is_no_suspect_is_passed_over(said: dict[str, Any]) -> None:
+    assert suspects_in(said) == ()
+
+
+def test_an_agents_odd_suspects_do_not_spoil_a_report(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha")))
+    odd = [*SUSPECTS, {"commit": ["x"]}]
+    room.sit(crew({F3: CAUSE | {"suspects": odd}, F6: {"summary": "s", "x": [{"deep": 1}]}}))
+    (found,) = room.findings().cases
+    assert [each.repo for each in found.suspects] == ["boat"], "good ones stay"
+    assert found.draft["summary"] == "s"

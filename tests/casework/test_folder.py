@@ -1,0 +1,105 @@
+"""The case's folder: a projection of the database, in the words of the manual flow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
+
+from interlock.apps.rca.steps import F3, F5
+from interlock.casework.folder import REGRESSIONS, STATE, project, state_of
+from interlock.core.plan import Budget
+from interlock.store.history import cases_of, life_of
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Caseroom:
+    found = Caseroom(tmp_path)
+    found.take_in(launch(told("alpha"), told("beta")))
+    return found
+
+
+def projected(room: Caseroom, tmp_path: Path, **more: Any) -> Path:
+    root = tmp_path / "papers"
+    with room.reading() as connection:
+        project(connection, root, 1, 1, room.circuit, "# no regressions\n", **more)
+    return root / "1"
+
+
+def state(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / STATE).read_text())
+    return found
+
+
+def test_a_case_that_nobody_asked_about_has_no_folder(room: Caseroom, tmp_path: Path) -> None:
+    assert not projected(room, tmp_path).exists()
+
+
+def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) -> None:
+    room.sit(crew({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
+    folder = projected(room, tmp_path) / "1"
+    assert {path.name for path in folder.iterdir()} == {
+        STATE, REGRESSIONS, "recall-result.json", "triage-result.json", "resolve-result.json",
+        "artifact.json", "correlate-result.json", "review-decision.json", "jira-draft.json",
+    }  # fmt: skip
+    told_state = state(folder)
+    assert (told_state["case_id"], told_state["suite_id"]) == (1, 1)
+    assert (told_state["current_step"], told_state["status"]) == ("DONE", "done")
+    assert told_state["loop_counts"]["investigate"] == 1
+    assert [each["heuristic_id"] for each in told_state["history"]] == [
+        "INIT", "H2", "H7", "H10", "H8", "H9", "H15b", "H12", "H16",
+    ]  # fmt: skip
+    artifact = json.loads((folder / "artifact.json").read_text())
+    assert artifact["data"]["convergence_score"] == 0.9, "the last attempt's"
+    assert artifact["dispatch_id"] > 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "step"),
+    [
+        ({F5: {"silent": True}}, "paused", "F5_REVIEW"),
+        ({F3: {"crash": "gone"}}, "error", "DONE"),
+        ({F5: {"decision": "reassess"}}, "error", "DONE"),
+    ],
+)
+def test_a_case_elsewhere_says_where(
+    room: Caseroom, answers: dict[str, Any], status: str, step: str
+) -> None:
+    room.sit(crew(answers))
+    with room.reading() as connection:
+        case = cases_of(connection, 1)[0]
+        found = state_of(case, life_of(connection, 1), 1, room.circuit)
+    assert (found.status, found.current_step) == (status, step)
+    assert all(entry.outcome and entry.timestamp for entry in found.history)
+
+
+def test_between_two_sittings_a_case_is_running(room: Caseroom) -> None:
+    room.sit(crew(), budget=Budget(dispatches=2))
+    with room.reading() as connection:
+        case = cases_of(connection, 1)[0]
+        assert state_of(case, life_of(connection, 1), 1, room.circuit).status == "running"
+
+
+def test_the_artifact_of_an_open_step_is_left_to_whoever_answers(
+    room: Caseroom, tmp_path: Path
+) -> None:
+    room.sit(crew({F5: [{"decision": "reassess", "loop_target": F3}, {"silent": True}]}))
+    folder = projected(room, tmp_path) / "1"
+    assert not (folder / "review-decision.json").exists()
+    assert (folder / "artifact.json").exists()
+
+
+def test_what_somebody_wrote_is_not_overwritten(room: Caseroom, tmp_path: Path) -> None:
+    room.sit(crew())
+    folder = projected(room, tmp_path) / "1"
+    (folder / "artifact.json").write_text("mine")
+    assert state(folder)["status"] == "done"
+    projected(room, tmp_path)
+    assert (folder / "artifact.json").read_text() == "mine"
+
+
+def test_only_the_named_cases_are_written(room: Caseroom, tmp_path: Path) -> None:
+    room.sit(crew())
+    run = projected(room, tmp_path, only=[2])
+    assert [path.name for path in run.iterdir()] == ["2"]

@@ -1,0 +1,171 @@
+"""The verbs agents and agents probe, and an agent CLI in a run, from outside."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.world import World, ended, until
+from tests.world.cli_agent import FakeCli, say
+from tests.world.streams import Claude
+
+from interlock.dispatch.profiles.profile import NAMES
+
+HELP = """Options: -p --output-format --verbose --resume --model <m>, --max-budget-usd <n>
+  --allowedTools, --add-dir --permission-mode"""
+CIRCUIT = """
+circuit: try
+start: work
+ends: {done: healthy, dropped: unhealthy}
+steps:
+  work:
+    role: worker
+    answer: {type: object, properties: {n: {type: integer}}, required: [n]}
+rules:
+  - {id: good, at: work, to: done}
+otherwise: dropped
+"""
+
+
+def program(world: World, name: str, version: str, text: str) -> dict[str, str]:
+    """A program that tells its version and its help, on a PATH of its own."""
+    path = world.write(
+        f"bin/{name}",
+        f'#!/bin/sh\nif [ "$1" = --version ]; then echo "{version}"; else echo "{text}"; fi\n',
+    )
+    path.chmod(0o755)
+    return {"PATH": f"{path.parent}:/usr/bin:/bin", "HOME": str(world.folder)}
+
+
+def agents(said: Any) -> dict[str, Any]:
+    return {each["name"]: each for each in said.json["agents"]}
+
+
+def test_what_is_installed(world: World) -> None:
+    env = program(world, "claude", "2.1.197 (Claude Code)", "")
+    said = world.type("agents", env={**env, "ANTHROPIC_API_KEY": "secret"})
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"]
+    assert [line.split()[0] for line in lines[1:]] == list(NAMES)
+    assert "2.1.197  ANTHROPIC_API_KEY" in lines[1]
+    assert lines[2].endswith("not installed")
+    assert "secret" not in said.out
+
+
+def test_what_is_installed_as_json(world: World) -> None:
+    env = program(world, "agent", "no number", "")
+    found = agents(world.type("agents", "--json", env=env))
+    assert found["cursor"] == {
+        "name": "cursor",
+        "title": "Cursor CLI",
+        "program": str(world.folder / "bin" / "agent"),
+        "version": "",
+        "login": "",
+        "permission_mode": "propose",
+        "means": "reads; proposes changes without making them",
+        "skips_permissions": False,
+        "resumes": True,
+    }
+    assert found["claude"]["program"] == ""
+
+
+def test_what_a_user_dared_is_said(world: World) -> None:
+    world.write("interlock.toml", '[agent.codex]\npermission_mode = "danger-full-access"\n')
+    said = world.say("agents")
+    assert "codex asks for no permission, because interlock.toml says so" in said.out
+    assert agents(world.say("agents", "--json"))["codex"]["skips_permissions"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[agent.claud]\n", "[agent.claud] names no agent; use claude, codex"),
+        ("[agent.claude]\nmodle = 'x'\n", "[agent.claude]: Object contains unknown field"),
+        ("agent = 3\n", "Expected `object`"),
+    ],
+)
+def test_settings_that_are_wrong(world: World, text: str, words: str) -> None:
+    world.write("interlock.toml", text)
+    said = world.say("agents")
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_probe_finds_what_is_known(world: World) -> None:
+    env = program(world, "claude", "2.1.197", HELP)
+    said = world.type("agents", "probe", "claude", env=env)
+    assert said.code == 0, said
+    assert "ok    agent.version: version 2.1.197" in said.out
+    assert "ok    agent.flags: its help names all 9 flags that we use" in said.out
+
+
+def test_probe_finds_what_is_missing(world: World) -> None:
+    env = program(world, "claude", "none", HELP.replace("--verbose", ""))
+    said = world.type("agents", "probe", "claude", "--json", env=env)
+    assert said.code == 6
+    assert not said.json["ok"]
+    assert [(each["id"], each["message"]) for each in said.json["checks"]] == [
+        ("agent.version", "it tells no version"),
+        ("agent.flag", "its help does not name --verbose"),
+    ]
+
+
+def test_probe_of_what_is_not_installed(world: World) -> None:
+    said = world.type("agents", "probe", "aider", env={"PATH": "/usr/bin:/bin"})
+    assert said.code == 6
+    assert "BAD   agent.installed: there is no command aider; install Aider" in said.out
+
+
+def test_probe_of_nobody(world: World) -> None:
+    said = world.say("agents", "probe", "gpt")
+    assert (said.code, said.out) == (2, "")
+    assert "'gpt' is no agent CLI we know; known are claude, codex" in said.err
+
+
+def hired(world: World, *scenes: Any) -> FakeCli:
+    fake = FakeCli(world.folder / "cli", *scenes)
+    world.write("try.yaml", CIRCUIT)
+    world.cases("C1")
+    world.write("interlock.toml", f'[agent.claude]\ncommand = "{fake.program}"\n')
+    return fake
+
+
+def test_a_run_with_an_agent_cli(world: World) -> None:
+    fake = hired(world, say(Claude.init(), Claude.result('{"n": 1}', total_cost_usd=0.25)))
+    said = world.type("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "claude:opus")
+    assert said.code == 0, said
+    assert fake.calls()[0]["argv"][-4:-2] == ["--model", "opus"]
+    assert world.say("status", "--json").json["spent"]["money"] == 0.25
+    papers = world.folder / ".interlock" / "interlock.db.agents" / "1" / "1" / "work"
+    assert json.loads((papers / "claude-1.json").read_text())["failure"] == ""
+
+
+def test_an_agent_that_is_not_installed_stops_before_anything_begins(world: World) -> None:
+    world.write("try.yaml", CIRCUIT)
+    world.cases("C1")
+    words = ("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "codex")
+    said = world.type(*words, env={"PATH": "/usr/bin:/bin"})
+    assert said.code == 2
+    assert "Codex CLI is not installed: there is no command codex" in said.err
+    assert not world.db.exists()
+
+
+def test_status_shows_how_agents_stand(world: World) -> None:
+    scene = [*say(Claude.init(), Claude.uses("t-1")), ("hang", 0)]
+    hired(world, scene)
+    running = world.start("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "claude")
+    papers = Path(f"{world.db}.agents")
+    try:
+        until(lambda: list(papers.glob("standing-*.json")), "an agent at work")
+        said = world.say("status")
+        [found] = world.say("status", "--json").json["agents"]
+    finally:
+        running.terminate()
+        running.terminate()
+        ended(running)
+    assert "1         C1    work  claude  working  its last byte came" in said.out
+    assert (found["dispatch_id"], found["agent"], found["word"]) == (1, "claude", "working")
+    assert not list(papers.glob("standing-*.json"))
+    assert not os.path.exists(f"/proc/{found['pid']}")

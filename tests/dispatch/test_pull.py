@@ -1,0 +1,233 @@
+"""The desk under a clock of the test's own, and its door with visitors who do not behave."""
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.world.clock import FakeClock
+
+from interlock.core.case import Refused
+from interlock.core.circuit import Step
+from interlock.core.errors import SourceError
+from interlock.core.shape import ANYTHING
+from interlock.dispatch import pull_words as words
+from interlock.dispatch.briefer import Gauge
+from interlock.dispatch.carrier import Ask, Reply
+from interlock.dispatch.pull import PullDesk
+from interlock.dispatch.pull_door import SOCKET, PullDoor, near
+
+STEPS = {
+    "look": Step("look", "scout", ANYTHING, timeout=60),
+    "free": Step("free", "cook", ANYTHING),
+}
+
+
+def ask(number: int, step: str = "look") -> Ask:
+    return Ask(number, 1, f"C{number}", step, 1, STEPS[step].role, f"Look at {number}.")
+
+
+class Room:
+    """A desk, its clock, and what it delivered."""
+
+    def __init__(self, folder: Path) -> None:
+        numbers = count(1)
+        self.clock = FakeClock()
+        self.delivered: list[Reply] = []
+        queries = folder / "queries"
+        nonce = lambda: f"{next(numbers):x}"  # noqa: E731
+        self.desk = PullDesk(folder / "pull", queries, self.clock, Gauge(), nonce)
+        self.desk.steps = STEPS
+
+    async def take(self, worker: str, **more: Any) -> dict[str, Any]:
+        return await self.desk.answer(worker, words.Next(call=1, **more))
+
+    async def submit(self, worker: str, work: dict[str, Any], text: str = "{}") -> dict[str, Any]:
+        held = {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
+        return await self.desk.answer(worker, words.Submit(call=1, content=text, **held))
+
+
+@asynccontextmanager
+async def room(folder: Path) -> AsyncIterator[Room]:
+    found = Room(folder)
+    found.desk.start(found.delivered.append)
+    try:
+        yield found
+    finally:
+        await found.desk.close()
+
+
+async def test_the_oldest_goes_first_and_each_to_one(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(3), ask(1), ask(2, "free")])
+        here.desk.send([ask(1)])
+        got = [await here.take(worker, wait=0) for worker in "abcd"]
+        assert [each.get("dispatch_id") for each in got] == [1, 2, 3, None]
+        assert got[3]["reason"] == "other workers have all that is open; ask again"
+
+
+async def test_whoever_waits_gets_what_comes(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        waiting = asyncio.create_task(here.take("a", roles=("cook",)))
+        await asyncio.sleep(0)
+        here.desk.send([ask(1)])
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        here.desk.send([ask(2, "free")])
+        assert (await waiting)["dispatch_id"] == 2
+        late = asyncio.create_task(here.take("b", wait=5, roles=("cook",)))
+        await asyncio.sleep(0)
+        here.clock.advance()
+        assert (await late)["reason"] == "what waits is for scout, not for cook"
+        assert here.clock.time == 1_000_005.0
+
+
+async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        here.clock.time += 10_000
+        work = await here.take("a", ttl=20)
+        here.clock.advance()
+        assert (here.clock.time, here.delivered) == (1_010_020.0, [])
+        again = await here.take("b", ttl=500)
+        assert (again["dispatch_id"], again["fence"]) == (work["dispatch_id"], 2)
+        here.clock.advance()
+        assert here.clock.time == 1_010_060.0
+        assert [(each.failure, each.dispatch_id) for each in here.delivered] == [("timeout", 1)]
+        here.desk.settled(1, "no answer in time")
+        late = await here.submit("b", again)
+        assert (late["accepted"], late["refusal"]) == (False, "Stale")
+        assert here.delivered[-1].refused == "Stale"
+
+
+async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1, "free"), ask(2, "free")])
+        one, two = await here.take("a", ttl=20), await here.take("a", ttl=20)
+        here.clock.time += 15
+        await here.desk.answer("a", words.Look(call=1, lease=one["lease"]))
+        here.clock.advance()
+        free = await here.take("b", wait=0)
+        assert free["dispatch_id"] == two["dispatch_id"]
+        assert not (await here.take("b", wait=0))["available"]
+
+
+async def test_an_answer_is_taken_when_it_is_settled_and_not_before(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        work = await here.take("a")
+        first = asyncio.create_task(here.submit("a", work))
+        await asyncio.sleep(0)
+        assert [each.content for each in here.delivered] == [b"{}"]
+        second = await here.submit("a", work)
+        assert (second["accepted"], second["refusal"]) == (False, "Stale")
+        assert not first.done()
+        here.desk.settled(1)
+        assert (await first)["accepted"]
+
+
+async def test_an_answer_that_nobody_settles_is_to_be_brought_again(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        work = await here.take("a")
+        waiting = asyncio.create_task(here.submit("a", work))
+        await asyncio.sleep(0)
+    lost = await waiting
+    assert (lost["accepted"], lost["refusal"], lost["open"]) == (False, "Unsettled", True)
+    async with room(tmp_path) as again:
+        again.desk.came("a")
+        again.desk.send([ask(1)])
+        assert not (await again.take("b", wait=0))["available"]
+        brought = asyncio.create_task(again.submit("a", work))
+        await asyncio.sleep(0)
+        again.desk.settled(1)
+        assert (await brought)["accepted"]
+
+
+async def test_what_the_judge_refuses_is_journaled_and_stays(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.judge = lambda _ask, _reply: Refused("Malformed", "Say more.")
+        here.desk.send([ask(1)])
+        work = await here.take("a")
+        told = [await here.submit("a", work) for _ in range(10)]
+        assert [each["open"] for each in told] == [True] * 9 + [False]
+        assert {each["sentence"] for each in told} == {"Say more."}
+        assert [each.refused for each in here.delivered] == ["Malformed"] * 10 + [""]
+        assert here.delivered[-1].failure == "unreadable"
+
+
+async def test_a_worker_with_two_lines_is_gone_when_both_are(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        here.desk.came("a")
+        here.desk.came("a")
+        await here.take("a")
+        here.desk.gone("a")
+        assert not (await here.take("b", wait=0))["available"]
+        here.desk.gone("a")
+        assert (await here.take("b", wait=0))["fence"] == 2
+
+
+@asynccontextmanager
+async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_unix_connection(folder / "pull" / SOCKET)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b"hello\n", "this is no call"),
+        (b"\xff\n", "this is no call"),
+        (b"[" * 100_000 + b"\n", "this is no call"),
+        (b'{"do": "next", "call": 1}\n', "say hello first"),
+        (b'{"do": "hello", "call": 1, "worker": ""}\n', "say hello first"),
+        (b'{"do": "hello", "call": 1, "worker": "x", "token": "y"}\n', "this is no call"),
+        (b'{"do": "rule", "call": 1}\n', "this is no call"),
+        (b"x" * (words.LONGEST + 2) + b"\n", "this is no call"),
+    ],
+)
+async def test_visitors_who_do_not_behave_are_sent_away(
+    tmp_path: Path, line: bytes, error: str
+) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        async with visit(tmp_path) as (reader, writer):
+            writer.write(line)
+            assert error in json.loads(await reader.readline())["error"]
+            assert await reader.read() == b""
+        assert (await here.take("a", wait=0))["available"]
+
+
+async def test_the_place_is_for_its_owner_alone(tmp_path: Path) -> None:
+    async with room(tmp_path):
+        modes = [(tmp_path / "pull" / name).stat().st_mode for name in ("", SOCKET)]
+        assert [stat.S_IMODE(mode) for mode in modes] == [0o700, 0o600]
+    assert not (tmp_path / "pull" / SOCKET).exists()
+
+
+async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 120)
+    async with room(deep):
+        found: list[str] = []
+        near(deep / "pull", found.append)
+        assert (deep / "pull" / SOCKET).is_socket()
+        assert len(os.fsencode(found[0])) < 100
+
+
+async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "pull").symlink_to(tmp_path)
+    with pytest.raises(SourceError, match="no folder of this user"):
+        PullDoor(tmp_path / "pull", Room(tmp_path).desk).open()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SourceError, match="cannot be used"):
+        PullDoor(tmp_path / "file" / "pull", Room(tmp_path).desk).open()

@@ -1,0 +1,35 @@
+"""One look for all who ask together, and never an old one."""
+
+import asyncio
+import subprocess
+
+from interlock.supervise.lookout import Lookout
+
+
+def born() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "300"])
+
+
+async def test_who_ask_together_get_the_same() -> None:
+    lookout = Lookout()
+    first, second = await asyncio.gather(lookout.look(), lookout.look())
+    assert first is second
+    assert await lookout.look() is not first
+
+
+async def test_a_look_begins_after_the_question() -> None:
+    lookout = Lookout()
+    await lookout.look()
+    child = born()
+    assert child.pid in await lookout.look()
+    child.kill()
+    child.wait()
+    assert child.pid not in await lookout.look()
+
+
+async def test_one_who_gives_up_does_not_spoil_it_for_others() -> None:
+    lookout = Lookout()
+    hasty, patient = (asyncio.create_task(lookout.look()) for _ in range(2))
+    await asyncio.sleep(0)
+    hasty.cancel()
+    assert await patient

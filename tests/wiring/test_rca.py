@@ -1,0 +1,115 @@
+"""Wiring of root cause analysis: who of ours answers what, and what was agreed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.world.caseroom import Caseroom, crew, launch, told
+from tests.world.world import World
+
+from interlock.apps.rca.params import NAMES
+from interlock.casework.intake import begin_cases
+from interlock.casework.terms import Terms
+from interlock.core.circuit import HUMAN
+from interlock.core.errors import SourceError
+from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.human import HumanDesk
+from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.store.database import writing
+from interlock.store.runs import begin_run, find_run
+from interlock.wiring import Settings, Vacancy
+from interlock.wiring.rca import Staff, beginning, prompt_names, staff, terms_of
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Caseroom:
+    found = Caseroom(tmp_path)
+    found.take_in(launch(told("alpha")))
+    return found
+
+
+def staffed(room: Caseroom, agent: Carrier, terms: Terms) -> tuple[Staff, Mapping[str, Carrier]]:
+    given: dict[str, Carrier] = dict.fromkeys(room.circuit.roles, agent)
+    given[HUMAN] = HumanDesk(room.answers, room.clock)
+    with writing(room.db) as connection:
+        run = find_run(connection, 1)
+        return staff(connection, run, room.circuit, given, msgspec.to_builtins(terms)), given
+
+
+def script(room: Caseroom) -> Carrier:
+    return ScriptAgent(read_script(crew(), "crew"), room.clock)
+
+
+def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
+    ours, given = staffed(room, Vacancy(), Terms())
+    assert ours.application is not None
+    assert ours.application.families is not None, "it investigates families"
+    assert ours.carriers[HUMAN] is given[HUMAN]
+    desks = {id(ours.carriers[role]) for role in room.circuit.roles if role != HUMAN}
+    assert len(desks) == 1, "roles that share a carrier still share one"
+    assert isinstance(ours.carriers["recall"], ProgramDesk)
+    written = {step.prompt for step in ours.circuit.steps.values() if step.role != HUMAN}
+    assert written == {"The built-in analyst was asked."}
+    gate = next(step for step in ours.circuit.steps.values() if step.role == HUMAN)
+    assert "{{" in gate.prompt, "a human reads"
+
+
+@pytest.mark.parametrize(
+    ("terms", "ahead", "reviews"),
+    [
+        (Terms(), False, False),
+        (Terms(families=True), True, False),
+        (Terms(recall_first=True), True, False),
+        (Terms(review="auto"), False, True),
+        (Terms(review="dispatch"), False, False),
+    ],
+)
+def test_our_programs_go_before_agents_only_where_that_was_agreed(
+    room: Caseroom, terms: Terms, ahead: bool, reviews: bool
+) -> None:
+    ours, given = staffed(room, script(room), terms)
+    for role in room.circuit.roles:
+        found, expected = ours.carriers[role], reviews if role == HUMAN else ahead
+        assert (found is not given[role]) == expected, role
+        if expected:
+            assert isinstance(found, ProgramDesk)
+            assert found.otherwise is given[role]
+    assert ours.circuit.steps == room.circuit.steps
+
+
+def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.begin("A")
+    given: dict[str, Carrier] = {"author": Vacancy()}
+    with writing(world.db) as connection:
+        ours = staff(connection, find_run(connection, 1), world.circuit, given, {})
+    assert (ours.carriers, ours.application, ours.enrich) == (given, None, None)
+    assert ours.circuit is world.circuit
+
+
+def test_what_a_project_agrees_to(tmp_path: Path) -> None:
+    usual = Settings(
+        repo=[{"name": "boat", "path": "boat", "purpose": "floats"}],
+        last_green="v1",
+        defect_codes={"leak": "firmware"},
+    )
+    terms = terms_of(usual, tmp_path)
+    assert [each.name for each in terms.repos] == ["boat"]
+    assert (terms.last_green, terms.codes) == ({"": "v1"}, {"leak": "firmware"})
+    assert Path(terms.cache).is_relative_to(tmp_path)
+    assert terms_of(Settings(last_green={"boat": "v2"}), tmp_path).last_green == {"boat": "v2"}
+    assert terms_of(Settings(), tmp_path).last_green == {}
+
+
+def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom) -> None:
+    with pytest.raises(SourceError, match="'leak' has the category 'goblins'; use one of product"):
+        staffed(room, script(room), Terms(codes={"leak": "goblins"}))
+
+
+def test_cases_begin_as_the_circuit_needs() -> None:
+    assert beginning("rca") is begin_cases
+    assert beginning("change") is begin_run
+    assert prompt_names("rca") == NAMES
+    assert prompt_names("change") == ()

@@ -1,0 +1,32 @@
+"""An owner that will be killed: supervises one agent, which leaves daemons, and says when it runs.
+
+python forsaking.py TAG... : one agent for each tag.
+"""
+
+import asyncio
+import sys
+
+from tests.world.rogue import Ear, shell
+
+from interlock.runner.clock import RealClock
+from interlock.supervise.clocks import Clocks
+from interlock.supervise.supervised import supervise
+
+AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
+
+
+async def main(tags: list[str]) -> None:
+    ears = [Ear() for _ in tags]
+    agents = [
+        asyncio.create_task(supervise(shell(AGENT, tag=tag), Clocks(), ear, RealClock()))
+        for tag, ear in zip(tags, ears, strict=True)
+    ]
+    for ear in ears:
+        await ear.hears(b"hello")
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    await asyncio.gather(*agents)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
