@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: circuits, guards, the protocols, MCP tools, and schemas.
+"""Rewrites the generated pages: circuits, guards, agents, the protocols, MCP tools, schemas.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -11,6 +11,7 @@ from interlock.apps.rca.guards import guard_page
 from interlock.core.draw import draw, draw_text
 from interlock.core.format import circuit_schema
 from interlock.core.verify import verify
+from interlock.dispatch.profiles.page import agents_page
 from interlock.mcp.tools import tools_page
 from interlock.report.document import document_schema
 from interlock.runner.library import bundle, shelves
@@ -27,6 +28,7 @@ def pages() -> dict[str, str]:
     for name, file in built_in.files().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = guard_page()
+    found["agents.md"] = agents_page()
     found["mcp-tools.md"] = tools_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}

@@ -1,7 +1,6 @@
 """The verbs agents and agents probe, and an agent CLI in a run, from outside."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -168,4 +167,4 @@ def test_status_shows_how_agents_stand(world: World) -> None:
     assert "1         C1    work  claude  working  its last byte came" in said.out
     assert (found["dispatch_id"], found["agent"], found["word"]) == (1, "claude", "working")
     assert not list(papers.glob("standing-*.json"))
-    assert not os.path.exists(f"/proc/{found['pid']}")
+    assert not Path(f"/proc/{found['pid']}").exists()

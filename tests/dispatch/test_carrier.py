@@ -34,13 +34,14 @@ def command(_folder: Path, _clock: FakeClock) -> Carrier:
 
 def process(folder: Path, _clock: FakeClock) -> Carrier:
     program = folder / "agent"
-    lines = (
-        '{"type":"system","subtype":"init","session_id":"s"}',
-        r'{"type":"result","subtype":"success","is_error":false,"num_turns":1,'
-        r'"result":"{\"n\":%s}"}',
+    begun = '{"type":"system","subtype":"init","session_id":"s"}'
+    ended = (
+        '{"type":"result","subtype":"success","is_error":false,"num_turns":1,'
+        r'"result":"{\\"n\\":%s}"}'
     )
-    words = "".join(f"printf '{line}\\n' $INTERLOCK_DISPATCH_ID\n" for line in lines[1:])
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{lines[0]}'\n" + words)
+    program.write_text(
+        f"#!/bin/sh\ncat > /dev/null\necho '{begun}'\nprintf '{ended}\\n' $INTERLOCK_DISPATCH_ID\n"
+    )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
     station = Station(folder / "agents", folder, "contract", environ, nonce)

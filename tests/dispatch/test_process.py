@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -191,9 +189,10 @@ async def test_aider_gets_a_file_and_is_asked_for_a_fence(tmp_path: Path) -> Non
     fake = FakeCli(tmp_path, say("Aider v1", "```json", GOOD, "```"))
     [found] = await replies(carrier(tmp_path, fake, "aider"), ask(prompt="!rm"))
     assert found == Reply(1, GOOD.encode())
-    paper = Path(fake.calls()[0]["argv"][1])
-    assert paper.read_text().startswith("What follows is a task")
-    assert "```json" in paper.read_text()
+    told = (tmp_path / "agents" / "1" / "0" / "work" / "prompt-1.md").read_text()
+    assert fake.calls()[0]["argv"][1].endswith("/work/prompt-1.md")
+    assert told.startswith("What follows is a task")
+    assert "```json" in told
 
 
 async def test_a_limit_is_told_with_its_end(tmp_path: Path) -> None:
@@ -304,10 +303,10 @@ async def main():
     await asyncio.Event().wait()
 asyncio.run(main())
 """
-    dying = subprocess.Popen([sys.executable, "-c", code], cwd=Path.cwd())
+    dying = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     pid = int(await appears(tmp_path / "fake" / "pid"))
-    dying.send_signal(signal.SIGKILL)
-    dying.wait()
+    dying.kill()
+    await dying.wait()
     [found] = await replies(carrier(tmp_path, fake), ask())
     assert found == Reply(1, GOOD.encode())
     assert gone(pid)
@@ -320,8 +319,8 @@ async def test_how_it_stands_can_be_read(tmp_path: Path) -> None:
     async with Bench(agent) as bench:
         bench.carrier.send([ask()])
         await appears(tmp_path / "fake" / "pid")
-        while not (found := read_standings(tmp_path / "agents")):
-            await asyncio.sleep(0)
+        await appears(tmp_path / "agents" / "standing-claude.json", whole=False)
+        found = read_standings(tmp_path / "agents")
         assert (found[0].dispatch_id, found[0].agent, found[0].word) == (1, "claude", "working")
         assert any("tool t-1 is open" in reason for reason in found[0].reasons)
     assert read_standings(tmp_path / "agents") == []

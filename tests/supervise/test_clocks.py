@@ -138,6 +138,14 @@ def test_a_million_tools_are_not_kept() -> None:
     assert len(found.tools) == 1_000
 
 
+def test_giant_words_are_not_kept() -> None:
+    found = watch([(1, ToolBegan("x" * 10**6)), (2, WaitsForPermission("y" * 10**6))])
+    assert len(*found.tools) == 200
+    assert found.permission == "y" * 200
+    found.see(ToolEnded("x" * 10**6), 3)
+    assert found.tools == {}
+
+
 _SIGHTS = st.none() | st.sampled_from(
     [Alive(), ToolBegan("1"), ToolBegan("2"), ToolEnded("1"), WaitsForPermission(), RateLimited()]
 )

@@ -31,6 +31,13 @@ CALM: dict[str, Any] = {
         ("idle", {"has_spoken": False}, "it has said nothing since it started 400 s ago"),
         ("idle", {"result_age": 4.0}, "it gave its result 4 s ago and has not exited"),
         ("idle", {"state": "T"}, "it is stopped by a signal (state T)"),
+        (
+            "silent",
+            {"stream_age": 901.0, "tools": (("t1", 999.0),), "silence": 1800.0},
+            "tool t1 is open for 999 s",
+        ),
+        ("silent", {"silence": 8.0}, "its last byte came 5 s ago"),
+        ("working", {"stream_age": 301.0, "cpu_share": 0.9}, "it uses 90% of a core"),
         ("silent", {"stream_age": 301.0}, "its last byte came 301 s ago"),
         ("silent", {"stream_age": 301.0, "is_mute": True}, "its stdout is closed"),
         ("waiting-for-permission", {"permission": "Bash rm"}, "it asks for permission: Bash rm"),
@@ -70,3 +77,11 @@ def test_facts_that_disagree_are_all_told() -> None:
         "it uses 90% of a core",
         "3 processes under it",
     )
+
+
+def test_words_of_an_agent_are_short_and_plain() -> None:
+    tools = tuple((f"\x1b[2J{number}\n" + "x" * 10_000, 1.0) for number in range(1_000))
+    found = standing(Facts(**{**CALM, "tools": tools, "permission": "\x1b]0;a\x07\u202e"})).reasons
+    assert "it asks for permission: ?]0;a??" in found
+    assert "997 more tools are open" in found
+    assert all(reason.isprintable() and len(reason) < 300 for reason in found)

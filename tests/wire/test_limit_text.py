@@ -65,26 +65,7 @@ def test_what_is_not_told(text: str) -> None:
     assert reset_time(text, NOW.timestamp(), zones) is None
 
 
-WORDS = [
-    "resets",
-    "again",
-    "at",
-    "in",
-    "3",
-    "9:49",
-    "am",
-    "pm",
-    "(UTC)",
-    "Mar",
-    "14",
-    "2026",
-    "|",
-    "hours",
-    "s",
-    "1773140000",
-    ",",
-    ".",
-]
+WORDS = ("resets", "again", "at", "in", "3", "9:49", "am", "(UTC)", "Mar", "14", "2026", "|hours")
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.text(max_size=30))

@@ -50,10 +50,10 @@ class Bench:
         self._arrived.set()
 
 
-async def appears(path: Path) -> str:
-    """What another process is about to write in a file."""
+async def appears(path: Path, *, whole: bool = True) -> str:
+    """What another process is about to write in a file; a `whole` one is a line."""
     give_up = time.monotonic() + 20
-    while not noted(path):
+    while not (noted(path) if whole else os.access(path, os.F_OK)):
         assert time.monotonic() < give_up, f"{path} never appeared"
         await asyncio.sleep(0)
     return noted(path)

@@ -13,7 +13,8 @@ PROGRAM = """#!{python}
 import json, os, signal, subprocess, sys, time
 place = {place!r}
 number = len([name for name in os.listdir(place) if name.startswith("call-")])
-called = {{"argv": sys.argv[1:], "stdin": sys.stdin.read(), "cwd": os.getcwd(), "env": dict(os.environ)}}
+called = {{"argv": sys.argv[1:], "stdin": sys.stdin.read()}}
+called |= {{"cwd": os.getcwd(), "env": dict(os.environ)}}
 with open(os.path.join(place, ".new"), "w") as file:
     json.dump(called, file)
 os.rename(os.path.join(place, ".new"), os.path.join(place, f"call-{{number}}.json"))

@@ -22,6 +22,7 @@ from interlock.dispatch.briefer import Gauge
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.lease import LeaseBook
 from interlock.dispatch.pull_door import PullDoor
+from interlock.dispatch.stir import Stir, resolve
 
 MOST_REFUSED = 10
 """Answers to one dispatch that may be refused before the attempt ends as unreadable."""
@@ -65,7 +66,7 @@ class PullDesk:
         self._settling: dict[int, asyncio.Future[str]] = {}
         self._refused: Counter[int] = Counter()
         self._limits: dict[int, Callable[[], None]] = {}
-        self._waiters: list[asyncio.Future[None]] = []
+        self._stir = Stir(clock)
         self._present: Counter[str] = Counter()
         self._ring: Callable[[], None] | None = None
         self._first = True
@@ -83,7 +84,7 @@ class PullDesk:
             self._first = False
             self._book.keep_only(set(self._open))
             self._watch_leases()
-        self._stir()
+        self._stir.ring()
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
         self._open.pop(dispatch_id, None)
@@ -92,7 +93,7 @@ class PullDesk:
         if cancel := self._limits.pop(dispatch_id, None):
             cancel()
         if waiting := self._settling.pop(dispatch_id, None):
-            _resolve(waiting, error)
+            resolve(waiting, error)
 
     async def close(self) -> None:
         self._closed = True
@@ -100,8 +101,8 @@ class PullDesk:
             if cancel is not None:
                 cancel()
         for waiting in self._settling.values():
-            _resolve(waiting, _OVER)
-        self._stir()
+            resolve(waiting, _OVER)
+        self._stir.ring()
         await self._door.close()
 
     def came(self, worker: str) -> None:
@@ -148,7 +149,7 @@ class PullDesk:
                     return self._hand_out(ask, worker, call.ttl)
             if self._clock.now() >= until:
                 return words.NoWork(self._why_none(call.roles))
-            await self._stirred(until)
+            await self._stir.wait(until)
         return words.NoWork(_OVER, leaving=True)
 
     def _hand_out(self, ask: Ask, worker: str, ttl: float) -> words.Work:
@@ -235,21 +236,14 @@ class PullDesk:
     def _query(self, worker: str, call: words.Query) -> dict[str, Any]:
         self._book.renew(worker, self._clock.now(), call.lease)
         why = self._out_of_turn(worker, call.dispatch_id, call.lease)
-        query_id = query.next_id(self._queries, call.dispatch_id) if why is None else ""
-        problem = why.sentence if why else query.unfit(call.question, call.options)
-        if not problem and not query_id:
-            problem = f"At most {query.MOST_QUERIES} questions can be asked about a dispatch."
-        if problem:
-            return {"asked": False, "answered": False, "sentence": problem}
-        ask = self._open[call.dispatch_id]
-        about = (ask.dispatch_id, ask.run_id, ask.case_id, ask.step, ask.role)
-        asked = query.Query(query_id, *about, call.question, call.options, self._clock.now())
-        query.put_query(self._queries, asked)
-        return {"asked": True, "answered": False, "question_id": query_id}
+        if why is not None:
+            return {"asked": False, "answered": False, "sentence": why.sentence}
+        about = self._open[call.dispatch_id]
+        return query.asked(self._queries, about, call.question, call.options, self._clock.now())
 
     def _poll(self, worker: str, call: words.Poll) -> dict[str, Any]:
         self._book.renew(worker, self._clock.now())
-        return polled(self._queries, call.query_id)
+        return query.polled(self._queries, call.query_id)
 
     def _standing(self, worker: str) -> dict[str, Any]:
         reading = self._gauge.read()
@@ -300,7 +294,7 @@ class PullDesk:
 
     def _release(self, dispatch_id: int) -> None:
         self._book.release(dispatch_id)
-        self._stir()
+        self._stir.ring()
 
     def _late(self, ask: Ask, step: Step) -> None:
         self._limits.pop(ask.dispatch_id, None)
@@ -323,39 +317,7 @@ class PullDesk:
         if not self._closed:
             self._watch_leases()
 
-    async def _stirred(self, until: float) -> None:
-        """Return when something has changed, or at that time."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        cancel = self._clock.call_at(until, lambda: _resolve(waiter, None))
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        finally:
-            cancel()
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-
-    def _stir(self) -> None:
-        for waiter in self._waiters:
-            _resolve(waiter, None)
-
-
-def polled(queries: Path, query_id: str) -> dict[str, Any]:
-    """How a query stands; it can be asked also while no coordinator works."""
-    if query.find_query(queries, query_id) is None:
-        return {"asked": False, "answered": False, "sentence": f"There is no question {query_id}."}
-    reply = query.reply_to(queries, query_id)
-    found = {"asked": True, "answered": reply is not None, "question_id": query_id}
-    if reply is not None:
-        found |= {"decision": reply.decision, "comment": reply.comment, "by": reply.by}
-    return found
-
 
 def _told(record: msgspec.Struct) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(record)
     return found
-
-
-def _resolve(waiting: "asyncio.Future[Any]", value: object) -> None:
-    if not waiting.done():
-        waiting.set_result(value)

@@ -8,11 +8,12 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from interlock.core.errors import SourceError, StateError
+from interlock.dispatch.carrier import Ask
 
 MOST_QUERIES: Final = 20
 LONGEST_TEXT: Final = 8_000
@@ -60,6 +61,32 @@ def unfit(question: str, options: Collection[str]) -> str:
     if len(options) > MOST_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
         return f"Give at most {MOST_OPTIONS} options of 1 to 80 characters."
     return ""
+
+
+def asked(
+    folder: Path, about: Ask, question: str, options: tuple[str, ...], at: float
+) -> dict[str, Any]:
+    """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
+    query_id = next_id(folder, about.dispatch_id)
+    problem = unfit(question, options)
+    if not problem and not query_id:
+        problem = f"At most {MOST_QUERIES} questions can be asked about a dispatch."
+    if problem:
+        return {"asked": False, "answered": False, "sentence": problem}
+    where = (about.dispatch_id, about.run_id, about.case_id, about.step, about.role)
+    put_query(folder, Query(query_id, *where, question, options, at))
+    return {"asked": True, "answered": False, "question_id": query_id}
+
+
+def polled(folder: Path, query_id: str) -> dict[str, Any]:
+    """How a query stands; it can be asked also while no coordinator works."""
+    if find_query(folder, query_id) is None:
+        return {"asked": False, "answered": False, "sentence": f"There is no question {query_id}."}
+    reply = reply_to(folder, query_id)
+    found = {"asked": True, "answered": reply is not None, "question_id": query_id}
+    if reply is not None:
+        found |= {"decision": reply.decision, "comment": reply.comment, "by": reply.by}
+    return found
 
 
 def next_id(folder: Path, dispatch_id: int) -> str:

@@ -13,7 +13,8 @@ import msgspec
 
 from interlock.core.errors import InterlockError
 from interlock.dispatch import pull_words as words
-from interlock.dispatch.pull import UNSETTLED, polled
+from interlock.dispatch.pull import UNSETTLED
+from interlock.dispatch.query import polled
 from interlock.mcp.link import PAUSE, Link, NoCoordinatorError
 
 GIVE_UP, RELEASE = "crash", "release"

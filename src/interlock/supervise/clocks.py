@@ -24,6 +24,7 @@ from interlock.supervise.sight import (
 ClockName = Literal["first_byte", "silence", "after_result", "tool", "wall"]
 CLOCK_NAMES: tuple[ClockName, ...] = ("first_byte", "silence", "after_result", "tool", "wall")
 _MOST_TOOLS = 1_000
+_LONGEST_ID = 200
 _A_NAP = 5.0
 
 
@@ -94,15 +95,15 @@ class Watch:
             case ToolBegan(tool_id):
                 self._go_on()
                 if len(self.tools) < _MOST_TOOLS:
-                    self.tools.setdefault(tool_id, now)
+                    self.tools.setdefault(tool_id[:_LONGEST_ID], now)
             case ToolEnded(tool_id):
                 self._go_on()
-                self.tools.pop(tool_id, None)
+                self.tools.pop(tool_id[:_LONGEST_ID], None)
             case Result():
                 self._go_on()
                 self.result_at = now
             case WaitsForPermission(what):
-                self.permission = what
+                self.permission = what[:_LONGEST_ID]
             case RateLimited(resets_at):
                 known = resets_at is not None and not isnan(resets_at)
                 self.limited, self.resets_at = True, resets_at if known else None

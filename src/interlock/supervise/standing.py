@@ -14,6 +14,8 @@ Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dea
 QUIET = 30.0
 """Seconds without a byte after which an agent that does nothing else is idle."""
 _BUSY = 0.02
+_TOOLS = 3
+_LONGEST = 200
 _STATES = {
     "D": "it waits in the kernel (state D)",
     "T": "it is stopped by a signal (state T)",
@@ -77,6 +79,11 @@ def facts_of(
     )
 
 
+def plain(text: str) -> str:
+    """Words of an agent, short and without what a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST])
+
+
 def standing(facts: Facts) -> Standing:
     return Standing(_word(facts), tuple(_reasons(facts)))
 
@@ -90,15 +97,19 @@ def _word(facts: Facts) -> Word:
         return "waiting-for-permission"
     if facts.result_age is None and _is_busy(facts):
         return "working"
-    return "silent" if facts.stream_age > facts.silence / 2 else "idle"
+    return "silent" if _is_long(facts) else "idle"
 
 
 def _is_busy(facts: Facts) -> bool:
     if facts.state in "Tt":
         return False
-    spoke = facts.has_spoken and facts.stream_age < QUIET
     computes = facts.cpu_share is not None and facts.cpu_share >= _BUSY
-    return spoke or computes or bool(facts.tools)
+    spoke = facts.has_spoken and facts.stream_age < QUIET
+    return computes or ((spoke or bool(facts.tools)) and not _is_long(facts))
+
+
+def _is_long(facts: Facts) -> bool:
+    return facts.stream_age > facts.silence / 2
 
 
 def _reasons(facts: Facts) -> list[str]:
@@ -110,7 +121,8 @@ def _reasons(facts: Facts) -> list[str]:
 def _waits(facts: Facts) -> list[str]:
     found = [_limit(facts.resets_in)] if facts.limited else []
     if facts.permission is not None:
-        found.append(f"it asks for permission: {facts.permission or 'for what, it does not say'}")
+        what = plain(facts.permission) or "for what, it does not say"
+        found.append(f"it asks for permission: {what}")
     if facts.result_age is not None:
         found.append(f"it gave its result {facts.result_age:.0f} s ago and has not exited")
     return found
@@ -125,7 +137,9 @@ def _words(facts: Facts) -> list[str]:
 
 
 def _works(facts: Facts) -> list[str]:
-    found = [f"tool {name} is open for {age:.0f} s" for name, age in facts.tools]
+    found = [f"tool {plain(name)} is open for {age:.0f} s" for name, age in facts.tools[:_TOOLS]]
+    if len(facts.tools) > _TOOLS:
+        found.append(f"{len(facts.tools) - _TOOLS} more tools are open")
     if facts.cpu_share is not None:
         found.append(f"it uses {facts.cpu_share:.0%} of a core")
     if facts.children is not None:

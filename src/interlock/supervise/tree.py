@@ -13,6 +13,7 @@ import msgspec
 
 from interlock.supervise.census import Process, Seen, look
 from interlock.supervise.signals import send, send_group
+from interlock.supervise.standing import plain
 
 Kin = Mapping[Process, Seen]
 Find = Callable[[bool], Awaitable[Kin]]
@@ -130,7 +131,7 @@ async def _pause(clock: Clock, seconds: float) -> None:
 
 
 def _left(seen: Seen, number: Literal["TERM", "KILL"]) -> Left:
-    return Left(seen.process.pid, seen.name, number)
+    return Left(seen.process.pid, plain(seen.name), number)
 
 
 def _lives(process: Process) -> bool:
