@@ -212,6 +212,11 @@ def test_flags_go_before_the_environment_and_that_before_the_project(world: Worl
     assert not world.db.exists()
 
 
+INBOX = "interlock.toml: Expected `array`, got `str` - at `$.inbox.answerers`"
+BEHIND = "alone or behind 'role.ROLE.' or 'day.'"
+NOTIFY = "interlock.toml, [notify] command"
+
+
 @pytest.mark.parametrize(
     ("toml", "problem"),
     [
@@ -225,7 +230,16 @@ def test_flags_go_before_the_environment_and_that_before_the_project(world: Worl
         ("parallel = -2\n", "parallel (INTERLOCK_PARALLEL) must be a number from 1, not -2"),
         ("[slots]\nscout = 0\n", "slots scout=0: give at least 1 to one of human, scout"),
         ("[agents]\npilot = 'script:x'\n", "no step has the role 'pilot'; roles are scout"),
-        ("[budget]\nbeer = 6\n", "budget 'beer' is unknown; use dispatches, tokens, money, time"),
+        (
+            "[budget.day]\nbeer = 6\n",
+            f"budget 'day.beer' is unknown; use dispatches, tokens, money, time, {BEHIND}",
+        ),
+        ("[inbox]\nanswerers = 'ann'\n", INBOX),
+        ("[notify]\ncommand = ['nobody']\n", f"{NOTIFY}: there is no command 'nobody' to run"),
+        (
+            "[notify]\nwebhook = 'file:///etc'\n",
+            "interlock.toml, [notify] webhook: give an http(s) address",
+        ),
         ("[thresholds]\nsure = 'high'\n", "threshold sure is a number (0.7), not 'high'"),
     ],
 )

@@ -94,10 +94,18 @@ def test_an_answer_that_cannot_be(
 
 
 def test_an_answer_to_a_question_that_was_answered(asked: World) -> None:
-    asked.say("answer", "5", "approve")
+    asked.say("answer", "5", "approve", "--by", "Ada")
     asked.say("resume")
-    closed = "interlock: question 5 is not open; 'interlock inbox' lists them\n"
-    assert asked.say("answer", "5", "reject") == Said(1, "", closed)
+    refused = (
+        "interlock: question 5 was answered by Ada at TIME; the answer changes nothing, "
+        "and is kept as refused\n"
+    )
+    assert asked.say("answer", "5", "reject", "--by", "Eve") == Said(1, "", refused)
+    assert "  refused (Stale): Question 5 was answered by Ada at TIME.\n" in (
+        asked.say("explain", "one").out
+    )
+    assert asked.say("status", "--json").json["refused_by_reason"] == {"Stale": 1}
+    assert asked.say("doctor", "--deep").code == 0
 
 
 def test_a_tampered_answer_file_leaves_the_question_open(asked: World) -> None:

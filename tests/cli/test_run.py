@@ -51,6 +51,8 @@ def test_a_run_as_json(world: World) -> None:
             "in_flight": 0,
             "questions": 0,
             "refused": 1,
+            "limited": 0,
+            "limited_until": 0.0,
         },
         "ends": {"kept": 2, "dropped": 2},
     }

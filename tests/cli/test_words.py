@@ -4,9 +4,9 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World
 
-from interlock.cli.words import budget, counts, pairs
-from interlock.core.plan import Budget
+from interlock.cli.words import counts, pairs
 
+BEHIND = "'role.ROLE.' or 'day.'"
 WRONG = [
     (("--set", "sure"), "--set 'sure': write --set name=value"),
     (("--set", "="), "--set '=': write --set name=value"),
@@ -18,7 +18,14 @@ WRONG = [
     (("--slots", "pilot=1"), "slots pilot=1: give at least 1 to one of human, scout"),
     (("--budget", "time"), "--budget 'time': write --budget name=value"),
     (("--budget", "time=soon"), "budget time=soon: 'soon' is no amount; write time=2h"),
-    (("--budget", "beer=6"), "budget 'beer' is unknown; use dispatches, tokens, money, time"),
+    (
+        ("--budget", "beer=6"),
+        "budget 'beer' is unknown; use dispatches, tokens, money, time, alone or behind " + BEHIND,
+    ),
+    (
+        ("--budget", "role.pilot.tokens=6"),
+        "budget role.pilot.tokens: no step has the role 'pilot'; roles are scout",
+    ),
     (("--budget", "money=nan"), "budget money=nan: 'nan' is no amount; write money=2.50"),
     (("--budget", "money=-1"), "budget money=-1: '-1' is no amount; write money=2.50"),
     (
@@ -79,8 +86,6 @@ def test_a_command_that_is_there_but_may_not_run(world: World) -> None:
 def test_words_that_are_right() -> None:
     assert pairs(["a=1", "b = x=y "], "--set") == {"a": "1", "b": "x=y"}
     assert counts(["a=3"], "--slots") == {"a": 3}
-    limits = {"dispatches": "7", "tokens": 9, "money": "2.5", "time": "2h"}
-    assert budget(limits) == Budget(7, 9, 2.5, 7200.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from tests.world.world import World
 from interlock.core.plan import Budget, Spent
 from interlock.dispatch.carrier import Ask, Deliver
 from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.loop import Loop, Tally
+from interlock.runner.loop import Loop
+from interlock.runner.tally import Tally
 from interlock.store.runs import NewCase
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.core.plan import Budget, Spent
-from interlock.runner.purse import Purse
+from interlock.runner.purse import plain_purse
 
 
 @pytest.mark.parametrize(
@@ -18,20 +18,20 @@ from interlock.runner.purse import Purse
     ],
 )
 def test_what_is_left(budget: Budget | None, spent: Spent, left: int | None) -> None:
-    assert Purse(budget, spent, now=100.0).left(102.5) == left
+    assert plain_purse(budget, spent, now=100.0).left(102.5) == left
 
 
 def test_what_is_paid_adds_up() -> None:
-    purse = Purse(None, Spent(1, 10, 0.5, 7.0), now=0.0)
-    purse.pay(dispatches=2)
-    purse.pay(tokens=5, money=0.25)
+    purse = plain_purse(None, Spent(1, 10, 0.5, 7.0), now=0.0)
+    purse.pay("author", dispatches=2)
+    purse.pay("critic", tokens=5, money=0.25)
     assert purse.spent == Spent(3, 15, 0.75, 7.0)
 
 
 def test_time_is_noted_once_a_second_or_when_asked_and_never_backwards() -> None:
-    purse = Purse(None, Spent(), now=100.0)
+    purse = plain_purse(None, Spent(), now=100.0)
     noted = [
-        purse.seconds_to_note(at, now=now)
+        sum(worked.seconds for worked in purse.seconds_to_note(at, now=now))
         for at, now in [(100.5, False), (101.5, False), (101.75, True), (90.0, True), (90.5, True)]
     ]
     assert noted == [0.0, 1.5, 0.25, 0.0, 0.5]

@@ -26,8 +26,10 @@ from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.library import Bundle, find_circuit
-from interlock.runner.loop import Tally
+from interlock.runner.purse import plain_purse
 from interlock.runner.session import Sitting
+from interlock.runner.tally import Tally
+from interlock.runner.treasury import Treasury
 from interlock.sources.intake import Intake
 from interlock.store.database import driver, writing
 from interlock.store.intake import Opened, begin_suite, extend_suite
@@ -156,7 +158,7 @@ class Caseroom(World):
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                budget=budget or Budget(),
+                treasury=Treasury(plain_purse(budget, run.spent, self.clock.time)),
                 application=ours.application,
                 wait_for_humans=wait,
             )

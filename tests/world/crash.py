@@ -24,6 +24,8 @@ CREW = """\
   write: {answer: {words: 5}}
   judge: {answer: {mark: 4}}
   sign: {answer: {decision: approve}}
+A:
+  judge: {limited: 30s, answer: {mark: 4}}
 B:
   write: [{crash: oh}, {answer: {words: 6}, twice: true}]
   judge: [{answer: {mark: 1}}, {forges: 99, answer: {mark: 5}}]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.world.world import World
 
-from interlock.core.plan import Budget
 from interlock.dispatch.command import CommandAgent
 from interlock.runner.clock import RealClock
 from interlock.runner.session import Sitting
@@ -33,7 +32,6 @@ def main(db: Path) -> None:
             RealClock(),
             roles=circuit.roles,
             parallel=2,
-            budget=Budget(),
             wait_for_humans=True,
         )
         status = asyncio.run(sitting.work())

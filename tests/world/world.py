@@ -16,9 +16,14 @@ from interlock.core.notation import read_circuit
 from interlock.core.plan import Budget, Suite
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.notice import Notice
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.application import Application
-from interlock.runner.loop import Loop, Tally
+from interlock.runner.limits import Limits, Spending, read_limits
+from interlock.runner.loop import Loop
+from interlock.runner.purse import Day, Purse
+from interlock.runner.tally import Tally
+from interlock.runner.treasury import KIND, Treasury
 from interlock.store.audit import Fault, audit
 from interlock.store.database import driver, reading, writing
 from interlock.store.history import cases_of, digest_of, lines_since, refusals_of
@@ -33,6 +38,14 @@ from interlock.store.runs import (
     load_cases,
     open_dispatches,
 )
+from interlock.store.spending import spent_by_role, spent_on
+from interlock.store.standstill import last_inquiry, newest_pauses
+
+
+def hours(at: float) -> Day:
+    """Days of this world are short: an hour each."""
+    begins = at // 3600 * 3600
+    return Day(f"hour {begins:.0f}", begins, begins + 3600)
 
 
 class World:
@@ -45,6 +58,7 @@ class World:
         self.circuit = read_circuit(text, "test.yaml").circuit
         self.clock = FakeClock()
         self.tally = Tally()
+        self.notices: list[Notice] = []
 
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
@@ -65,7 +79,8 @@ class World:
         crew: str = GOOD_CREW,
         *,
         run_id: int = 1,
-        budget: Budget | None = None,
+        budget: Budget | str | None = None,
+        patient: bool = True,
         places: int | None = None,
         slots: Mapping[str, int] | None = None,
         desk: bool = False,
@@ -92,7 +107,9 @@ class World:
             found = find_run(connection, run_id)
             loop = Loop(
                 Journal(connection, run_id), self.circuit, Suite(roles, places), crews, self.clock,
-                budget=budget, spent=found.spent, wait_for_humans=wait, application=application,
+                treasury=self._treasury(connection, found, budget, desk=desk),
+                wait_for_humans=wait, wait_for_limits=patient, application=application,
+                pauses=newest_pauses(connection), tell=self.notices.append,
             )  # fmt: skip
             loop.take_up(
                 load_cases(connection, self.circuit, run_id),
@@ -111,8 +128,30 @@ class World:
         finally:
             self.clock.forget_timers()
 
-    def answer(self, question_id: int, decision: str) -> None:
-        leave_answer(self.answers, HumanAnswer(question_id, "ann", {"decision": decision}))
+    def _treasury(
+        self, connection: Connection, run: Run, budget: Budget | str | None, *, desk: bool
+    ) -> Treasury:
+        """Limits for the run as a record, or all kinds in words; what was raised goes before."""
+        spending = Spending(
+            run.spent,
+            spent_by_role(connection, run.run_id),
+            spent_on(connection, *hours(self.clock.time)),
+        )
+        given = dict(
+            pair.split("=") for pair in (budget if isinstance(budget, str) else "").split()
+        )
+        words = {**given, **run.options.get("budget", {})}
+        limits = Limits(budget) if isinstance(budget, Budget) else read_limits(words)
+        return Treasury(
+            Purse(limits, spending, self.clock.time, hours),
+            words,
+            HumanDesk(self.answers, self.clock) if desk else None,
+            last_inquiry(connection, run.run_id, KIND),
+        )
+
+    def answer(self, question_id: int, decision: str, **more: object) -> None:
+        data = {"decision": decision, **more}
+        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -23,7 +23,17 @@ from interlock.cli.analysing import (
     WorkspaceFile,
     agreed,
 )
-from interlock.cli.crew import Agents, Crew, Limits, Parallel, Slots, crew_of, merged
+from interlock.cli.crew import (
+    Agents,
+    Crew,
+    Limited,
+    Limits,
+    OnLimit,
+    Parallel,
+    Slots,
+    crew_of,
+    merged,
+)
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Watching, files_of
 from interlock.cli.opening import answered, before, circuit_for, read
@@ -75,6 +85,7 @@ def analyze(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
+    on_limit: Limited = OnLimit.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -104,7 +115,7 @@ def analyze(
         if found is not None:
             more = counted(count, "new failure", "new failures")
             tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
-        sat = _work(connection, taken, crew, wait=wait)
+        sat = _work(connection, taken, crew, wait=wait, on_limit=on_limit)
         _show(connection, taken, folder, sat, json=json)
     sat.leave()
 
@@ -133,10 +144,12 @@ def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
     say(f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse")
 
 
-def _work(connection: "Connection", suite: "Suite", crew: Crew, *, wait: bool) -> Sat:
+def _work(
+    connection: "Connection", suite: "Suite", crew: Crew, *, wait: bool, on_limit: OnLimit
+) -> Sat:
     from interlock.store.runs import find_run
 
-    sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait)
+    sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait, on_limit=on_limit)
     if sat.application is not None:
         for problem in sat.application.workspace.problems():
             tell(f"note: {problem}")

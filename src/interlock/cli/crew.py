@@ -5,21 +5,32 @@ a crew is complete before one begins, or the user is told what is missing.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
+from interlock.cli.show import tell
 from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.core.circuit import Circuit, Role
-    from interlock.core.plan import Budget
     from interlock.dispatch.briefer import Gauge
     from interlock.dispatch.carrier import Carrier, Clock
+    from interlock.dispatch.herald import Herald
+    from interlock.runner.limits import Limits as LimitsOf
     from interlock.store.runs import Run
     from interlock.wiring import Settings
+
+
+class OnLimit(StrEnum):
+    """What to do when all that is left waits for the end of a rate limit."""
+
+    WAIT = "wait"
+    LEAVE = "leave"
+
 
 Agents = Annotated[
     list[str] | None,
@@ -39,12 +50,19 @@ Limits = Annotated[
     typer.Option(
         "--budget",
         metavar="NAME=LIMIT",
-        help="dispatches=N, tokens=N, money=X or time=2h; may be repeated.",
+        help="dispatches=N, tokens=N, money=X or time=2h, of the run, of a role "
+        "(role.ROLE.tokens=N) or of a day (day.money=X); may be repeated.",
     ),
 ]
 Parallel = Annotated[
     int | None,
     typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
+]
+
+
+Limited = Annotated[
+    OnLimit,
+    typer.Option("--on-limit", help="At a rate limit: wait for its end, or leave with exit 75."),
 ]
 
 
@@ -62,12 +80,13 @@ class Options(msgspec.Struct, frozen=True):
 
 def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> Options:
     """What a project's settings say about any run that begins."""
+    from interlock.runner.limits import flat
     from interlock.wiring.rca import terms_of
 
     return Options(
         agents=dict(usual.agents),
         slots=dict(usual.slots),
-        budget=dict(usual.budget),
+        budget=flat(usual.budget),
         thresholds=thresholds,
         parallel=usual.parallel,
         terms=msgspec.to_builtins(terms_of(usual, Path())),
@@ -116,27 +135,40 @@ class Crew(msgspec.Struct, frozen=True):
     carriers: "Mapping[str, Carrier]"
     roles: "Mapping[str, Role]"
     parallel: int
-    budget: "Budget"
+    limits: "LimitsOf"
+    words: dict[str, str | int | float]
+    """The limits, as users say them."""
+    desk: "Carrier"
+    """Where questions about the run itself are answered."""
+    herald: "Herald | None"
+    bell: bool
     clock: "Clock"
     gauge: "Gauge"
 
 
 def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     from interlock import wiring
-    from interlock.cli.words import budget
+    from interlock.core.circuit import HUMAN
     from interlock.dispatch.briefer import Gauge
+    from interlock.dispatch.human import HumanDesk
     from interlock.runner.clock import RealClock
+    from interlock.runner.limits import read_limits
 
     clock, gauge = RealClock(), Gauge()
-    limits = budget(options.budget)
+    usual = wiring.settings(Path())
+    limits = read_limits(options.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     files = msgspec.convert(options.files, wiring.Files)
     specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
-    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.tokens or 0, path)
+    filed = wiring.file_carrier(files, circuit, clock, gauge, limits.run.tokens or 0, path)
     return Crew(
-        carriers=wiring.carriers(specs, path, clock, filed),
+        carriers=wiring.carriers(specs, path, clock, filed, usual.inbox),
         roles=wiring.roles_with(circuit, options.slots),
         parallel=options.parallel or wiring.PARALLEL,
-        budget=limits,
+        limits=limits,
+        words=options.budget,
+        desk=HumanDesk(wiring.answers_folder(path), clock, usual.inbox),
+        herald=wiring.herald(usual.notify, clock, lambda problem: tell(f"note: {problem}")),
+        bell=usual.notify.bell,
         clock=clock,
         gauge=gauge,
     )

@@ -40,9 +40,22 @@ SETTINGS = """\
 # [agents]
 # author = "exec:my-agent --headless"
 
+# What a run may cost, what a role of it, and what all runs of a day. At 80 % you are warned; at
+# 100 % the run rests, and its inbox asks whether to raise it.
 # [budget]
 # dispatches = 500
 # time = "2h"
+# [budget.role.author]
+# tokens = 200_000
+# [budget.day]
+# money = 5
+
+# Who may answer at gates, and who is told when something waits.
+# [inbox]
+# answerers = ["ann", "bob"]
+# [notify]
+# command = ["notify-send", "Interlock"]
+# webhook = "https://example.com/hook"
 """
 CIRCUIT = """\
 # A question is answered, and somebody else judges the answer. Change it, then try

@@ -64,15 +64,17 @@ def runs(db: Db = None, json: Json = False) -> None:
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
     from interlock import wiring
-    from interlock.cli.standing import whys
+    from interlock.cli.standing import low_limits, open_limits, whys
+    from interlock.runner.occasions import hour
     from interlock.store.database import reading
     from interlock.store.history import cases_of, counts, digest_of, refusals_of
     from interlock.store.lock import writer_of
     from interlock.store.runs import find_run
 
-    path = wiring.database(Path(), db)
+    path, now = wiring.database(Path(), db), time.time()
     with reading(path) as connection:
         run = find_run(connection, run_id)
+        lows, limited = low_limits(connection, run, now), open_limits(connection, run.run_id, now)
         cases = cases_of(connection, run.run_id)
         ends = counts(connection, run.run_id)
         refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
@@ -85,6 +87,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     if json:
         fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
         fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
+        fields |= {"budget_low": lows, "rate_limited_until": limited}
         rows = [_case_fields(line) for line in cases]
         fields |= {"digest": digest, "worked_on_by": str(writer or "")}
         document({**fields, "cases": rows, "agents": msgspec.to_builtins(at_work)})
@@ -97,6 +100,10 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         f"{counted(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
         f"{spent.money:.2f} money, {spent.seconds:.1f} s"
     )
+    for line in lows:
+        say(line)
+    for account, until in limited.items():
+        say(f"{account}: rate-limited until {hour(until, now)}")
     if refused:
         say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
     _say_notable(notable, reasons)

@@ -9,8 +9,8 @@ import typer
 
 from interlock.cli import suites
 from interlock.cli.analyze import SuiteId
+from interlock.cli.answering import user
 from interlock.cli.door import app
-from interlock.cli.inbox import user
 from interlock.cli.show import Db, Json, counted, document, say
 from interlock.core.errors import StateError
 

@@ -12,7 +12,9 @@ import typer
 from interlock.cli.crew import (
     Agents,
     Crew,
+    Limited,
     Limits,
+    OnLimit,
     Options,
     Parallel,
     Slots,
@@ -54,6 +56,7 @@ def run(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
+    on_limit: Limited = OnLimit.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -94,7 +97,7 @@ def run(
             )
         else:
             crew = _taken_up(connection, run_id, options, path, text)
-        sat = sit(connection, find_run(connection, run_id), crew, wait=wait)
+        sat = sit(connection, find_run(connection, run_id), crew, wait=wait, on_limit=on_limit)
         _report(connection, run_id, sat, json=json)
 
 
@@ -110,6 +113,7 @@ def resume(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
+    on_limit: Limited = OnLimit.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -129,7 +133,9 @@ def resume(
         files = files_of(dispatch, root, watch, batch_size)
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
-        sat = sit(connection, find_run(connection, found.run_id), crew, wait=wait)
+        sat = sit(
+            connection, find_run(connection, found.run_id), crew, wait=wait, on_limit=on_limit
+        )
         _report(connection, found.run_id, sat, json=json)
 
 
@@ -189,6 +195,7 @@ def advice(status: str, run_id: int) -> list[str]:
     """What to do next, where there is something to do."""
     return {
         "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
+        "rate-limited": [f"'interlock resume {run_id}' goes on when the limit is over"],
         "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' goes on"],
         "stopped": [f"'interlock resume {run_id}' goes on"],
         "unhealthy": [f"'interlock status {run_id}' shows which cases need a look"],

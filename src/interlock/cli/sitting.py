@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from interlock.cli.crew import Crew, Options, open_run
+from interlock.cli.crew import Crew, OnLimit, Options, open_run
 from interlock.cli.door import Exit
 from interlock.cli.filing import written_out
 from interlock.cli.show import tell
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from interlock.casework.application import Casework
     from interlock.core.circuit import Circuit
     from interlock.core.plan import Spent
-    from interlock.runner.loop import Tally
+    from interlock.runner.limits import Limits, Spending
+    from interlock.runner.session import Sitting
+    from interlock.runner.tally import Tally
+    from interlock.runner.treasury import Treasury
     from interlock.store.runs import Run, RunStatus
 
 _EXITS = {
@@ -27,6 +30,7 @@ _EXITS = {
     "unhealthy": Exit.UNHEALTHY,
     "waiting": Exit.WAITING,
     "budget": Exit.BUDGET,
+    "rate-limited": Exit.RATE_LIMITED,
 }
 
 
@@ -54,10 +58,12 @@ def sit(
     crew: Crew,
     *,
     wait: bool,
+    on_limit: OnLimit = OnLimit.WAIT,
     only: Collection[int] | None = None,
 ) -> Sat:
     """Work on a run until it ends or waits; on `only` some of its cases, if they are named."""
     from interlock import wiring
+    from interlock.cli.notices import crier
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
@@ -72,7 +78,8 @@ def sit(
     seat(crew.carriers, written, crew.gauge, ours.application)
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    with progress(crew.budget) as watch:
+    told = crier(crew)
+    with progress() as watch:
         sitting = Sitting(
             connection,
             found,
@@ -81,19 +88,56 @@ def sit(
             crew.clock,
             roles=crew.roles,
             parallel=crew.parallel,
-            budget=crew.budget,
+            treasury=treasury_of(connection, found, crew),
             by_hand=by_hand,
             application=ours.application,
             wait_for_humans=wait,
+            wait_for_limits=on_limit == OnLimit.WAIT,
+            tell=told,
             watch=watch,
         )
         crew.gauge.read = lambda: Reading(
             sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
         )
         crew.gauge.enrich = ours.enrich or crew.gauge.enrich
-        status = asyncio.run(sitting.work())
+        status = asyncio.run(_worked(sitting, crew))
     papers = wiring.written_by_hand(crew.carriers)
     left = list(written_out(connection, found, circuit, papers))
     return Sat(
         status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, ours.application
     )
+
+
+async def _worked(sitting: "Sitting", crew: Crew) -> "RunStatus":
+    """Work; then give notices that are under way their last chance."""
+    try:
+        return await sitting.work()
+    finally:
+        if crew.herald is not None:
+            await crew.herald.close()
+
+
+def treasury_of(connection: "Connection", found: "Run", crew: Crew) -> "Treasury":
+    """What the run may spend, and what it, its roles and this day have cost so far."""
+    from interlock.runner.clock import local_day
+    from interlock.runner.purse import Purse
+    from interlock.runner.treasury import KIND, Treasury
+    from interlock.store.standstill import last_inquiry
+
+    now = crew.clock.now()
+    purse = Purse(crew.limits, spending_of(connection, found, crew.limits, now), now, local_day)
+    last = last_inquiry(connection, found.run_id, KIND)
+    return Treasury(purse, crew.words, crew.desk, last)
+
+
+def spending_of(connection: "Connection", found: "Run", limits: "Limits", at: float) -> "Spending":
+    """What is spent of these limits; what nobody limits is not added up."""
+    from interlock.core.plan import NO_LIMITS, Spent
+    from interlock.runner.clock import local_day
+    from interlock.runner.limits import Spending
+    from interlock.store.spending import spent_by_role, spent_on
+
+    roles = spent_by_role(connection, found.run_id) if limits.roles else {}
+    counted = limits.day != NO_LIMITS
+    today = spent_on(connection, *local_day(at)) if counted else Spent()
+    return Spending(found.spent, roles, today)

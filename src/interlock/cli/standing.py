@@ -3,8 +3,11 @@
 Reads what is committed; knows nothing of how it is shown.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from interlock.core.circuit import FAILURES
 
@@ -13,15 +16,18 @@ if TYPE_CHECKING:
 
     from interlock.core.circuit import Circuit
     from interlock.store.history import CaseLine
-    from interlock.store.runs import Loaded
+    from interlock.store.journal import Pause
+    from interlock.store.runs import Loaded, Run
 
 
 def whys(
     connection: "Connection", circuit: "Circuit", run_id: int, lines: "Sequence[CaseLine]"
 ) -> Iterator[str]:
     """A reason for each of these cases of a run."""
+    from interlock.runner.occasions import hour
     from interlock.store.runs import load_cases
 
+    resting = resting_dispatches(connection, run_id, time.time())
     unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)
     loaded = load_cases(connection, circuit, run_id) if unsent else ()
     cases = {each.case.case_id: each for each in loaded}
@@ -30,6 +36,9 @@ def whys(
             yield line.state.reason or _ended(connection, circuit, line)
         elif line.dispatch_id is None:
             yield _turn(circuit, cases[line.case_id], cases)
+        elif line.dispatch_id in resting:
+            until = hour(resting[line.dispatch_id].until, time.time())
+            yield f"rate-limited until {until} (dispatch {line.dispatch_id})"
         else:
             role = circuit.steps[line.step].role
             yield f"waits for the {role} (dispatch {line.dispatch_id})"
@@ -58,3 +67,31 @@ def _ended(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> st
     if last.decision.signal in FAILURES:
         why += f" ({last.decision.signal}: {last.answer.get('reason')})"
     return why.strip()
+
+
+def resting_dispatches(connection: "Connection", run_id: int, at: float) -> "dict[int, Pause]":
+    """Dispatches of a run whose rate limit is not over, by their last pause. One that was answered
+    meanwhile is among them."""
+    from interlock.store.standstill import pauses_of
+
+    return {each.dispatch_id: each for each in pauses_of(connection, run_id) if each.until > at}
+
+
+def low_limits(connection: "Connection", run: "Run", at: float) -> list[str]:
+    """A line for each limit of a run that is nearly or wholly spent."""
+    from interlock.cli.crew import Options
+    from interlock.cli.sitting import spending_of
+    from interlock.runner.limits import LOW, low, parts, read_limits
+
+    limits = read_limits(msgspec.convert(run.options, Options).budget)
+    found = parts(limits, spending_of(connection, run, limits, at))
+    return [low(word, part) for word, part in found.items() if part >= LOW]
+
+
+def open_limits(connection: "Connection", run_id: int, at: float) -> "dict[str, float]":
+    """Accounts that rest because of a rate limit met in this run, each until when."""
+    from interlock.store.standstill import newest_pauses
+
+    mine = {each.account for each in resting_dispatches(connection, run_id, at).values()}
+    found = {each.account: each.until for each in newest_pauses(connection)}
+    return {name: found[name] for name in sorted(mine) if found[name] > at}

@@ -88,6 +88,8 @@ def replay(
 
 
 def _say_episode(episode: "Episode", circuit: "Circuit", *, prompts: bool) -> None:
+    from interlock.runner.occasions import hour
+
     say()
     say(
         f"{episode.step}, attempt {episode.attempt}: dispatch {episode.dispatch_id} to "
@@ -98,6 +100,9 @@ def _say_episode(episode: "Episode", circuit: "Circuit", *, prompts: bool) -> No
         say("\n".join(f"  | {line}" for line in episode.prompt.splitlines()))
     for refused in episode.refused:
         say(f"  refused ({refused.reason}): {refused.sentence}")
+    for pause in episode.pauses:
+        until = hour(pause.until, pause.at)
+        say(f"  rate-limited at {clock_time(pause.at)} until {until}: {pause.reason}")
     decision = episode.decision
     if decision is None:
         say("  no answer yet")
@@ -144,6 +149,7 @@ def _life_fields(line: "CaseLine", circuit: "Circuit", life: "list[Episode]") ->
     for episode in life:
         fields = msgspec.structs.asdict(episode)
         fields["refused"] = msgspec.to_builtins(episode.refused)
+        fields["pauses"] = msgspec.to_builtins(episode.pauses)
         fields["decision"] = None
         if episode.decision is not None:
             decision = msgspec.structs.asdict(episode.decision)

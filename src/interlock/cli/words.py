@@ -1,14 +1,11 @@
 """Words of the command line that carry more than a text: name=value pairs, budgets, thresholds."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from interlock.core.circuit import Circuit
 from interlock.core.errors import CircuitError, SourceError
-from interlock.core.format import seconds_of
-from interlock.core.plan import Budget
 from interlock.core.yaml_text import read_yaml
 
 
@@ -49,33 +46,6 @@ def counts(words: Iterable[str], option: str) -> dict[str, int]:
             raise SourceError(f"{option} {name}={text}: {text!r} is no whole number")
         found[name] = int(text)
     return found
-
-
-def budget(words: Mapping[str, object]) -> Budget:
-    """dispatches, tokens, money and time (`2h`), each a limit."""
-    limits: dict[str, Any] = {}
-    for name, text in words.items():
-        try:
-            if name == "time":
-                limits["seconds"] = seconds_of(str(text))
-            elif name in ("dispatches", "tokens"):
-                limits[name] = int(str(text))
-            elif name == "money":
-                limits[name] = float(str(text))
-            else:
-                raise SourceError(
-                    f"budget {name!r} is unknown; use dispatches, tokens, money, time"
-                )
-        except (ValueError, CircuitError):
-            raise SourceError(_no_amount(name, text)) from None
-        if not all(0 <= limit < math.inf for limit in limits.values()):
-            raise SourceError(_no_amount(name, text))
-    return Budget(**limits)
-
-
-def _no_amount(name: str, text: object) -> str:
-    example = {"time": "2h", "money": "2.50"}.get(name, "100")
-    return f"budget {name}={text}: {str(text)!r} is no amount; write {name}={example}"
 
 
 def plain(text: str) -> Any:

@@ -64,6 +64,8 @@ class Step(msgspec.Struct, frozen=True):
     writes: bool = False
     signals: tuple[str, ...] = (ARTIFACT,)
     judges: tuple[str, ...] = ()
+    family: bool = False
+    """At a gate: an answer is for all cases of the family, unless whoever gives it says not."""
 
     @property
     def gate(self) -> bool:

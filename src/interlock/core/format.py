@@ -45,6 +45,7 @@ class StepText(msgspec.Struct, forbid_unknown_fields=True):
     gate: bool = False
     signals: list[str] = msgspec.field(default_factory=lambda: [ARTIFACT])
     judges: Name | list[Name] = []
+    family: bool = False
     why: str = ""
 
 

@@ -161,6 +161,11 @@ class _Builder:
                 f"step {name!r} is a gate, so its role is {HUMAN}, not {role!r}",
                 *("steps", name, "role"),
             )
+        if given.family and not given.gate:
+            raise self._wrong(
+                f"step {name!r} is no gate: family is for answers of humans",
+                *("steps", name, "family"),
+            )
         try:
             shape = shape_of(self._schema(given.answer))
         except CircuitError as error:
@@ -174,6 +179,7 @@ class _Builder:
             writes=given.writes,
             signals=tuple(given.signals),
             judges=_tuple(given.judges),
+            family=given.family,
         )
 
     def _timeout(self, name: str, given: StepText) -> float | None:

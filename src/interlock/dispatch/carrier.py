@@ -80,6 +80,15 @@ class Rationed(Protocol):
         """How many it takes at this moment. Room opens when one of its dispatches is settled."""
 
 
+@runtime_checkable
+class Accounted(Protocol):
+    """A carrier whose asks share a limit with others: a login, a key, a subscription."""
+
+    def account(self, role: str) -> str:
+        """The name of what the role's asks are charged to; empty if it has none of its own. The
+        same name in another run or another process is the same account."""
+
+
 class Clock(Protocol):
     """Time, as an argument."""
 

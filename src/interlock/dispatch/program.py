@@ -11,7 +11,7 @@ import msgspec
 
 from interlock.core.circuit import CRASH
 from interlock.core.errors import InterlockError
-from interlock.dispatch.carrier import Ask, Carrier, Deliver, Rationed, Reply
+from interlock.dispatch.carrier import Accounted, Ask, Carrier, Deliver, Rationed, Reply
 
 Program = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
@@ -32,6 +32,9 @@ class ProgramDesk:
 
     def room(self) -> int:
         return self.otherwise.room() if isinstance(self.otherwise, Rationed) else sys.maxsize
+
+    def account(self, role: str) -> str:
+        return self.otherwise.account(role) if isinstance(self.otherwise, Accounted) else ""
 
     def send(self, asks: Sequence[Ask]) -> None:
         others: list[Ask] = []

@@ -1,7 +1,8 @@
 """The agent `script`: answers read from a file, so that a circuit can be tried without any model.
 
 It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
-answer too late, or forge the answer to another dispatch. One behaviour is for one attempt.
+answer too late, meet a rate limit, or forge the answer to another dispatch. One behaviour is for
+one attempt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +11,14 @@ from typing import Any
 import msgspec
 
 from interlock.core.case import Usage
-from interlock.core.circuit import CRASH
+from interlock.core.circuit import CRASH, RATE_LIMIT
 from interlock.core.errors import CircuitError, SourceError
 from interlock.core.format import seconds_of
 from interlock.core.yaml_text import read_yaml
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 
 EVERY = "*"
+_UNKNOWN = "unknown"
 _MOST_USED = 1_000_000_000
 
 
@@ -33,6 +35,8 @@ class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: bool = False
     forges: int | None = None
     usage: Usage = Usage()
+    limited: str | float = 0
+    """Asked for the first time, it has met a rate limit that lasts so long, or `unknown`."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -75,6 +79,8 @@ def read_script(text: str, file: str) -> Script:
 
 def _check(behaviour: Behaviour) -> None:
     seconds_of(behaviour.delay or "1s")
+    if behaviour.limited != _UNKNOWN:
+        seconds_of(behaviour.limited or "1s")
     usage = behaviour.usage
     if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
         raise CircuitError(f"usage is from 0 to {_MOST_USED:,}")
@@ -87,6 +93,7 @@ class ScriptAgent:
         self._script = script
         self._clock = clock
         self._late: dict[int, Reply] = {}
+        self._limited: set[int] = set()
         self._delayed: dict[int, Callable[[], None]] = {}
         self._deliver: Deliver
 
@@ -97,6 +104,10 @@ class ScriptAgent:
         for ask in asks:
             behaviour = self._script.behaviour(ask.case_id, ask.step, ask.attempt)
             reply = _reply(behaviour, ask)
+            if behaviour.limited and ask.dispatch_id not in self._limited:
+                self._limited.add(ask.dispatch_id)
+                self._deliver(self._limit(behaviour, ask))
+                continue
             if behaviour.silent:
                 continue
             if behaviour.late:
@@ -116,6 +127,14 @@ class ScriptAgent:
         for cancel in self._delayed.values():
             cancel()
         self._delayed.clear()
+
+    def _limit(self, behaviour: Behaviour, ask: Ask) -> Reply:
+        known = behaviour.limited != _UNKNOWN
+        until = self._clock.now() + seconds_of(behaviour.limited) if known else 0.0
+        reason = "the script says so"
+        return Reply(
+            ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until, usage=behaviour.usage
+        )
 
     def _after(self, behaviour: Behaviour, reply: Reply) -> None:
         def give() -> None:

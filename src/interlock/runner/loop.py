@@ -10,36 +10,27 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from interlock.core.case import ENDED, OPEN, Case, Refused, Signal
-from interlock.core.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Circuit
+from interlock.core.case import ENDED, OPEN, STUCK, Case, Refused, Signal
+from interlock.core.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
 from interlock.core.engine import advance, apply
-from interlock.core.errors import CircuitError
-from interlock.core.plan import Budget, Spent, Suite, ready
+from interlock.core.plan import Spent, Suite, ready
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
+from interlock.dispatch.notice import Tell, silence
 from interlock.runner.absorb import absorb
 from interlock.runner.application import Application, Plain
-from interlock.runner.deadlines import Deadlines
-from interlock.runner.prompt import fill
+from interlock.runner.asking import Asking
+from interlock.runner.occasions import Occasions
 from interlock.runner.purse import Purse
 from interlock.runner.rations import Rations
-from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal, Standing
-from interlock.store.runs import Loaded, OpenDispatch, RunStatus
+from interlock.runner.tally import Tally
+from interlock.runner.traffic import Traffic
+from interlock.runner.treasury import Treasury
+from interlock.store.journal import Batch, Entry, Journal, Pause, Refusal, Standing
+from interlock.store.runs import FINISHED, Loaded, OpenDispatch, RunStatus
 
 _encode = msgspec.json.Encoder().encode
 _PATIENCE = 0.002
 """Seconds for which arrivals are worked off before other parts of the program get their turn."""
-
-
-class Tally(msgspec.Struct):
-    """How a run stands, in numbers."""
-
-    cases: int = 0
-    ended: int = 0
-    unhealthy: int = 0
-    stuck: int = 0
-    in_flight: int = 0
-    questions: int = 0
-    refused: int = 0
 
 
 class Loop:
@@ -53,29 +44,35 @@ class Loop:
         carriers: Mapping[str, Carrier],
         clock: Clock,
         *,
-        budget: Budget | None = None,
-        spent: Spent | None = None,
+        treasury: Treasury | None = None,
         application: Application | None = None,
         wait_for_humans: bool = False,
+        wait_for_limits: bool = True,
+        pauses: Iterable[Pause] = (),
+        tell: Tell = silence,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self._journal = journal
         self._application = application or Plain()
         self._circuit = circuit
         self._suite = suite
-        self._carriers = carriers
         self._rations = Rations(carriers)
         self._clock = clock
-        self._purse = Purse(budget, spent, clock.now())
+        self._treasury = treasury or Treasury(Purse(now=clock.now()))
+        self._purse = self._treasury.purse
         self._wait_for_humans = wait_for_humans
+        self._wait_for_limits = wait_for_limits
         self._watch = watch
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
-        self._asks: dict[int, Ask] = {}
-        self._to_send: dict[int, Ask] = {}
-        self._settled: list[tuple[Ask, str]] = []
-        self._deadlines = Deadlines(clock, self._wake_up)
+        self._asking = Asking(journal, circuit, self._application, self._numbers)
+        self._traffic = Traffic(
+            *(circuit, suite, carriers, clock, self._wake_up),
+            purse=self._purse, run_id=journal.run_id, pauses=pauses,
+        )  # fmt: skip
+        self._outbox, self._pauses = self._traffic.outbox, self._traffic.pauses
+        self._occasions = Occasions(journal.run_id, tell)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
         self._yielded = 0.0
@@ -97,7 +94,7 @@ class Loop:
         out = {each.case_id: each for each in open_dispatches}
         for case in list(self._cases.values()):
             if case.case_id in out:
-                self._reopen(out[case.case_id])
+                self._traffic.take_up(self._asking.again(out[case.case_id], case))
             else:
                 self._place(case)
         for name, holder in holds.items():
@@ -114,22 +111,23 @@ class Loop:
 
     async def run(self) -> RunStatus:
         """Work until nothing more can be done; the status says why it ended."""
-        carriers = {id(each): each for each in self._carriers.values()}.values()
-        for carrier in carriers:
-            carrier.start(self._deliver)
+        self._outbox.start(self._deliver)
         try:
-            self._commit(Batch(self._clock.now(), status="running"))
+            began = Batch(self._clock.now(), status="running")
+            self._treasury.start(self._deliver, began)
+            self._commit(began)
             self._turn()
             while not self._finished():
                 await self._arrivals()
                 self._turn()
             status = self._status()
+            if status in FINISHED:
+                self._occasions.over(status)
             self._commit(Batch(self._clock.now(), status=status))
             return status
         finally:
-            self._deadlines.close()
-            for carrier in carriers:
-                await carrier.close()
+            await self._treasury.close()
+            await self._traffic.close()
 
     async def _arrivals(self) -> None:
         """Return when there is something to do; let carriers work in between, soon enough."""
@@ -148,27 +146,34 @@ class Loop:
         replies, self._inbox = self._inbox, []
         for reply in replies:
             self._take(reply, batch)
-        for dispatch_id in self._deadlines.passed(batch.at):
-            ask = self._asks.get(dispatch_id)
-            if ask is not None:
-                self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
+        for ask in self._outbox.overdue(batch.at):
+            self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
         for case_id in self._application.let_go():
             self._held.discard(case_id)
             self._queue(self._cases[case_id])
         if not self._stops:
+            self._traffic.send_again(batch.at)
             self._dispatch(batch)
+            if self._purse.limited and ready(self._suite):
+                self._treasury.ask(self._journal, batch, self._occasions)
         self._commit(batch)
         while self._rations and not self._stops and (more := self._more()):
             self._commit(more)
 
     def _take(self, reply: Reply, batch: Batch) -> None:
-        ask = self._asks.get(reply.dispatch_id)
+        if self._treasury.mine(reply):
+            self._refuse(None, reply, self._treasury.take(reply, batch), batch)
+            return
+        ask = self._outbox.find(reply.dispatch_id)
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, Refused("Stale", sentence), batch)
             return
         if reply.refused:
             self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
+            return
+        if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
+            self._traffic.pause(ask, reply, batch, self._occasions)
             return
         found = absorb(reply, self._circuit.steps[ask.step])
         if not isinstance(found, Refused) and found.name not in FAILURES:
@@ -177,7 +182,7 @@ class Loop:
         if isinstance(found, Refused):
             self._refuse(ask, reply, found, batch)
             if reply.answered_by:
-                self._ask_again(ask)
+                self._outbox.again(ask)
                 return
             found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
         self._decide(ask, found, batch, reply.answered_by)
@@ -196,12 +201,15 @@ class Loop:
             )
         )
         batch.standings[number] = Standing(number, case, None)
-        self._settle(ask, str(signal.data["reason"]) if signal.name in FAILURES else "")
-        self._purse.pay(tokens=signal.usage.tokens, money=signal.usage.money)
+        error = str(signal.data["reason"]) if signal.name in FAILURES else ""
+        self._traffic.settle(ask, error, batch.at)
+        self._purse.pay(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
             self._suite.hold(decision.hold, case.case_id)
         if decision.release:
             self._suite.release(decision.release)
+        if case.status == STUCK:
+            self._occasions.stuck(case)
         self._place(case)
 
     def _dispatch(self, batch: Batch) -> None:
@@ -210,14 +218,13 @@ class Loop:
         self._rations.deal()
         more = True
         while more:
-            asked = ready(self._suite, self._purse.left(batch.at), self._rations.closed)
-            more = sum(self._offer(self._cases[case_id], batch) for case_id in asked) < len(asked)
+            asked = ready(self._suite, self._purse.left(batch.at), self._closed(batch.at))
+            more = sum(self._open(self._cases[case_id], batch) for case_id in asked) < len(asked)
 
-    def _offer(self, case: Case, batch: Batch) -> bool:
-        """Open its dispatch, if the carrier has room for it; True if it is out."""
-        if not self._rations.take(self._circuit.steps[case.step].role):
-            return False
-        return self._open(case, batch)
+    def _closed(self, at: float, *, limited: bool = True) -> set[str]:
+        """Roles that get nothing now; those whose account rests are among them if `limited`."""
+        resting = self._pauses.closed if limited else ()
+        return {*self._rations.closed, *self._purse.closed(at), *resting}
 
     def _more(self) -> Batch:
         """What may go now that the carriers know what was settled, and have room again."""
@@ -226,86 +233,43 @@ class Loop:
         return batch
 
     def _open(self, case: Case, batch: Batch) -> bool:
-        """Open a dispatch for the case's step; False if it crashed before it could be sent."""
-        step = self._circuit.steps[case.step]
-        dispatch_id = self._journal.new_dispatch_id()
-        prompt, problem = self._prompt(case)
-        ask = Ask(
-            *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt, self._numbers[case.case_id], batch.at, case),
-        )
-        number = ask.case_no
-        batch.dispatches.append(
-            NewDispatch(dispatch_id, number, ask.step, ask.attempt, ask.role, prompt, step.gate)
-        )
-        batch.standings[number] = Standing(number, case, dispatch_id)
-        self._send_out(ask, batch.at)
-        self._purse.pay(dispatches=0 if step.gate else 1)
+        """Open a dispatch for the case's step, if its role may have one and there is room; False if
+        not, or if it crashed before it could be sent."""
+        role = self._circuit.steps[case.step].role
+        if not (self._purse.may(role, batch.at) and self._rations.take(role)):
+            return False
+        ask, new, problem = self._asking.open(case, batch.at)
+        batch.dispatches.append(new)
+        batch.standings[ask.case_no] = Standing(ask.case_no, case, ask.dispatch_id)
+        self._traffic.send(ask, batch.at)
+        self._purse.pay(ask.role, dispatches=0 if new.human else 1)
+        if new.human:
+            self._occasions.gate(ask)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
         return not problem
 
-    def _prompt(self, case: Case) -> tuple[str, str]:
-        """The filled prompt, or why it cannot be filled."""
-        try:
-            facts = self._application.facts(self._numbers[case.case_id], case)
-            return fill(self._circuit, case, facts), ""
-        except CircuitError as error:
-            return "", str(error)
-
     def _commit(self, batch: Batch) -> None:
         """Write the batch; then, and only then, act on it."""
         if batch:
-            batch.seconds = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
+            batch.worked = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
+            batch.seconds = batch.worked[0].seconds if batch.worked else 0.0
             self._journal.commit(batch)
-        for ask, error in self._settled:
-            self._carriers[ask.role].settled(ask.dispatch_id, error)
-        asks: dict[int, list[Ask]] = {}
-        for ask in self._to_send.values():
-            asks.setdefault(id(self._carriers[ask.role]), []).append(ask)
-        self._settled = []
-        self._to_send = {}
-        for many in asks.values():
-            self._carriers[many[0].role].send(many)
+        self._outbox.deliver()
+        self._treasury.deliver()
+        self._occasions.running_low(self._purse.running_low(batch.at))
+        self._occasions.hand_over(batch.at)
         self.tally.in_flight = self._suite.busy
-        self.tally.questions = self._suite.awaited()
+        self.tally.questions = self._suite.awaited() + self._treasury.waits
+        self.tally.limited = len(self._pauses.parked)
+        self.tally.limited_until = self._pauses.until
         self._watch(self.tally, self._purse.spent)
 
-    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, batch: Batch) -> None:
-        number = ask.case_no if ask else None
-        batch.refusals.append(
-            Refusal(number, reply.dispatch_id, why.reason, why.sentence, reply.content)
-        )
-        self.tally.refused += 1
-
-    def _ask_again(self, ask: Ask) -> None:
-        """A question to a human stays open when an answer to it cannot be used."""
-        self._settled.append((ask, ""))
-        self._to_send[ask.dispatch_id] = ask
-
-    def _reopen(self, dispatch: OpenDispatch) -> None:
-        ask = Ask(
-            *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
-            *(dispatch.at, self._cases[dispatch.case_id]),
-        )
-        gate = self._circuit.steps[ask.step].gate
-        self._send_out(ask, dispatch.at if gate else self._clock.now())
-
-    def _send_out(self, ask: Ask, since: float) -> None:
-        self._asks[ask.dispatch_id] = ask
-        self._suite.sent(ask.case_id, ask.role)
-        timeout = self._circuit.steps[ask.step].timeout
-        if timeout is not None:
-            self._deadlines.add(since + timeout, ask.dispatch_id)
-        self._to_send[ask.dispatch_id] = ask
-
-    def _settle(self, ask: Ask, error: str) -> None:
-        del self._asks[ask.dispatch_id]
-        self._to_send.pop(ask.dispatch_id, None)
-        self._deadlines.drop(ask.dispatch_id)
-        self._suite.answered(ask.case_id)
-        self._settled.append((ask, error))
+    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused | None, batch: Batch) -> None:
+        if why is not None:
+            number = ask.case_no if ask else None
+            batch.refusals.append(Refusal(number, reply.dispatch_id, *why, reply.content))
+            self.tally.refused += 1
 
     def _place(self, case: Case) -> None:
         """An open case waits for its next dispatch, unless its application holds it; one that is
@@ -339,11 +303,22 @@ class Loop:
             return True
         if self._suite.busy or self._inbox:
             return False
-        return bool(self._stops) or not (self._wait_for_humans and self._suite.awaited())
+        asked = self._suite.awaited() or self._treasury.waits
+        waits = (self._wait_for_humans and asked) or (self._wait_for_limits and self._limited())
+        return bool(self._stops) or not waits
+
+    def _limited(self) -> bool:
+        """Whether something waits for the end of a rate limit, and for nothing else."""
+        if self._pauses.parked or not self._pauses.closed:
+            return bool(self._pauses.parked)
+        now = self._clock.now()
+        return bool(ready(self._suite, self._purse.left(now), self._closed(now, limited=False)))
 
     def _status(self) -> RunStatus:
-        if self._stops and not self._suite.idle():
+        if self._stops and (self._pauses.parked or not self._suite.idle()):
             return "stopped"
+        if self._limited():
+            return "rate-limited"
         if ready(self._suite):
             return "budget"
         if self._suite.awaited():

@@ -12,12 +12,16 @@ from contextlib import suppress
 from sqlalchemy import Connection
 
 from interlock.core.circuit import HUMAN, Circuit, Role
-from interlock.core.plan import Budget, Spent, Suite
+from interlock.core.plan import Spent, Suite
 from interlock.dispatch.carrier import Carrier, Clock
+from interlock.dispatch.notice import Tell, silence
 from interlock.runner.application import Application
-from interlock.runner.loop import Loop, Tally
+from interlock.runner.loop import Loop
+from interlock.runner.tally import Tally
+from interlock.runner.treasury import Treasury
 from interlock.store.journal import Journal
 from interlock.store.runs import Run, RunStatus, holds_of, load_cases, open_dispatches
+from interlock.store.standstill import newest_pauses
 
 
 class Sitting:
@@ -33,10 +37,12 @@ class Sitting:
         *,
         roles: Mapping[str, Role],
         parallel: int | None,
-        budget: Budget,
+        treasury: Treasury | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
         application: Application | None = None,
         wait_for_humans: bool = False,
+        wait_for_limits: bool = True,
+        tell: Tell = silence,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self.stopped_by: signal.Signals | None = None
@@ -49,10 +55,12 @@ class Sitting:
             Suite(roles, parallel, by_hand),
             carriers,
             clock,
-            budget=budget,
-            spent=run.spent,
+            treasury=treasury,
             application=application,
             wait_for_humans=wait_for_humans,
+            wait_for_limits=wait_for_limits,
+            pauses=newest_pauses(connection),
+            tell=tell,
             watch=watch,
         )
 

@@ -16,7 +16,7 @@ from interlock.core.errors import StoreError
 from interlock.store.investigation_schema import all_tables
 from interlock.store.lock import only_writer
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 
 
@@ -184,5 +184,10 @@ def _migrate(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
-    with transaction(connection):
+    # A table that others refer to can be made anew only while references are not checked.
+    connection.exec_driver_sql("pragma foreign_keys=off")
+    with transaction(connection) as raw:
         command.upgrade(config, "head")
+        if raw.execute("pragma foreign_key_check").fetchone():
+            raise StoreError("the upgrade would leave references to nothing; it was undone")
+    connection.exec_driver_sql("pragma foreign_keys=on")

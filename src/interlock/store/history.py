@@ -16,8 +16,9 @@ from interlock.core.errors import StoreError
 from interlock.store import schema
 from interlock.store.blobs import read_blob
 from interlock.store.database import driver
-from interlock.store.journal import State
+from interlock.store.journal import Pause, State
 from interlock.store.runs import MOST_RUNS
+from interlock.store.standstill import pauses_in
 
 _decision = msgspec.json.Decoder(Decision).decode
 _state = msgspec.json.Decoder(State).decode
@@ -54,6 +55,7 @@ class Episode(msgspec.Struct, frozen=True):
     sent_at: float
     prompt: str
     refused: list[RefusedLine] = []
+    pauses: list[Pause] = []
     answered_at: float | None = None
     answer: Any = None
     decision: Decision | None = None
@@ -129,6 +131,7 @@ def life_of(connection: Connection, case_no: int) -> list[Episode]:
             sent_at=row[4],
             prompt=read_blob(raw, row[5]).decode(),
             refused=list(_refused(connection, row[0])),
+            pauses=pauses_in(connection, row[0]),
             answered_at=row[6],
             answer=msgspec.json.decode(read_blob(raw, row[7])) if row[7] is not None else None,
             decision=_decision(row[8]) if row[8] is not None else None,

@@ -7,7 +7,7 @@ an application wants to change along with a decision is an effect, and its own b
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection
@@ -34,6 +34,26 @@ _ANSWERED = "update questions set answered_at = ?, answered_by = ? where questio
 _RUN = (
     "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
     " where run_id = ?"
+)
+_PAUSE = (
+    "insert into pauses (run_id, dispatch_id, account, at, until, guesses, tokens, money, reason)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INQUIRY = (
+    "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
+)
+_TOLD = (
+    "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
+    " and answered_at is null"
+)
+_AGREED = "update runs set options = json_patch(options, ?) where run_id = ?"
+_WORKED = (
+    "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
+    " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
+)
+_NEWEST = (
+    "select max(coalesce((select max(dispatch_id) from dispatches), 0),"
+    " coalesce((select max(question_id) from inquiries), 0))"
 )
 
 
@@ -74,6 +94,44 @@ class Refusal(msgspec.Struct, frozen=True):
     content: bytes
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """A dispatch that met a rate limit: whose, until when, and what it had cost by then. `guesses`
+    is how often in a row the end was not known; 0 if it is."""
+
+    dispatch_id: int
+    account: str
+    until: float
+    guesses: int
+    reason: str
+    usage: Usage = Usage()
+    at: float = 0.0
+
+
+class Inquiry(msgspec.Struct, frozen=True):
+    """A question that Interlock has about the run itself."""
+
+    question_id: int
+    kind: str
+    about: str
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The answer to such a question, and what is agreed by it: a change of the run's options."""
+
+    question_id: int
+    by: str
+    answer: bytes
+    agreed: dict[str, Any] = {}
+
+
+class Worked(NamedTuple):
+    """Seconds of a day for which agents of a role were out; under '' the run's own time."""
+
+    day: str
+    role: str
+    seconds: float
+
+
 class Standing(msgspec.Struct, frozen=True, gc=False):
     """A case as it stands after the batch, and the dispatch that is open for it, if any."""
 
@@ -102,11 +160,16 @@ class Batch(msgspec.Struct):
     dispatches: list[NewDispatch] = []
     standings: dict[int, Standing] = {}
     refusals: list[Refusal] = []
+    pauses: list[Pause] = []
+    inquiries: list[Inquiry] = []
+    told: list[Told] = []
+    worked: list[Worked] = []
     seconds: float = 0.0
     status: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.dispatches or self.refusals or self.status)
+        some = self.entries or self.dispatches or self.refusals or self.status
+        return bool(some or self.pauses or self.inquiries or self.told)
 
 
 class Journal:
@@ -116,8 +179,7 @@ class Journal:
         self.run_id = run_id
         self._raw = raw = driver(connection)
         self._blobs = BlobWriter(raw)
-        last = raw.execute("select max(dispatch_id) from dispatches").fetchone()[0]
-        self._last_dispatch_id = int(last or 0)
+        self._last_dispatch_id = int(raw.execute(_NEWEST).fetchone()[0])
 
     def new_dispatch_id(self) -> int:
         """Unique and rising over the whole workspace; a number is never given out twice."""
@@ -174,7 +236,19 @@ class Journal:
             rows.append((_REFUSAL, [self._refusal(refusal, at) for refusal in batch.refusals]))
         if batch.status is not None or batch.seconds:
             rows.append((_RUN, [(batch.seconds, at, batch.status, self.run_id)]))
-        return rows
+        return rows + self._rare_rows(batch)
+
+    def _rare_rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+        """What most batches have none of."""
+        run_id, at = self.run_id, batch.at
+        found: list[tuple[str, list[Any]]] = [
+            (_PAUSE, [_pause(run_id, each, at) for each in batch.pauses]),
+            (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
+            (_TOLD, [(at, t.by, t.answer.decode(), t.question_id) for t in batch.told]),
+            (_AGREED, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
+            (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
+        ]
+        return [(statement, many) for statement, many in found if many]
 
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]
@@ -193,6 +267,14 @@ def _entry(entry: Entry, put: Callable[[bytes], int], at: float) -> tuple[Any, .
     usage, decision = entry.usage, _encode(entry.decision).decode()
     answer = put(entry.answer)
     return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
+
+
+def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
+    usage = pause.usage
+    return (
+        *(run_id, pause.dispatch_id, pause.account, at, pause.until, pause.guesses),
+        *(usage.tokens, usage.money, pause.reason),
+    )
 
 
 def _standing(standing: Standing) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, func, select, update
 
 from interlock.core.case import OPEN, Case, Decision
-from interlock.core.circuit import HUMAN, Circuit
+from interlock.core.circuit import Circuit
 from interlock.core.engine import apply, open_case
 from interlock.core.errors import StoreError
 from interlock.core.plan import Spent
@@ -21,8 +21,9 @@ from interlock.store import schema
 from interlock.store.blobs import BlobWriter, read_blob
 from interlock.store.database import driver, transaction
 from interlock.store.journal import State, state_of
+from interlock.store.spending import spent_by
 
-RunStatus = Literal["running", "stopped", "waiting", "budget", "done", "unhealthy"]
+RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
 _AT_ONCE = 500
 """Cases that are written together, so that a large run needs little memory to begin."""
 FINISHED = ("done", "unhealthy")
@@ -309,23 +310,7 @@ def _run(connection: Connection, row: Any) -> Run:
         text=read_blob(driver(connection), row.text).decode(),
         options=msgspec.json.decode(row.options),
         status=row.status,
-        spent=_spent(connection, row.run_id, row.seconds),
+        spent=spent_by(connection, row.run_id, row.seconds),
         created_at=row.created_at,
         changed_at=row.changed_at,
     )
-
-
-def _spent(connection: Connection, run_id: int, seconds: float) -> Spent:
-    """What a run has cost, added up from its dispatches and answers."""
-    raw = driver(connection)
-    (dispatches,) = raw.execute(
-        "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
-        " where c.run_id = ? and d.role != ?",
-        (run_id, HUMAN),
-    ).fetchone()
-    tokens, money = raw.execute(
-        "select coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0) from journal j"
-        " join cases c on c.case_no = j.case_no where c.run_id = ?",
-        (run_id,),
-    ).fetchone()
-    return Spent(dispatches, tokens, money, seconds)

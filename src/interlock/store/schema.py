@@ -43,7 +43,8 @@ runs = Table(
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
     CheckConstraint(
-        "status in ('running', 'stopped', 'waiting', 'budget', 'done', 'unhealthy')",
+        "status in ('running', 'stopped', 'waiting', 'rate-limited', 'budget', 'done',"
+        " 'unhealthy')",
         name="run_status",
     ),
 )
@@ -114,3 +115,46 @@ questions = Table(
     Column("answered_at", Float),
     Column("answered_by", Text),
 )
+
+inquiries = Table(
+    "inquiries",
+    metadata,
+    Column("question_id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("about", Text, nullable=False),
+    Column("asked_at", Float, nullable=False),
+    Column("answered_at", Float),
+    Column("answered_by", Text),
+    Column("answer", Text),
+)
+"""Questions that Interlock itself has for a human, about a run and not at a gate of a case. Their
+numbers are of the same row as those of dispatches."""
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("pause_id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
+    Column("account", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("guesses", Integer, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("money", Float, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Each time a dispatch met a rate limit; it stays open and is sent again when the limit is over."""
+
+worked = Table(
+    "worked",
+    metadata,
+    Column("day", Text, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), primary_key=True),
+    Column("role", Text, primary_key=True),
+    Column("seconds", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""For how long a run was worked on on a day, and for how long agents of a role were out; under ''
+the run's own time."""

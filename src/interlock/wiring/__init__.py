@@ -21,12 +21,14 @@ from interlock.core.circuit import HUMAN, Circuit, Role, Step
 from interlock.core.errors import SourceError
 from interlock.core.format import proper_name
 from interlock.dispatch.acp.terms import Terms
+from interlock.dispatch.answerers import EVERYBODY, Answerers
 from interlock.dispatch.batch import SIZE, BatchDesk, single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.dispatch.case_folder import Names, plain_names
 from interlock.dispatch.command import CommandAgent
 from interlock.dispatch.file import PATIENCE, FileDesk
+from interlock.dispatch.herald import Address, Herald
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.program import ProgramDesk
@@ -47,6 +49,16 @@ PULL = "mcp"
 _MOST_SCRIPT = 4_000_000
 
 
+class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who is told what happens in a run."""
+
+    bell: bool = True
+    command: list[str] = []
+    webhook: str = ""
+    secret_env: str = "INTERLOCK_WEBHOOK_SECRET"  # noqa: S105 - a variable's name
+    """The environment variable that holds the secret, never the secret itself."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project may set in interlock.toml; environment and flags go before it."""
 
@@ -55,7 +67,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: dict[str, str] = {}
     agent: dict[str, dict[str, Any]] = {}
     slots: dict[str, int] = {}
-    budget: dict[str, str | int | float] = {}
+    budget: dict[str, Any] = {}
+    inbox: Answerers = EVERYBODY
+    notify: Notify = Notify()
     thresholds: dict[str, Any] = {}
     acp: Terms = Terms()
     repo: list[dict[str, Any]] = []
@@ -164,17 +178,37 @@ def split_agent(word: str) -> tuple[str, str]:
 
 
 def carriers(
-    specs: Mapping[str, str], db: Path, clock: Clock, filed: Callable[[str], Carrier] | None = None
+    specs: Mapping[str, str],
+    db: Path,
+    clock: Clock,
+    filed: Callable[[str], Carrier] | None = None,
+    policy: Answerers = EVERYBODY,
 ) -> dict[str, Carrier]:
-    """A carrier per role; roles with the same words share one. `filed` makes those of files."""
+    """A carrier per role; roles with the same words share one. `filed` makes those of files, and
+    the `policy` says who may answer at the inbox."""
     made: dict[str, Carrier] = {}
     for spec in specs.values():
         if spec not in made:
             given = filed if spec in (*FILED, PULL) else None
             made[spec] = given(spec) if given else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
-    by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock))
+    by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock, policy))
     return by_role
+
+
+def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Herald | None:
+    """Who carries notices out of the house, if anybody is to hear them."""
+    if not notify.command and not notify.webhook:
+        return None
+    if notify.command and shutil.which(notify.command[0]) is None:
+        problem = _not_runnable(notify.command[0])
+        raise SourceError(f"interlock.toml, [notify] command: {problem}")
+    address = None
+    if notify.webhook:
+        if not notify.webhook.startswith(("https://", "http://")):
+            raise SourceError("interlock.toml, [notify] webhook: give an http(s) address")
+        address = Address(notify.webhook, os.environ.get(notify.secret_env, "").encode())
+    return Herald(clock, notify.command, address, complain)
 
 
 def agent(

@@ -1,0 +1,230 @@
+"""Answers at the command line: to a gate in the circuit's own words, to a question about the run.
+
+Knows how a decision becomes the answer a step asks for, who may give it, and what is said to one
+that comes too late. Nothing is saved before all of that is right.
+"""
+
+import getpass
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.cli.show import clock_time
+from interlock.core.circuit import ARTIFACT, HUMAN
+from interlock.core.errors import SourceError, StateError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.core.circuit import Step
+    from interlock.store.history import Question
+    from interlock.store.standstill import Asked
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What somebody says on the command line."""
+
+    question_id: int
+    decision: str
+    message: str
+    fields: dict[str, Any]
+    by: str
+    user: str
+    """Who sits at the keyboard."""
+    family: bool | None
+    """Whether it is for the whole family; None leaves that to the circuit."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """An answer that may be saved: for which questions of which run, and what it says."""
+
+    run_id: int
+    data: dict[str, Any]
+    also: Sequence[int] = ()
+
+
+class Late(msgspec.Struct, frozen=True):
+    """An answer to a question that is not open any more, and the sentence that says so."""
+
+    run_id: int
+    case_no: int | None
+    data: dict[str, Any]
+    sentence: str
+
+
+def user() -> str:
+    """Who sits at the terminal."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def given_fields(words: Sequence[str]) -> dict[str, Any]:
+    """`--set name=value`, each value as YAML reads it."""
+    from interlock.cli.words import pairs
+    from interlock.core.yaml_text import read_yaml
+
+    return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
+
+
+def prepared(connection: "Connection", given: Given) -> Ready | Late:
+    """The answer, checked; SourceError or StateError if it cannot be one."""
+    from interlock.store.history import open_questions
+    from interlock.store.standstill import find_inquiry
+
+    found = [each for each in open_questions(connection) if each.question_id == given.question_id]
+    if found:
+        return _to_gate(connection, given, found[0])
+    inquiry = find_inquiry(connection, given.question_id)
+    if inquiry is not None:
+        return _to_inquiry(given, inquiry)
+    return _to_settled(connection, given)
+
+
+def _to_gate(connection: "Connection", given: Given, question: "Question") -> Ready:
+    from interlock.casework.review import reviewed_with
+    from interlock.cli.crew import Options, open_run
+    from interlock.store.questions import family_of
+    from interlock.store.runs import find_run
+    from interlock.wiring.rca import unfit_review
+
+    run = find_run(connection, question.run_id)
+    circuit, options = open_run(run), msgspec.convert(run.options, Options)
+    step = circuit.steps[question.step]
+    _refuse_others(question, options.agents)
+    refuse_strangers(step.name, given.by, given.user)
+    data = worded(step, given.decision, given.message, given.fields)
+    if problem := unfit_review(circuit.name, options.terms, step.name, data):
+        raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
+    kin: list[int] = []
+    if step.family if given.family is None else given.family:
+        kin = sorted(reviewed_with(connection, run.run_id, question.question_id))
+        kin = kin or [each.question_id for each in family_of(connection, question)]
+    return Ready(run.run_id, data, kin)
+
+
+def _to_inquiry(given: Given, inquiry: "Asked") -> Ready | Late:
+    from interlock.runner.limits import read_limits
+    from interlock.runner.treasury import RAISE, STOP
+
+    refuse_strangers(inquiry.kind, given.by, given.user)
+    said = {"comment": given.message} if given.message else {}
+    data = {"decision": given.decision, **said, **given.fields}
+    if inquiry.answered_at is not None:
+        when = clock_time(inquiry.answered_at)
+        by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
+        return Late(
+            inquiry.run_id, None, data, f"question {given.question_id} was settled{by} at {when}"
+        )
+    if given.decision not in (RAISE, STOP):
+        raise SourceError(f"answer raise or stop, not {given.decision!r}; nothing was saved")
+    if given.decision == RAISE and not given.fields:
+        raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
+    read_limits(given.fields if given.decision == RAISE else {})
+    return Ready(inquiry.run_id, data)
+
+
+def _to_settled(connection: "Connection", given: Given) -> Late:
+    """What to say to an answer that comes after the question was settled."""
+    from interlock.store.history import open_questions
+    from interlock.store.questions import find_question
+
+    found = find_question(connection, given.question_id)
+    if found is None:
+        raise StateError(f"question {given.question_id} is not open; 'interlock inbox' lists them")
+    how = f"was answered by {found.answered_by}" if found.answered_by else "is not open any more"
+    if found.signal == "timeout":
+        how = "ran out of time"
+    when = f" at {clock_time(found.settled_at)}" if found.settled_at else ""
+    anew = found.now_asked in {each.question_id for each in open_questions(connection)}
+    then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
+    data = {"decision": given.decision, **given.fields}
+    sentence = f"question {given.question_id} {how}{when}{then}"
+    return Late(found.run_id, found.case_no, data, sentence)
+
+
+def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision in the words of the step: its signal, or the field that takes decisions."""
+    data: dict[str, Any] = {"comment": message} if message else {}
+    for name, value in fields.items():
+        _place(data, name, value, step)
+    taker = _taker(step, decision)
+    if not taker and decision in step.signals and decision != ARTIFACT:
+        return {"signal": decision, "data": data}
+    data = {taker or "decision": decision, **data}
+    problem = step.shape.problem(data)
+    if problem is not None:
+        others = [name for name in step.signals if name != ARTIFACT]
+        hint = f" (or one of the signals {', '.join(others)})" if others else ""
+        raise SourceError(f"{problem}{hint}; nothing was saved")
+    return data
+
+
+def _taker(step: "Step", decision: str) -> str:
+    """The field of the answer that takes this decision; empty if none says so."""
+    for name in ("decision", *step.shape.required):
+        field = step.shape.fields.get(name)
+        if field is not None and field.choices and decision in field.choices:
+            return name
+    return ""
+
+
+def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
+    """`a.b=c` is a field of a field, where the step has one of that name."""
+    outer, dot, inner = name.partition(".")
+    if dot and outer in step.shape.fields and name not in step.shape.fields:
+        data.setdefault(outer, {})[inner] = value
+    else:
+        data[name] = value
+
+
+def numbered(word: str) -> int:
+    """A question's number. A dispatch's query has two, as 12.1."""
+    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+    return int(word)
+
+
+def refuse_strangers(step: str, by: str, user: str) -> None:
+    """StateError if the project does not let them answer at that step."""
+    from interlock import wiring
+
+    problem = wiring.settings(Path()).inbox.problem(step, by or user, user)
+    if problem:
+        raise StateError(f"{problem}; nothing was saved")
+
+
+def _refuse_others(question: "Question", agents: Mapping[str, str]) -> None:
+    """A question that goes to an agent, or into a file, is not answered here."""
+    asked = agents.get(HUMAN, "")
+    if asked == "manual":
+        save = f"'interlock save {question.case_id} --run {question.run_id} -f FILE'"
+        raise StateError(f"question {question.question_id} is answered by hand: {save}")
+    if asked:
+        raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
+
+
+def note_late(path: Path, late: Late, given: Given) -> None:
+    """Journal that an answer came too late: at once, or by the process that works on the run."""
+    from interlock import wiring
+    from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.store.database import told_plainly, writing
+    from interlock.store.journal import Batch, Journal, Refusal
+    from interlock.store.lock import writer_of
+
+    by = given.by or given.user
+    sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
+    if writer_of(path) is not None:
+        folder = wiring.answers_folder(path)
+        with told_plainly(folder):
+            leave_answer(folder, HumanAnswer(given.question_id, by, late.data, late.run_id))
+        return
+    content = msgspec.json.encode({**late.data, "by": by})
+    refusal = Refusal(late.case_no, given.question_id, "Stale", sentence, content)
+    with writing(path) as connection:
+        Journal(connection, late.run_id).commit(Batch(time.time(), refusals=[refusal]))

@@ -1,0 +1,72 @@
+"""Notices: what people want to hear about a run without looking at it.
+
+Knows what a notice says. Refuses to know how it travels: whoever works on a run is given a function
+to tell it to, which returns at once.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+Event = Literal["gate", "stuck", "rate-limit", "budget-low", "budget", "over"]
+MOST_NAMED = 100
+"""Cases and questions that one notice names; it says how many there are."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """Something happened that a person may want to act on."""
+
+    event: Event
+    run_id: int
+    at: float
+    text: str
+    """One line for people."""
+    about: str = ""
+    """What it is about: notices about the same may travel as one. A step and a family, an account,
+    a limit, a status."""
+    cases: tuple[str, ...] = ()
+    questions: tuple[int, ...] = ()
+    until: float = 0.0
+    """When a rate limit ends."""
+
+
+Tell = Callable[[Notice], None]
+
+
+def silence(_notice: Notice) -> None:
+    """Nobody wants to hear of it."""
+
+
+def joined(one: Notice, other: Notice) -> Notice:
+    """Two notices about the same as one: of gates that opened, cases that got stuck."""
+    cases = tuple(dict.fromkeys(one.cases + other.cases))
+    questions = tuple(dict.fromkeys(one.questions + other.questions))
+    text = other.text if len(cases) <= 1 else many(one.event, one.about, cases, questions)
+    return msgspec.structs.replace(
+        one, text=text, cases=cases, questions=questions, at=max(one.at, other.at)
+    )
+
+
+def many(event: Event, about: str, cases: tuple[str, ...], questions: tuple[int, ...]) -> str:
+    """One line about cases that wait at the same gate, or are stuck."""
+    step = about.partition("/")[0]
+    named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"
+    if event == "gate":
+        return f"{named} at {step}: 'interlock answer {questions[0]} DECISION'"
+    return f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
+
+
+def as_json(notice: Notice) -> Mapping[str, Any]:
+    """A notice for programs. `id` is the same whenever the same notice is sent again."""
+    body: dict[str, Any] = msgspec.to_builtins(notice)
+    marks = (notice.run_id, notice.event, notice.about, *notice.questions[:1], notice.at)
+    return {
+        "schema_version": 1,
+        "id": "/".join(map(str, marks)),
+        **body,
+        "cases": list(notice.cases[:MOST_NAMED]),
+        "questions": list(notice.questions[:MOST_NAMED]),
+        "case_count": len(notice.cases),
+        "question_count": len(notice.questions),
+    }
