@@ -28,6 +28,7 @@ from interlock.dispatch.profiles.settings import AgentSettings, clocks_of
 from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import Session, Workplace, workplace
 from interlock.supervise.ended import Ended
+from interlock.supervise.lookout import Lookout
 from interlock.supervise.reap import reap
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
@@ -62,6 +63,7 @@ class ProcessAgent:
         self._clock = clock
         self._clocks = clocks_of(profile, settings)
         self._environment = environment(profile, settings, station.environ)
+        self._lookout = Lookout()
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Task[None]
@@ -102,8 +104,8 @@ class ProcessAgent:
         await reap(self._station.workspace, self._clock, grace=self._clocks.grace)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
-        await self._ready
         try:
+            await self._ready
             reply = (await self._work(ask, talk)).reply(ask.dispatch_id)
         except (InterlockError, OSError) as error:
             reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
@@ -127,7 +129,7 @@ class ProcessAgent:
         """One process, from its start to the verdict, and whether its session began."""
         hearing = Hearing(self._profile, self._clock.now(), zone_named)
         start = self._start(ask, place, session)
-        agent = Supervised(start, self._clocks, hearing, self._clock)
+        agent = Supervised(start, self._clocks, hearing, self._clock, lookout=self._lookout)
         talk.hold(agent)
         self._standings.add(ask, self._profile.name, agent)
         try:
