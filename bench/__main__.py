@@ -14,7 +14,7 @@ import msgspec
 from bench.contest import Contest
 from bench.environment import ROOT, SetupError, machine, peers_python
 from bench.plot import draw
-from bench.report import Report, write
+from bench.report import Report, analysis_page, write
 from bench.results import Results
 from bench.roster import FULL, PROGRAMS, QUICK, Program, Scale, one_round, warm_up
 
@@ -28,6 +28,11 @@ def say(line: str) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke run of a minute")
+    parser.add_argument(
+        "--analysis",
+        action="store_true",
+        help="only analysis and supervision, on a page of its own",
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these programs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw results")
     parser.add_argument(
@@ -59,19 +64,33 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
             contest.run(task)
     contest.measure_help(times=10)
     contest.measure_reading(times=scale.rounds)
-    contest.measure_templates(times=scale.resume_rounds)
-    contest.measure_recall(times=min(1, scale.file_rounds))
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
-    contest.measure_supervision(times=scale.file_rounds, seconds=scale.idle_s)
-    contest.measure_junit(times=scale.file_rounds)
-    contest.measure_history(times=scale.history_rounds)
-    contest.measure_analysis(times=min(1, scale.file_rounds))
     shutil.rmtree(WORKDIR, ignore_errors=True)
     return contest
 
 
+def measure_analysis() -> int:
+    """What analysing and supervising cost; no peer is needed for it."""
+    contest = Contest(WORKDIR, say)
+    contest.measure_templates(times=2)
+    contest.measure_junit(times=1)
+    contest.measure_history(times=1)
+    contest.measure_recall(times=1)
+    contest.measure_supervision(times=1, seconds=10)
+    contest.measure_analysis(times=1)
+    shutil.rmtree(WORKDIR, ignore_errors=True)
+    text = analysis_page(Results(contest.samples), machine(ROOT))
+    print(text)
+    (ROOT / "docs" / "benchmarks-analysis.md").write_text(text)
+    for rejection in contest.rejections:
+        say(f"REJECTED: {rejection}")
+    return 1 if contest.rejections else 0
+
+
 def main() -> int:
     arguments = parse()
+    if arguments.analysis:
+        return measure_analysis()
     programs, missing = chosen(arguments.only)
     for name in missing:
         say(f"{name}: program missing")

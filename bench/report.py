@@ -13,9 +13,10 @@ from bench.files import MODES
 from bench.history import AGAIN, FIRST
 from bench.results import Results, Spread, ratio, spread
 from bench.roster import OPEN_SIZES, PROGRAMS, Scale
-from bench.targets import TARGETS, measured, verdict
+from bench.targets import ANALYSIS_TARGETS, TARGETS, Target, measured, verdict
 
 PAGE = Path(__file__).with_name("page.md")
+ANALYSIS_PAGE = Path(__file__).with_name("analysis_page.md")
 MISSING = "-"
 NAMES = {
     "ceiling": "ceiling: plain Python + sqlite3, commits of 64",
@@ -174,9 +175,9 @@ def supervision_table(results: Results) -> str:
     return table(["", "measured"], rows)
 
 
-def target_table(results: Results) -> str:
+def target_table(results: Results, targets: Sequence[Target] = TARGETS) -> str:
     rows = []
-    for target in TARGETS:
+    for target in targets:
         found = measured(target, results)
         unit = f" {target.unit}"
         wanted = f"{target.comparison} {target.bound:g}{unit}"
@@ -222,9 +223,6 @@ def write(report: Report) -> str:
         "open": open_table(results),
         "files": file_table(results),
         "reading": reading_table(results),
-        "templates": templates_table(results),
-        "history": history_table(results),
-        "supervision": supervision_table(results),
         "styles": notes(report),
     }
     return PAGE.read_text().format(
@@ -232,4 +230,15 @@ def write(report: Report) -> str:
         rounds=report.scale.rounds,
         resume_rounds=report.scale.resume_rounds,
         resume_cases=report.scale.resume_cases,
+    )
+
+
+def analysis_page(results: Results, about: dict[str, str]) -> str:
+    """docs/benchmarks-analysis.md from a set of results."""
+    return ANALYSIS_PAGE.read_text().format(
+        machine=bullets(f"{name}: {fact}" for name, fact in about.items()),
+        targets=target_table(results, ANALYSIS_TARGETS),
+        templates=templates_table(results),
+        history=history_table(results),
+        supervision=supervision_table(results),
     )
