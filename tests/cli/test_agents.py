@@ -1,6 +1,7 @@
 """The verbs agents and agents probe, and an agent CLI in a run, from outside."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,12 @@ def test_an_agent_that_is_not_installed_stops_before_anything_begins(world: Worl
     assert not world.db.exists()
 
 
+def has_gone(running: "subprocess.Popen[str]") -> bool:
+    """Asks once more, if it is still there."""
+    running.terminate()
+    return running.poll() is not None
+
+
 def test_status_shows_how_agents_stand(world: World) -> None:
     scene = [*say(Claude.init(), Claude.uses("t-1")), ("hang", 0)]
     hired(world, scene)
@@ -161,8 +168,7 @@ def test_status_shows_how_agents_stand(world: World) -> None:
         said = world.say("status")
         [found] = world.say("status", "--json").json["agents"]
     finally:
-        running.terminate()
-        running.terminate()
+        until(lambda: has_gone(running), "its end: asked twice, it ends at once")
         ended(running)
     assert "1         C1    work  claude  working  its last byte came" in said.out
     assert (found["dispatch_id"], found["agent"], found["word"]) == (1, "claude", "working")
