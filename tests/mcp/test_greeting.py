@@ -21,7 +21,7 @@ ME = {"name": "me", "version": "1"}
 
 class _Nothing:
     def standing(self, run_id: int | None) -> dict[str, Any]:
-        return {"run_id": None, "status": "", "over": False, "reason": ""}
+        return {"run_id": None, "status": "", "over": False, "changed_at": 0.0, "reason": ""}
 
     def report(self, run_id: int | None) -> dict[str, Any]:
         return {"run_id": None, "reason": ""}

@@ -277,6 +277,19 @@ async def test_a_question_to_a_human(world: World) -> None:
     assert ended(run).code == 0
 
 
+async def test_who_comes_when_all_is_over_is_told(world: World) -> None:
+    world.cases("A")
+    run = start(world)
+    async with worker(world) as one, worker(world) as two:
+        assert (await submit(one, await take(one), SURE))["accepted"]
+        assert ended(run).code == 0
+        late = await asyncio.wait_for(use(two, "next", wait=30), 20)
+        assert (late["available"], late["done"]) == (False, True)
+    async with worker(world) as three:
+        older = await use(three, "next", wait=0)
+        assert older["reason"] == "run 1 is over (done) and no other is worked on"
+
+
 async def test_who_stopped_waiting_gets_nothing(world: World) -> None:
     world.cases("A")
     run = start(world)

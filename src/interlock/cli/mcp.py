@@ -1,6 +1,7 @@
 """The verb mcp: an agent's client starts it, and the agent pulls its work over stdin and stdout."""
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,13 +43,14 @@ def mcp(
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
     from interlock.mcp.doorway import Doorway
 
+    since = time.time()
     doorway = Doorway(os.dup(0), os.dup(1))
     os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
     doorway.open()
-    _serve(doorway, db, tuple(role or ()))
+    _serve(doorway, db, tuple(role or ()), since)
 
 
-def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...]) -> None:
+def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) -> None:
     """All that takes its time to load, while the client is greeted."""
     import asyncio
     import secrets
@@ -64,7 +66,8 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...]) -> None:
         link = Link(wiring.pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
         records = _Records(path)
         try:
-            await serve(Worker(link, wiring.queries_folder(path), records, roles), doorway)
+            queries = wiring.queries_folder(path)
+            await serve(Worker(link, queries, records, roles, since), doorway)
         finally:
             await link.close()
 
@@ -87,14 +90,16 @@ class _Records:
             with reading(self._path) as connection:
                 run = find_run(connection, run_id)
         except StoreError:
-            return {"run_id": None, "status": "", "over": False, "reason": f"no run yet: {begin}"}
+            none = {"run_id": None, "status": "", "over": False, "changed_at": 0.0}
+            return none | {"reason": f"no run yet: {begin}"}
         over = run.status in FINISHED
         reason = f"run {run.run_id} is over ({run.status}) and no other is worked on"
         if not over:
             reason = f"no process works on run {run.run_id} ({run.status}): "
             reason += "'interlock inbox' shows what waits for a human, " * (run.status == "waiting")
             reason += f"'interlock resume {run.run_id}' goes on; ask again"
-        return {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
+        found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
+        return found | {"changed_at": run.changed_at}
 
     def report(self, run_id: int | None) -> dict[str, Any]:
         from interlock.core.errors import StoreError

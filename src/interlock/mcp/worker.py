@@ -24,7 +24,8 @@ class Records(Protocol):
     """What can be read of runs without a coordinator. Called in threads."""
 
     def standing(self, run_id: int | None) -> dict[str, Any]:
-        """run_id, status, over (whether that is final) and a reason, of that run or the newest."""
+        """run_id, status, over (whether that is final), changed_at and a reason, of that run or the
+        newest."""
 
     def report(self, run_id: int | None) -> dict[str, Any]:
         """The report of that run, or of the newest."""
@@ -69,12 +70,18 @@ class Worker:
     """One agent's hands."""
 
     def __init__(
-        self, link: Link, queries: Path, records: Records, roles: tuple[str, ...] = ()
+        self,
+        link: Link,
+        queries: Path,
+        records: Records,
+        roles: tuple[str, ...] = (),
+        since: float = 0.0,
     ) -> None:
         self._link = link
         self._queries = queries
         self._records = records
         self._roles = roles
+        self._since = since
         self._tools: dict[str, tuple[type[Any], Callable[[Any], Awaitable[dict[str, Any]]]]] = {
             "interlock_next": (_Next, self._next),
             "interlock_submit": (_Submit, self._submit),
@@ -128,11 +135,11 @@ class Worker:
             return None
 
     async def _over(self) -> dict[str, Any] | None:
-        """That the run this worker worked for has come to its end, if it has."""
-        if self._link.run_id is None:
-            return None
+        """That the run this worker worked for has come to its end, if it has; or the newest one,
+        in this worker's own time. An older one says nothing: another may be about to begin."""
         stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
-        return self._ended(stands) if stands["over"] else None
+        known = self._link.run_id is not None or stands["changed_at"] >= self._since
+        return self._ended(stands) if stands["over"] and known else None
 
     async def _nobody(self) -> dict[str, Any]:
         stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
@@ -205,8 +212,8 @@ class Worker:
             return await self._link.call(lambda n: words.Look(call=n, lease=given.lease))
         except NoCoordinatorError:
             stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
-            del stands["over"]
-            return {"coordinator": False, **stands}
+            shown = {name: stands[name] for name in ("run_id", "status", "reason")}
+            return {"coordinator": False, **shown}
 
     async def _report(self, given: _Report) -> dict[str, Any]:
         return await asyncio.to_thread(self._records.report, given.run_id or self._link.run_id)
