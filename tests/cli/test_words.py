@@ -35,11 +35,17 @@ WRONG = [
     (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
     (
         ("--agent", "scout=gpt:4"),
-        "'gpt:4' names no agent; use basic, acp:…, exec:…, script:… or a name of 'interlock agents'",
+        (
+            "'gpt:4' names no agent; use basic, acp:…, exec:…, script:… "
+            "or a name of 'interlock agents'"
+        ),
     ),
     (
         ("--agent", "exec:"),
-        "'exec:' names no agent; use basic, acp:…, exec:…, script:… or a name of 'interlock agents'",
+        (
+            "'exec:' names no agent; use basic, acp:…, exec:…, script:… "
+            "or a name of 'interlock agents'"
+        ),
     ),
     (("--agent", "basic"), "the built-in analyst answers only for rca, not for triage"),
     (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),
