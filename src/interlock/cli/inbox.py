@@ -14,6 +14,7 @@ from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
     from interlock.casework.review import Review
+    from interlock.cli.answering import Given
     from interlock.store.history import Question
     from interlock.store.standstill import Asked
 
@@ -109,28 +110,28 @@ def answer(
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
     from interlock import wiring
-    from interlock.cli.answering import (
-        Given,
-        Late,
-        given_fields,
-        note_late,
-        numbered,
-        prepared,
-        refuse_strangers,
-        user,
-    )
-    from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.cli.answering import Given, given_fields, numbered, refuse_strangers, user
     from interlock.dispatch.query import is_query
-    from interlock.store.database import reading, told_plainly
-    from interlock.store.lock import writer_of
 
     path = wiring.database(Path(), db)
     if is_query(number):
         refuse_strangers("query", by, user())
         queries.reply(path, number, decision, message, by or user(), json=json)
         return
-    question_id, fields = numbered(number), given_fields(sets or ())
-    given = Given(question_id, decision, message, fields, by, user(), family)
+    fields = given_fields(sets or ())
+    given = Given(numbered(number), decision, message, fields, by, user(), family)
+    _save(path, given, json=json)
+
+
+def _save(path: Path, given: "Given", *, json: bool) -> None:
+    """Leave an answer to a question, and to those of its family, where the run finds it."""
+    from interlock import wiring
+    from interlock.cli.answering import Late, note_late, prepared
+    from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.store.database import reading, told_plainly
+    from interlock.store.lock import writer_of
+
+    question_id, by = given.question_id, given.by or given.user
     with reading(path) as connection:
         found = prepared(connection, given)
     if isinstance(found, Late):
@@ -139,7 +140,7 @@ def answer(
     folder = wiring.answers_folder(path)
     with told_plainly(folder):
         for each in (question_id, *found.also):
-            leave_answer(folder, HumanAnswer(each, by or given.user, found.data, found.run_id))
+            leave_answer(folder, HumanAnswer(each, by, found.data, found.run_id))
     working = writer_of(path) is not None
     if json:
         told = {"question_id": question_id, "run_id": found.run_id, "taken_now": working}
