@@ -19,8 +19,10 @@ ONE_DISPATCH = {"one-step", "stale-artifact", "coordinator-restart"}
 BATCHES = {"batch", "briefing-missing", "budget-spent"}
 
 
-def play(*command: str, only: set[str] = EVERY) -> dict[str, Verdict]:
-    kit = Kit((sys.executable, *command), PATIENCE, jobs=len(EVERY))
+def play(
+    *command: str, only: set[str] = EVERY, patience: Patience = PATIENCE
+) -> dict[str, Verdict]:
+    kit = Kit((sys.executable, *command), patience, jobs=len(EVERY))
     chosen = [each for each in SCENARIOS if each.name in only]
     return {each.scenario: each for each in kit.play(chosen)}
 
@@ -55,7 +57,7 @@ def test_good_parent_passes_everything() -> None:
 
 def test_respond_passes_everything() -> None:
     agent = f"exec:{sys.executable} -c 'print(input and open(0).read().split(chr(10))[4])'"
-    verdicts = play("-m", "interlock", "respond", "--agent", agent)
+    verdicts = play("-m", "interlock", "respond", "--agent", agent, patience=Patience(15.0))
     assert failed(verdicts) == {}
     assert {each.verdict for each in verdicts.values()} == {"pass"}
     assert [note for each in verdicts.values() for note in each.notes] == []
