@@ -19,8 +19,9 @@ NAME = "a) R 1 (b\nc"
 @contextmanager
 def sleeper(**environment: str) -> Iterator["subprocess.Popen[bytes]"]:
     process = subprocess.Popen(
-        ["sh", "-c", "echo; exec sleep 300"],
+        ["sh", "-c", "echo; read -r _"],  # no exec: in the middle of one, /proc shows no environment
         env={"PATH": os.environ["PATH"], **environment},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
