@@ -43,6 +43,7 @@ Commands:
   lint      Check prompts and transcripts.
   emit      Say a line signal.
   mcp       Let an agent pull its work.
+  serve     Serve over HTTP: agents pull their work with MCP at /mcp.
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
   analyst   The built-in analyst's parts: JSONL in, JSONL out.

@@ -19,8 +19,8 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 VERBS = (
     *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
-    "doctor",
+    *("circuit", "simulate", "lint", "emit", "mcp", "serve", "respond", "conform", "analyst"),
+    *("agents", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -110,6 +110,7 @@ def _enter() -> None:
         respond,
         run,
         save,
+        serve,
         stop,
         understand,
     )

@@ -91,8 +91,11 @@ class Worker:
             "interlock_report": (_Report, self._report),
         }
 
-    async def use(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
-        """What the tool gives, or a sentence about why it cannot be used so."""
+    async def use(
+        self, name: str, arguments: Mapping[str, Any], _session: str = ""
+    ) -> dict[str, Any] | str:
+        """What the tool gives, or a sentence about why it cannot be used so. One worker is the same
+        to whoever speaks to it."""
         if name not in self._tools:
             return f"There is no tool {name[:80]!r}; use {', '.join(self._tools)}."
         shape, tool = self._tools[name]
@@ -103,12 +106,16 @@ class Worker:
         except InterlockError as error:
             return f"{name}: {error}."
 
-    async def read(self, dispatch_id: int = 0) -> dict[str, Any]:
+    async def read(self, dispatch_id: int = 0, _session: str = "") -> dict[str, Any]:
         """The briefing, or a prompt, with the run it is of; no text if there is none."""
         try:
             return await self._link.call(lambda n: words.Read(call=n, dispatch_id=dispatch_id))
         except NoCoordinatorError:
             return {"text": None, "run_id": self._link.run_id}
+
+    async def close(self) -> None:
+        """Let go of all that is held."""
+        await self._link.close()
 
     async def _next(self, given: _Next) -> dict[str, Any]:
         running = asyncio.get_running_loop()
