@@ -27,6 +27,7 @@ from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_words import Next, Submit
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
@@ -45,7 +46,7 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
-    station = Station(folder / "agents", folder, "contract", environ, nonce)
+    station = Station(folder / "agents", folder, Ours("contract"), environ, nonce)
     return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
 
 

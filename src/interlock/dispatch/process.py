@@ -29,7 +29,7 @@ from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import Session, Workplace, workplace
 from interlock.supervise.ended import Ended
 from interlock.supervise.lookout import Lookout
-from interlock.supervise.reap import reap
+from interlock.supervise.ours import Ours
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
 
@@ -39,8 +39,7 @@ class Station(msgspec.Struct, frozen=True):
 
     root: Path
     project: Path
-    workspace: str
-    """Names this workspace in the tags of its processes."""
+    ours: Ours
     environ: Mapping[str, str]
     nonce: Callable[[], str]
 
@@ -101,7 +100,7 @@ class ProcessAgent:
         self._standings.close()
 
     async def _reap(self) -> None:
-        await reap(self._station.workspace, self._clock, grace=self._clocks.grace)
+        await self._station.ours.reap(self._clock, self._clocks.grace)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
         try:
@@ -157,7 +156,7 @@ class ProcessAgent:
         )
         if command.prompt_file is not None:
             place.write_prompt(paper, command.prompt)
-        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
         cwd = place.work if own else self._station.project
         return Start(
             command.argv, command.stdin, cwd, {**self._environment, **variables_of(ask)}, tag

@@ -37,7 +37,7 @@ from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
 from interlock.wiring.acp import acp_agent
-from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
+from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent, ours
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
@@ -228,7 +228,7 @@ def agent(
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in (ACP, *AGENTS))))
         raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
-    return AGENTS[kind](rest, clock, environment)
+    return AGENTS[kind](rest, clock, environment, db)
 
 
 def file_carrier(
@@ -299,7 +299,7 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     }
 
 
-def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier:
+def _script(rest: str, clock: Clock, _environment: Mapping[str, str], _db: Path) -> Carrier:
     path = Path(rest)
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
@@ -315,9 +315,8 @@ def _argv(kind: str, rest: str) -> list[str]:
     return argv
 
 
-def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
-    argv = _argv("exec", rest)
-    return CommandAgent(argv, environment)
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str], db: Path) -> Carrier:
+    return CommandAgent(_argv("exec", rest), environment, ours(db))
 
 
 def _not_runnable(name: str) -> str:
@@ -342,7 +341,7 @@ def _knows_nothing(_ask: Ask) -> Reply | None:
     raise SourceError("the built-in analyst answers only for the circuit rca")
 
 
-AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
+AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str], Path], Carrier]] = {
     "exec": _command,
     "script": _script,
 }

@@ -22,7 +22,6 @@ from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import workplace
 from interlock.supervise.environment import cleaned
 from interlock.supervise.lookout import Lookout
-from interlock.supervise.reap import reap
 from interlock.supervise.start import Start
 
 
@@ -86,7 +85,7 @@ class AcpAgent:
         self._standings.close()
 
     async def _reap(self) -> None:
-        await reap(self._station.workspace, self._clock, grace=self._terms.five_clocks.grace)
+        await self._station.ours.reap(self._clock, self._terms.five_clocks.grace)
 
     def _open(self, ask: Ask) -> Talk:
         place = workplace(self._station.root, ask, self._name)
@@ -95,7 +94,7 @@ class AcpAgent:
             self._desk.begin(ask.dispatch_id)
         given = {**self._terms.env, **variables_of(ask)}
         environment = cleaned(self._station.environ, self._terms.let_in, given)
-        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
         start = Start(self._argv, b"", folder, environment, tag)
         return Talk(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
 
