@@ -57,8 +57,9 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
     shown = world.say("inbox").out.splitlines()[1]
     assert shown.startswith("1.1  1    A     work  TIME  May it execute: make\\x1b[2J test ")
-    (query,) = world.say("inbox", "--json").json["queries"]
-    assert query["options"] == ["allow", "reject"]
+    (query,) = world.say("inbox", "--json").json["questions"]
+    assert (query["options"], query["kind"]) == (["allow", "reject"], "permission")
+    assert "\nanswers: allow, reject\n" in world.say("inbox", "1.1").out
     until(lambda: "waiting-for-permission" in world.say("status").out, "how it stands")
     wrong = "interlock: question 1.1 takes allow, reject, not 'yes'\n"
     assert world.say("answer", "1.1", "yes") == Said(2, "", wrong)
@@ -136,3 +137,19 @@ def tagged(world: World) -> list[int]:
     mark = f"{workspace_of(world.db)}:1:1:"
     found = census().items()
     return [pid for pid, seen in found if seen.alive and any(t.startswith(mark) for t in seen.tags)]
+
+
+def test_leave_is_given_by_those_who_may(world: World) -> None:
+    inbox = '[inbox]\nstep.permission = ["ann"]\n[notify]\ncommand = ["tee", "-a", "told"]\n'
+    process = world.start(*set_up(world, "asks", inbox))
+    until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
+    said = world.say("answer", "1.1", "allow")
+    assert (said.code, "may not answer at permission; these may: ann" in said.err) == (1, True)
+    world.write("interlock.toml", "")
+    assert world.say("answer", "1.1", "allow").code == 0
+    until(lambda: "refused (WrongRole)" in world.say("explain", "A").out, "the run refuses it")
+    assert "May it" in world.say("inbox").out, "it is open again"
+    process.terminate()
+    told = ended(process)
+    assert "interlock answer 1.1 allow|reject" in told.err
+    assert '"event":"query"' in (world.folder / "told").read_text().replace(" ", "")

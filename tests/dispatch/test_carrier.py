@@ -25,6 +25,7 @@ from interlock.dispatch.profiles.profile import profile
 from interlock.dispatch.profiles.settings import AgentSettings
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_words import Next, Submit
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.clock import RealClock
 from interlock.supervise.ours import Ours
@@ -133,7 +134,7 @@ class Pulled:
 
 
 def pulled(folder: Path, clock: FakeClock) -> Carrier:
-    desk = PullDesk(folder / "pull", folder / "queries", clock, Gauge(), lambda: "a")
+    desk = PullDesk(folder / "pull", QueryDesk(folder / "queries"), clock, Gauge(), lambda: "a")
     desk.steps = {"work": Step("work", ask(1).role, ANYTHING)}
     return Pulled(desk)
 

@@ -22,6 +22,7 @@ from interlock.dispatch.briefer import Gauge
 from interlock.dispatch.carrier import Ask, Reply
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_door import SOCKET, PullDoor, near
+from interlock.dispatch.query_desk import QueryDesk
 
 STEPS = {
     "look": Step("look", "scout", ANYTHING, timeout=60),
@@ -40,7 +41,7 @@ class Room:
         numbers = count(1)
         self.clock = FakeClock()
         self.delivered: list[Reply] = []
-        queries = folder / "queries"
+        queries = QueryDesk(folder / "queries")
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
         self.desk = PullDesk(folder / "pull", queries, self.clock, Gauge(), nonce)
         self.desk.steps = STEPS

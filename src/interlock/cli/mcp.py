@@ -60,7 +60,7 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
         link = Link(wiring.pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
         records = RunRecords(path)
         try:
-            queries = wiring.queries_folder(path)
+            queries = wiring.query_desk(path)
             await serve(Worker(link, queries, records, roles, since), doorway)
         finally:
             await link.close()

@@ -120,7 +120,7 @@ def _hire(path: Path) -> "Hire":
 
     def hire(there_for: float) -> Worker:
         link = Link(wiring.pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
-        queries = wiring.queries_folder(path)
+        queries = wiring.query_desk(path)
         return Worker(link, queries, records, since=time.time() - there_for)
 
     return hire

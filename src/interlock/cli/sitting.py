@@ -67,7 +67,7 @@ def sit(
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
-    from interlock.wiring.pull import pulled, seat
+    from interlock.wiring.pull import cry, pulled, seat
     from interlock.wiring.rca import staff
 
     by_hand = wiring.by_hand(crew.carriers)
@@ -79,6 +79,7 @@ def sit(
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     told = crier(crew)
+    cry(crew.carriers, told)
     with progress() as watch:
         sitting = Sitting(
             connection,

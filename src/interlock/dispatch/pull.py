@@ -17,11 +17,11 @@ from interlock.core.case import Refused
 from interlock.core.circuit import CRASH, TIMEOUT, UNREADABLE, Step
 from interlock.core.shape_schema import schema_of
 from interlock.dispatch import pull_words as words
-from interlock.dispatch import query
 from interlock.dispatch.briefer import Gauge
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.lease import LeaseBook
 from interlock.dispatch.pull_door import PullDoor
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.dispatch.stir import Stir, resolve
 
 MOST_REFUSED = 10
@@ -52,13 +52,13 @@ class PullDesk:
     starts."""
 
     def __init__(
-        self, folder: Path, queries: Path, clock: Clock, gauge: Gauge, nonce: Callable[[], str]
+        self, folder: Path, queries: QueryDesk, clock: Clock, gauge: Gauge, nonce: Callable[[], str]
     ) -> None:
         self.steps: Mapping[str, Step] = {}
         self.judge: Judge = _takes_all
         self.brief: Brief = _says_nothing
         self._door = PullDoor(folder, self)
-        self._queries = queries
+        self.queries = queries
         self._clock = clock
         self._gauge = gauge
         self._book = LeaseBook(folder / _LEASES, nonce)
@@ -74,7 +74,7 @@ class PullDesk:
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+        self._deliver = self.queries.refuse = deliver
         self._door.open()
         self._book.open(self._clock.now())
 
@@ -239,11 +239,11 @@ class PullDesk:
         if why is not None:
             return {"asked": False, "answered": False, "sentence": why.sentence}
         about = self._open[call.dispatch_id]
-        return query.asked(self._queries, about, call.question, call.options, self._clock.now())
+        return self.queries.ask(about, call.question, call.options, self._clock.now())
 
     def _poll(self, worker: str, call: words.Poll) -> dict[str, Any]:
         self._book.renew(worker, self._clock.now())
-        return query.polled(self._queries, call.query_id)
+        return self.queries.poll(call.query_id)
 
     def _standing(self, worker: str) -> dict[str, Any]:
         reading = self._gauge.read()

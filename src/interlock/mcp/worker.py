@@ -6,7 +6,6 @@ come in, one JSON object goes out.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -14,7 +13,7 @@ import msgspec
 from interlock.core.errors import InterlockError
 from interlock.dispatch import pull_words as words
 from interlock.dispatch.pull import UNSETTLED
-from interlock.dispatch.query import polled
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.mcp.link import PAUSE, Link, NoCoordinatorError
 
 GIVE_UP, RELEASE = "crash", "release"
@@ -72,7 +71,7 @@ class Worker:
     def __init__(
         self,
         link: Link,
-        queries: Path,
+        queries: QueryDesk,
         records: Records,
         roles: tuple[str, ...] = (),
         since: float = 0.0,
@@ -212,7 +211,7 @@ class Worker:
         try:
             return await self._link.call(lambda n: words.Poll(call=n, query_id=question_id))
         except NoCoordinatorError:
-            return polled(self._queries, question_id)
+            return self._queries.poll(question_id)
 
     async def _status(self, given: _Status) -> dict[str, Any]:
         try:

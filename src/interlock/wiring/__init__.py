@@ -33,6 +33,7 @@ from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
 from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.pull import PullDesk
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
 from interlock.runner.library import read_text
@@ -123,6 +124,11 @@ def pull_folder(db: Path) -> Path:
 def queries_folder(db: Path) -> Path:
     """Where agents leave their questions to a human."""
     return db.with_name(f"{db.name}.queries")
+
+
+def query_desk(db: Path) -> QueryDesk:
+    """Where agents ask a human, and who may answer there."""
+    return QueryDesk(queries_folder(db), settings(Path()).inbox)
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -223,7 +229,7 @@ def agent(
     if kind in CLI_AGENTS:
         return cli_agent(kind, rest, settings(Path()).agent, db, clock, environment)
     if kind == ACP and rest:
-        terms, queries = settings(Path()).acp, queries_folder(db)
+        terms, queries = settings(Path()).acp, query_desk(db)
         return acp_agent(_argv(kind, rest), terms, db, queries, clock, environment)
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in (ACP, *AGENTS))))
@@ -246,7 +252,7 @@ def file_carrier(
         if word != PULL:
             return FILED[word](files, circuit, clock, gauge, tokens)
         nonce = partial(secrets.token_hex, 8)
-        return PullDesk(pull_folder(db), queries_folder(db), clock, gauge, nonce)
+        return PullDesk(pull_folder(db), query_desk(db), clock, gauge, nonce)
 
     return made
 

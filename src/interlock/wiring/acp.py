@@ -15,6 +15,7 @@ from interlock.dispatch.carrier import Carrier, Clock
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.dispatch.process import Station, nonce
 from interlock.dispatch.profiles.profile import profiles
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.wiring.agents import agents_folder, ours
 
 _ADAPTERS = {
@@ -29,11 +30,11 @@ def acp_agent(
     argv: Sequence[str],
     terms: Terms,
     db: Path,
-    queries: Path,
+    queries: QueryDesk,
     clock: Clock,
     environment: Mapping[str, str],
 ) -> Carrier:
-    """The carrier; questions about permissions are left in the folder `queries`."""
+    """The carrier; questions about permissions are asked at `queries`."""
     if find_spec("acp") is None:
         raise SourceError(
             "acp: agents need the SDK of the Agent Client Protocol: pip install 'interlock[acp]'"

@@ -12,7 +12,9 @@ from interlock.core.circuit import FAILURES, Circuit
 from interlock.dispatch.batch import single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.notice import Tell
 from interlock.dispatch.pull import Brief, Judge, PullDesk
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.runner.absorb import absorb
 from interlock.runner.application import Application, Plain
 from interlock.wire.batch import Phase
@@ -30,6 +32,14 @@ def seat(
     for each in carriers.values():
         if isinstance(each, PullDesk):
             each.steps, each.judge, each.brief = circuit.steps, judge, brief
+
+
+def cry(carriers: Mapping[str, Carrier], tell: Tell) -> None:
+    """Let those whose agents ask a human tell people so."""
+    for each in carriers.values():
+        desk = getattr(each, "queries", None)
+        if isinstance(desk, QueryDesk):
+            desk.tell = tell
 
 
 def pulled(carriers: Mapping[str, Carrier]) -> bool:

@@ -43,6 +43,7 @@ class AcpAgent:
         self._clock = clock
         self._terms = terms or Terms()
         self._desk = desk
+        self.queries = desk.queries if desk else None
         self._lookout = Lookout()
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
@@ -54,6 +55,8 @@ class AcpAgent:
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
+        if self.queries is not None:
+            self.queries.refuse = deliver
         self._ready = asyncio.create_task(self._reap())
 
     def send(self, asks: Sequence[Ask]) -> None:
