@@ -19,7 +19,7 @@ from interlock.runner.absorb import absorb
 from interlock.runner.application import Application, Plain
 from interlock.wire.batch import Phase
 from interlock.wire.briefing import render_briefing
-from interlock.wiring import RCA
+from interlock.wiring.files import RCA
 
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 

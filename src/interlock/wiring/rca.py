@@ -25,7 +25,9 @@ from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run, begin_run
 from interlock.wire.briefing import Briefing
-from interlock.wiring import RCA, Settings, Vacancy
+from interlock.wiring.files import RCA
+from interlock.wiring.project import Settings
+from interlock.wiring.specs import Vacancy
 
 Begin = Callable[..., int]
 _WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
