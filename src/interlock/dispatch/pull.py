@@ -16,6 +16,7 @@ from interlock.core.case import Refused
 from interlock.core.circuit import CRASH, TIMEOUT, UNREADABLE, Step
 from interlock.core.shape_schema import schema_of
 from interlock.dispatch import pull_words as words
+from interlock.dispatch.artifact import reckoned
 from interlock.dispatch.briefer import Gauge
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.pull_board import PullBoard
@@ -154,8 +155,10 @@ class PullDesk:
         if why is not None:
             return self._refuse(call.dispatch_id, content, why, still_open=False)
         reason = call.reason if isinstance(call, words.GiveUp) else ""
-        reply = Reply(call.dispatch_id, content, failure=failure, reason=reason)
-        why = None if failure else self.judge(self._board.asks[call.dispatch_id], reply)
+        ask = self._board.asks[call.dispatch_id]
+        usage = reckoned(ask, content)
+        reply = Reply(call.dispatch_id, content, failure=failure, reason=reason, usage=usage)
+        why = None if failure else self.judge(ask, reply)
         if why is not None:
             return self._mend(call.dispatch_id, content, why)
         settling = self._board.settling(call.dispatch_id)
