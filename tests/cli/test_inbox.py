@@ -22,6 +22,7 @@ fine
 
 The critic gave it 0.9.
 
+answers: approve, revise, reject
 """
 TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
 KNOWN = "'approve', 'revise', 'reject'"
@@ -44,7 +45,7 @@ def test_inbox_shows_what_waits(asked: World) -> None:
     assert questions[0] == {
         "question_id": 5,
         "kind": "gate",
-        "options": [],
+        "options": ["approve", "revise", "reject"],
         "run_id": 1,
         "case_id": "one",
         "step": "approve",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from interlock.cli.show import clock_time
+from interlock.core.circuit import ARTIFACT
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.casework.review import Review
+    from interlock.core.circuit import Circuit
 
 GATE: Final = "gate"
 CUT: Final = "…"
@@ -76,20 +78,44 @@ def _row(each: Waiting, review: "Review | None") -> tuple[object, ...]:
 
 
 def _line(each: Waiting) -> str:
-    choice = f" ({', '.join(each.options)})" if each.options and each.case_id else ""
+    choice = f" ({', '.join(each.options)})" if each.options and _is_query(each) else ""
     return " ".join(f"{each.prompt}{choice}".split())
 
 
 def _gates(connection: "Connection") -> list[Waiting]:
     from interlock.store.history import open_questions
 
+    found = open_questions(connection)
+    circuits = {run_id: _circuit(connection, run_id) for run_id in {each.run_id for each in found}}
     return [
         Waiting(
             *(each.question_id, GATE, each.run_id, each.case_id, each.step),
-            *(each.asked_at, each.prompt),
+            *(each.asked_at, each.prompt, _choices(circuits[each.run_id], each.step)),
         )
-        for each in open_questions(connection)
+        for each in found
     ]
+
+
+def _circuit(connection: "Connection", run_id: int) -> "Circuit | None":
+    """None if it cannot be read any more: its questions are shown all the same."""
+    from interlock.cli.crew import open_run
+    from interlock.core.errors import InterlockError
+    from interlock.store.runs import find_run
+
+    try:
+        return open_run(find_run(connection, run_id))
+    except InterlockError:
+        return None
+
+
+def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
+    """The words that a gate takes, as far as its table says so."""
+    step = circuit.steps.get(name) if circuit else None
+    if step is None:
+        return ()
+    fields = [step.shape.fields.get(each) for each in ("decision", *step.shape.required)]
+    words = next((each.choices for each in fields if each and each.choices), ())
+    return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
 
 
 def _inquiries(connection: "Connection") -> list[Waiting]:
@@ -122,6 +148,10 @@ def _queries(connection: "Connection", path: Path) -> list[Waiting]:
 def _is_saved(each: Waiting, path: Path) -> bool:
     from interlock import wiring
 
-    if isinstance(each.question_id, str):
+    if _is_query(each):
         return False
     return (wiring.answers_folder(path) / f"{each.question_id}.json").exists()
+
+
+def _is_query(each: Waiting) -> bool:
+    return isinstance(each.question_id, str)
