@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from mcp.shared.exceptions import MCPError
 from tests.cli import triage
 from tests.cli.world import LIMIT, World, ended
 from tests.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
@@ -143,6 +144,26 @@ async def test_a_signal_ends_it_while_workers_are_there(
         for each in taken:
             assert (await submit(two, each, SURE))["accepted"]
     assert ended(run).json["ends"] == {"kept": 2}
+
+
+@pytest.mark.parametrize("mode", [BEFORE, NOW])
+async def test_a_signal_ends_it_while_a_call_waits(world: World, mode: str) -> None:
+    run = start(world, "run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp")
+    with served(world) as server:
+        async with remote(server, mode) as one:
+            for _ in range(4):
+                await take(one)
+            waiting = asyncio.create_task(use(one, "next", wait=30))
+            async with worker(world) as near:
+                while (await use(near, "status"))["workers"] < (2 if mode == BEFORE else 6):
+                    pass
+            server.process.send_signal(signal.SIGTERM)
+            out, err = await asyncio.to_thread(server.process.communicate, timeout=LIMIT)
+            assert (server.process.returncode, out, err) == (143, "", "")
+            with pytest.raises((MCPError, AssertionError)):
+                await waiting
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=LIMIT)
 
 
 async def test_without_a_coordinator_it_says_so(world: World) -> None:

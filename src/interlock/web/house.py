@@ -5,7 +5,7 @@ what a part does, and who may come in (`guard.py`).
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import msgspec
 from interlock.web.guard import App, Message, Receive, Refusal, Send, refuse
 
 HEALTH: Final = "/healthz"
+CLOSING: Final = Refusal(503, "this server is closing")
 LAST_WORDS: Final = 2.0
 """Seconds that requests under way have to finish when the house closes."""
 
@@ -32,7 +33,8 @@ class House:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = sorted(parts, key=lambda part: len(part.path), reverse=True)
         self._lives = AsyncExitStack()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._under_way: dict[asyncio.Task[None], bool] = {}
+        """Each with whether it may change something, and is waited for."""
         self._open = False
 
     async def __aenter__(self) -> "House":
@@ -43,9 +45,12 @@ class House:
 
     async def __aexit__(self, *_error: object) -> None:
         self._open = False
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=LAST_WORDS)
+        awaited = [task for task, waited_for in self._under_way.items() if waited_for]
+        if awaited:
+            await asyncio.wait(awaited, timeout=LAST_WORDS)
         await self._lives.aclose()
+        for task in self._under_way:
+            task.cancel()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -56,20 +61,50 @@ class House:
         if part is None:
             await refuse(Refusal(404, "nothing is served at this path"), send)
         elif not self._open:
-            await refuse(Refusal(503, "this server is closing"), send)
+            await refuse(CLOSING, send)
         else:
             await self._led(part.app, scope, receive, send)
 
     async def _led(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
-        """A stream that stays open is not waited for: only what may change something is."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a request runs in a task
-        if scope["method"] != "GET":
-            self._under_way.add(task)
+        """In a task of its own, so that it can be ended when the house closes."""
+        answer = _Answer(send)
+        task = asyncio.ensure_future(_done(app(scope, receive, answer.send)))
+        self._under_way[task] = scope["method"] != "GET"
         try:
-            await app(scope, receive, send)
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            if self._open:
+                raise
+            await answer.cut_off()
         finally:
-            self._under_way.discard(task)
+            del self._under_way[task]
+
+
+class _Answer:
+    """What a request was answered so far."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+        self._over = False
+
+    async def send(self, message: Message) -> None:
+        self._begun = True
+        last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self._over = self._over or last
+        await self._send(message)
+
+    async def cut_off(self) -> None:
+        """Say that no more will come."""
+        if not self._begun:
+            await refuse(CLOSING, self._send)
+        elif not self._over:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+async def _done(work: Awaitable[None]) -> None:
+    await work
 
 
 async def _healthy(scope: Message, send: Send, *, up: bool) -> None:

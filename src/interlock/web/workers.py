@@ -5,6 +5,7 @@ Clients without a session are missed when their leases run out. Refuses to know 
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -90,6 +91,8 @@ class _Request:
 
 def workers(hire: Hire) -> Part:
     """The part at which agents pull their work."""
+    # Its warnings are of clients that went away, and quote what they sent.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
     roster = Roster(hire)
     manager = StreamableHTTPSessionManager(
         make_server(roster),
