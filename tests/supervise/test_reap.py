@@ -169,12 +169,12 @@ ELSEWHERE = ":".join([*ME.split(":")[:2], "17"])
 @pytest.mark.parametrize(
     ("owned_by", "over", "ends"),
     [
-        (ME, True, False),
-        (ELSEWHERE, True, True),
-        (ELSEWHERE, False, False),
-        ("", True, True),
-        ("", False, False),
-        (DEAD, False, True),
+        pytest.param(ME, True, False, id="it lives"),
+        pytest.param(ELSEWHERE, True, True, id="elsewhere, over"),
+        pytest.param(ELSEWHERE, False, False, id="elsewhere, not over"),
+        pytest.param("", True, True, id="none, over"),
+        pytest.param("", False, False, id="none, not over"),
+        pytest.param(DEAD, False, True, id="dead"),
     ],
 )
 def test_whose_owner_cannot_be_seen_ends_with_its_run(
