@@ -1,5 +1,6 @@
 """Agents over the Agent Client Protocol at the command line: run, inbox, answer, settings."""
 
+import getpass
 import json
 import sys
 from pathlib import Path
@@ -140,16 +141,21 @@ def tagged(world: World) -> list[int]:
 
 
 def test_leave_is_given_by_those_who_may(world: World) -> None:
-    inbox = '[inbox]\nstep.permission = ["ann"]\n[notify]\ncommand = ["tee", "-a", "told"]\n'
-    process = world.start(*set_up(world, "asks", inbox))
+    """In one's own name; the run looks at whose file it is, whatever `answer` let pass."""
+    me = getpass.getuser()
+    inbox = f'[inbox]\nstep.permission = ["ann", "{me}"]\n'
+    notify = '[notify]\ncommand = ["tee", "-a", "told"]\n'
+    process = world.start(*set_up(world, "asks", inbox + notify))
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
-    said = world.say("answer", "1.1", "allow")
-    assert (said.code, "may not answer at permission; these may: ann" in said.err) == (1, True)
+    said = world.say("answer", "1.1", "allow", "--by", "ann")
+    assert (said.code, f"{me} may not answer in the name of ann" in said.err) == (1, True)
     world.write("interlock.toml", "")
-    assert world.say("answer", "1.1", "allow").code == 0
+    assert world.say("answer", "1.1", "allow", "--by", "ann").code == 0
     until(lambda: "refused (WrongRole)" in world.say("explain", "A").out, "the run refuses it")
     assert "May it" in world.say("inbox").out, "it is open again"
-    process.terminate()
+    assert world.say("answer", "1.1", "allow").code == 0
     told = ended(process)
+    assert told.code == 0
     assert "interlock answer 1.1 allow|reject" in told.err
+    assert answer_of(world) == {"chosen": "yes"}
     assert '"event":"query"' in (world.folder / "told").read_text().replace(" ", "")

@@ -35,7 +35,8 @@ class Attendance:
         self._missed: dict[str, asyncio.TimerHandle] = {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        session = dict(scope["headers"]).get(SESSION.encode(), b"").decode("latin-1")
+        named = (value for key, value in scope["headers"] if key == SESSION.encode())
+        session = next(named, b"").decode("latin-1")  # the first, as the SDK reads it
         if not session:
             await self._app(scope, receive, send)
             return
