@@ -15,6 +15,7 @@ from interlock.core.case import OTHERWISE
 from interlock.core.circuit import (
     AGAIN,
     ANY,
+    ARTIFACT,
     BACK,
     HUMAN,
     MOST,
@@ -166,8 +167,14 @@ class _Builder:
                 f"step {name!r} is no gate: family is for answers of humans",
                 *("steps", name, "family"),
             )
+        if given.language == "text" and (given.gate or ARTIFACT in given.signals):
+            raise self._wrong(
+                f"step {name!r} is answered in text: give it the signals its role may say, and no "
+                "gate",
+                *("steps", name, "language"),
+            )
         try:
-            shape = shape_of(self._schema(given.answer))
+            shape = shape_of(self._schema("text" if given.language == "text" else given.answer))
         except CircuitError as error:
             raise self._wrong(f"step {name!r}: {error}", "steps", name, "answer") from None
         return Step(
@@ -180,6 +187,7 @@ class _Builder:
             signals=tuple(given.signals),
             judges=_tuple(given.judges),
             family=given.family,
+            language=given.language,
         )
 
     def _timeout(self, name: str, given: StepText) -> float | None:

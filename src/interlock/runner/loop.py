@@ -175,7 +175,7 @@ class Loop:
         if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
             self._traffic.pause(ask, reply, batch, self._occasions)
             return
-        found = absorb(reply, self._circuit.steps[ask.step])
+        found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES:
             case = self._cases[ask.case_id]
             found = self._application.examine(ask.case_no, case, found)

@@ -39,7 +39,7 @@ def pulled(carriers: Mapping[str, Carrier]) -> bool:
 
 def _judge(circuit: Circuit, application: Application) -> Judge:
     def judge(ask: Ask, reply: Reply) -> Refused | None:
-        found = absorb(reply, circuit.steps[ask.step])
+        found = absorb(reply, circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
             found = application.examine(ask.case_no, ask.case, found)
         return found if isinstance(found, Refused) else None
