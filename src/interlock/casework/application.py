@@ -30,6 +30,7 @@ from interlock.dispatch.carrier import NO_PREMISES, Premises
 from interlock.store.effects import effect_of
 from interlock.store.journal import Effect
 from interlock.store.looks import Look, Place, looks_of, place_of
+from interlock.store.runs import NewCase
 from interlock.store.suites import find_suite
 
 _traits = msgspec.json.Decoder(Traits).decode
@@ -162,6 +163,9 @@ class Casework:
 
     def let_go(self) -> Iterable[str]:
         return self.families.let_go() if self.families else ()
+
+    def news(self) -> Iterable[NewCase]:
+        return ()
 
 
 def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:

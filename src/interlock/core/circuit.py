@@ -106,6 +106,8 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
     steps: Mapping[str, Step]
     rules: tuple[Rule, ...]
     otherwise: Rule | None
+    halts: frozenset[str] = frozenset()
+    """The unhealthy ends that stop the whole run: a human said so."""
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], tuple[Rule, ...]]:

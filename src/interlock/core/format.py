@@ -79,7 +79,7 @@ class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
 
     circuit: Name
     start: Name
-    ends: list[Name] | dict[Name, Literal["healthy", "unhealthy"]]
+    ends: list[Name] | dict[Name, Literal["healthy", "unhealthy", "halting"]]
     steps: dict[Name, StepText]
     rules: list[RuleText]
     version: int = 1

@@ -97,6 +97,7 @@ class _Builder:
             steps={name: self._step(name, given) for name, given in text.steps.items()},
             rules=self._rules(),
             otherwise=self._otherwise(),
+            halts=frozenset(name for name, health in healthy.items() if health == "halting"),
         )
 
     def _check_names(self) -> None:

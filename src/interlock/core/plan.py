@@ -126,6 +126,22 @@ class Suite:
         for need in wanted:
             self._dependents.setdefault(need, []).append(case_id)
 
+    def change(self, case_id: str, priority: int, needs: Iterable[str]) -> None:
+        """Another rank and other needs for a case that was not dispatched yet, or only a rank."""
+        self._priority[case_id] = priority
+        if case_id not in self.parked and case_id not in self._place:
+            return
+        for need in self._needs.pop(case_id, set()):
+            self._dependents[need].remove(case_id)
+        role = self.parked.pop(case_id, "") or self._withdraw(case_id)
+        self.add(case_id, priority, needs)
+        self.wants(case_id, role)
+
+    def _withdraw(self, case_id: str) -> str:
+        role, place = self._place.pop(case_id)
+        del self.waiting[role][bisect_left(self.waiting[role], place)]
+        return role
+
     def wants(self, case_id: str, role: str) -> None:
         """The case needs a dispatch of that role as soon as it may have one."""
         if self._needs.get(case_id):
@@ -141,8 +157,7 @@ class Suite:
     def sent(self, case_id: str, role: str) -> None:
         """Its dispatch is out."""
         if case_id in self._place:
-            queue, place = self._place.pop(case_id)
-            del self.waiting[queue][bisect_left(self.waiting[queue], place)]
+            self._withdraw(case_id)
         self._role_out[case_id] = role
         self.out[role] += 1
         self.busy += role not in self.by_hand

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from interlock.core.case import Case, Decision, Refused, Signal
 from interlock.dispatch.carrier import NO_PREMISES, Premises
 from interlock.store.journal import Effect
+from interlock.store.runs import NewCase
 
 
 class Application(Protocol):
@@ -38,6 +39,9 @@ class Application(Protocol):
     def let_go(self) -> Iterable[str]:
         """The held cases that need not wait any more."""
 
+    def news(self) -> Iterable[NewCase]:
+        """Cases that join the run, and open ones as they are to be from now on."""
+
 
 class Plain:
     """The application of a circuit that has none."""
@@ -60,4 +64,7 @@ class Plain:
         return False
 
     def let_go(self) -> Iterable[str]:
+        return ()
+
+    def news(self) -> Iterable[NewCase]:
         return ()
