@@ -94,9 +94,7 @@ class Casework:
     def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
         return NO_PREMISES
 
-    def facts(
-        self, case_no: int, case: Case, premises: Premises = NO_PREMISES
-    ) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         if not self._prompted(case.step):
             return {}
         shown = msgspec.structs.replace(case, context=_with_repo(case.context))
@@ -166,6 +164,9 @@ class Casework:
 
     def news(self) -> Iterable[NewCase]:
         return ()
+
+    def notes(self) -> Iterable[str]:
+        return self.workspace.problems()
 
 
 def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:

@@ -42,6 +42,9 @@ class Application(Protocol):
     def news(self) -> Iterable[NewCase]:
         """Cases that join the run, and open ones as they are to be from now on."""
 
+    def notes(self) -> Iterable[str]:
+        """What the user should know when a sitting is over."""
+
 
 class Plain:
     """The application of a circuit that has none."""
@@ -67,4 +70,7 @@ class Plain:
         return ()
 
     def news(self) -> Iterable[NewCase]:
+        return ()
+
+    def notes(self) -> Iterable[str]:
         return ()
