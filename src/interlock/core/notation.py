@@ -175,7 +175,7 @@ class _Builder:
                 *("steps", name, "language"),
             )
         try:
-            shape = shape_of(self._schema("text" if given.language == "text" else given.answer))
+            shape = shape_of(self._schema(given.answer))
         except CircuitError as error:
             raise self._wrong(f"step {name!r}: {error}", "steps", name, "answer") from None
         return Step(

@@ -6,9 +6,13 @@ same answer as unreadable, and ended the attempt.
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from interlock.casework import papers as rca_papers
 from interlock.core.case import Refused
-from interlock.core.circuit import FAILURES, Circuit
+from interlock.core.circuit import FAILURES, Circuit, Step
+from interlock.core.format import NAMED_SHAPES
+from interlock.core.shape import shape_of
 from interlock.dispatch.batch import single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Reply
@@ -19,6 +23,7 @@ from interlock.wire.batch import Phase
 from interlock.wire.briefing import render_briefing
 from interlock.wiring import RCA
 
+_TEXT = shape_of(NAMED_SHAPES["text"])
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 
 
@@ -29,7 +34,15 @@ def seat(
     judge, brief = _judge(circuit, application or Plain()), _brief(circuit, gauge)
     for each in carriers.values():
         if isinstance(each, PullDesk):
-            each.steps, each.judge, each.brief = circuit.steps, judge, brief
+            each.steps, each.judge, each.brief = _pulled(circuit.steps), judge, brief
+
+
+def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
+    """A worker hands a message in as the text of an object."""
+    return {
+        name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step
+        for name, step in steps.items()
+    }
 
 
 def pulled(carriers: Mapping[str, Carrier]) -> bool:
