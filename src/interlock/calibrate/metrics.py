@@ -91,7 +91,7 @@ class Sheet:
         self.runs = len(runs)
         self.case_ids = sorted({case for marks in runs for each in marks.values() for case in each})
         self._marks = runs
-        self._shares = rules.shares
+        self.shares = rules.shares
         self._kinds = {metric.id: metric.kind for metric in metric_table().counted}
         self._places: dict[str, int] = {}
         self._run_width = 0
@@ -130,13 +130,13 @@ class Sheet:
         """M19 of one run."""
         values = {
             metric: value
-            for metric in self._shares
+            for metric in self.shares
             if (value := self._one(metric)(total, run, honest=honest)) is not None
         }
-        weight = sum(self._shares[metric] for metric in values)
+        weight = sum(self.shares[metric] for metric in values)
         if not weight:
             return None
-        return sum(self._shares[metric] * value for metric, value in values.items()) / weight
+        return sum(self.shares[metric] * value for metric, value in values.items()) / weight
 
     def cases(self, metric: Metric) -> int:
         """How many cases the metric comes from."""
