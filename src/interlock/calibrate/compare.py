@@ -131,13 +131,16 @@ def _difference(
     differing = _differing(runs, a.shares if metric.id == OVERALL else (metric.id,))
     told = apart(total)
     unlike = told is not None and differing > 0
+    found = interval(apart, rows, drawn) if unlike else None
+    if not told and found and found.method == "same in all":
+        unlike, found = False, None
     return Difference(
         id=metric.id,
         name=metric.name,
         a=in_a(total[:width]),
         b=in_b(total[width:]),
         difference=told,
-        interval=interval(apart, rows, drawn) if unlike else None,
+        interval=found,
         p=p_value(apart, drawn) if unlike else None,
         differing=differing,
         verdict="noise" if unlike else "same" if told is not None else "unmeasured",

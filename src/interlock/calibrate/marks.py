@@ -32,11 +32,15 @@ def marks_of(
         for metric, score in _SCORES.items()
     }
     evidence = {case.id: _evidence(case, result, same_path_is_found) for case, result in pairs}
-    return {
+    told: dict[str, dict[str, Mark]] = {
         **marks,
         "M5": _links(pairs),
         "M12": {case: (found, due) for case, (found, due, _) in evidence.items() if due},
         "M13": {case: (found, cited) for case, (found, _, cited) in evidence.items() if cited},
+    }
+    return {
+        metric: {case: (float(one), float(other)) for case, (one, other) in each.items()}
+        for metric, each in told.items()
     }
 
 

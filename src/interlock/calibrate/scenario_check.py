@@ -12,16 +12,16 @@ from typing import Final
 from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.calibrate.metric_table import metric_table
 from interlock.calibrate.planting import world_faults
-from interlock.calibrate.scenario import LabelledCase, Scenario
+from interlock.calibrate.scenario import LabelledCase, PlantedCommit, Scenario
 from interlock.core.verify.finding import Finding, Level
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
-_NEXT: Final = {
+_NEXT: Final = {  # F2 to F5: linked to a family's first; F3 to F3: another repository
     "": ("F0",),
     "F0": ("F1", "F5"),
     "F1": ("F2", "F3", "F5"),
-    "F2": ("F3",),
-    "F3": ("F2", "F4", "F5"),
+    "F2": ("F3", "F5"),
+    "F3": ("F2", "F3", "F4", "F5"),
     "F4": ("F5",),
     "F5": ("F1", "F2", "F3", "F6"),
     "F6": (),
@@ -274,6 +274,36 @@ def _worlds(scenario: Scenario) -> Iterator[Finding]:
             yield _finding("unknown-id", "error", cause.id, told, "write repo@id of one that is")
 
 
+def _evidence(scenario: Scenario) -> Iterator[Finding]:
+    """What is expected must be possible: evidence that is planted, keywords that the truth has."""
+    texts = {repo: _texts(world) for repo, world in scenario.worlds.items()}
+    for case in scenario.cases:
+        expected, cause = case.expected_invest, scenario.cause_of(case)
+        if expected is None:
+            continue
+        for ref in expected.evidence_refs:
+            repo, path, name = [*ref.split(":", 2), "", ""][:3]
+            known = texts.get(repo)
+            if known is not None and not any(name in text for text in known.get(path, ())):
+                told = f"{ref[:120]!r} is not in the planted world"
+                yield _finding("missing-evidence", "error", case.id, told, "plant or correct it")
+        if cause and cause.required_keywords:
+            message = expected.rca_message.lower()
+            met = sum(word.lower() in message for word in cause.required_keywords)
+            if met < cause.keyword_threshold:
+                told = f"the expected message has {met} of {cause.keyword_threshold} keywords"
+                yield _finding("unlike-keywords", "warning", case.id, told, "change one of them")
+
+
+def _texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
+    """Every text that each path ever had."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for commit in world:
+        for path, text in commit.files.items():
+            found[path].append(text)
+    return found
+
+
 def _candidates(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.candidates:
         cause = scenario.cause_of(case)
@@ -291,5 +321,6 @@ _LOOKS: Final[Sequence[Callable[[Scenario], Iterator[Finding]]]] = (
     _paths,
     _order,
     _worlds,
+    _evidence,
     _candidates,
 )

@@ -258,9 +258,9 @@ def _interval(
         return None
     around = interval(sheet.estimate(metric.id, honest=True), sheet.rows, drawn)
     share = metric.kind in ("ratio", "complement")
-    if around and around.method == "same in all" and share and 0 <= found.honest <= 1:
-        return wilson(found.honest * found.cases, found.cases)
-    return around
+    if around is None or around.method != "same in all":
+        return around
+    return wilson(found.honest * found.cases, found.cases) if share else None
 
 
 def _classes(scenario: Scenario, runs: Sequence[Results]) -> tuple[ClassRow, ...]:

@@ -37,7 +37,7 @@ def scorecard_text(card: Scorecard) -> list[str]:
 def _head(card: Scorecard) -> list[str]:
     about = card.about
     who = ", ".join(line(word, 80) for word in (about.agent, about.dispatch, about.at) if word)
-    cases = f"{card.parts[0].cases} cases, {card.verified} verified, {card.candidates} candidates"
+    cases = f"{card.parts[0].cases} cases, verified: {card.verified}, candidates: {card.candidates}"
     said = [f"{line(card.scenario, 80)}: {who or 'no agent named'}"]
     said.append(f"{cases}, runs: {card.runs}, edition {card.edition}, weights {card.weights}")
     if card.failed:
@@ -89,14 +89,12 @@ def _facts(part: Part) -> list[str]:
     said = f"Brier {figure(told.brier)}, ECE {figure(told.ece)} over {told.answers} answers"
     rows.append(("confidence", said))
     if families := part.families:
-        rows.append(
-            (
-                "families",
-                f"B3 precision {figure(families.precision)}, recall {figure(families.recall)}, "
-                f"F {figure(families.f)}, adjusted Rand {figure(families.rand)}; "
-                f"{families.found_groups} found of {families.true_groups}",
-            )
+        said = (
+            f"B3 precision {figure(families.precision)}, recall {figure(families.recall)}, "
+            f"F {figure(families.f)}, adjusted Rand {figure(families.rand)}; "
+            f"{families.found_groups} found, {families.true_groups} true"
         )
+        rows.append(("families", said))
     return table(("", ""), rows)[1:]
 
 
@@ -124,10 +122,8 @@ def _spending(card: Scorecard) -> list[str]:
     cost = spent.whole
     tokens = f"{cost.tokens:,} tokens ({cost.prompt_tokens:,} in, {cost.artifact_tokens:,} out)"
     each = DASH if spent.per_solved is None else f"{money(spent.per_solved)} {spent.currency}"
-    return [
-        f"cost: {money(cost.money)} {spent.currency}, {tokens}, {lasted(cost.wall_clock_ms)}; "
-        f"{money(spent.per_case)} for a case, {each} for a solved case"
-    ]
+    paid = f"cost: {money(cost.money)} {spent.currency}, {tokens}, {lasted(cost.wall_clock_ms)}"
+    return [f"{paid}; {money(spent.per_case)} for a case, {each} for a solved case"]
 
 
 def comparison_text(found: Comparison) -> list[str]:
