@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from interlock.calibrate.case_result import CaseResult
+from interlock.calibrate.planting import moment_of
 from interlock.calibrate.scenario import LabelledCase, PlantedCommit, Scenario
 
 MEANINGS = {
@@ -84,7 +85,12 @@ def _echo(result: CaseResult, case: LabelledCase) -> CaseResult:
 
 def _newest(scenario: Scenario) -> tuple[str, PlantedCommit] | None:
     last = [(repo, world[-1]) for repo, world in sorted(scenario.worlds.items()) if world]
-    return max(last, key=lambda each: each[1].date, default=None)
+    return max(last, key=lambda each: _age(each[1]), default=None)
+
+
+def _age(commit: PlantedCommit) -> float:
+    moment = moment_of(commit.date)
+    return moment.timestamp() if moment else 0.0
 
 
 def _last_commit(case: LabelledCase, repo: str, commit: PlantedCommit) -> CaseResult:

@@ -39,18 +39,18 @@ def world_faults(worlds: Mapping[str, World]) -> Iterator[tuple[str, str]]:
 def _faults(world: World) -> Iterator[str]:
     tree: set[str] = set()
     names: set[str] = set()
-    last = ""
+    last = 0.0
     for number, commit in enumerate(world, 1):
         place = f"commit {number}"
         if not _AUTHOR.fullmatch(commit.author):
             yield f"{place}: the author is not 'Name <mail>'"
-        moment = _moment(commit.date)
+        moment = moment_of(commit.date)
         if moment is None:
             yield f"{place}: {commit.date[:40]!r} is no time such as 2026-03-01T09:30:00Z"
-        elif (at := moment.isoformat()) < last:
+        elif moment.timestamp() < last:
             yield f"{place}: it is older than the commit before"
         else:
-            last = at
+            last = moment.timestamp()
         if not commit.message.strip():
             yield f"{place}: there is no message"
         yield from (f"{place}: {path[:80]!r} is no path" for path in commit.files if _bad(path))
@@ -82,7 +82,7 @@ def _bad(path: str) -> bool:
     )
 
 
-def _moment(date: str) -> datetime | None:
+def moment_of(date: str) -> datetime | None:
     """A time with an offset, later than 1970."""
     try:
         found = datetime.fromisoformat(date)
