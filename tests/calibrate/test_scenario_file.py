@@ -62,8 +62,9 @@ def test_fields_that_nobody_reads_are_named_and_run_time_ones_are_known() -> Non
         (b"name: x\ncases:\n  - id: C\n    version: 4.20\n", r"version; put quotes around it"),
         (b"name: \x00", "YAML"),
         (b" " * (LARGEST + 1), "bytes"),
+        (b"name: " + b"x" * 1_000_001, "write it as JSON"),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_what_is_no_scenario_is_told_in_one_sentence(content: bytes, says: str) -> None:
     with pytest.raises(SourceError, match=says) as told:

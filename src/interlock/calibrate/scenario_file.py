@@ -5,6 +5,7 @@ Nothing is lost in silence: a field nobody reads becomes a note.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -13,7 +14,7 @@ import msgspec
 
 from interlock.calibrate.scenario import Scenario
 from interlock.core.errors import CircuitError, SourceError
-from interlock.core.yaml_text import read_yaml
+from interlock.core.yaml_text import MAX_CHARACTERS, read_yaml
 
 LARGEST = 20_000_000
 _SHELF = resources.files("interlock.calibrate") / "scenarios"
@@ -77,6 +78,9 @@ def _json(text: str, file: str) -> Any:
 
 
 def _yaml(text: str, file: str) -> Any:
+    if len(text) > MAX_CHARACTERS:
+        most = f"{MAX_CHARACTERS:,} characters"
+        raise SourceError(f"{file}: a scenario in YAML has at most {most}; write it as JSON")
     try:
         return read_yaml(text, file).value
     except CircuitError as error:
@@ -118,7 +122,12 @@ def _unread(value: Any, kind: Any, place: str) -> Iterator[str]:
         for number, each in enumerate(value):
             yield from _unread(each, arguments[0], f"{place}[{number}]")
     elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield from _unread_fields(value, get_type_hints(kind), place)
+        yield from _unread_fields(value, _kinds(kind), place)
+
+
+@cache
+def _kinds(record: type) -> dict[str, Any]:
+    return get_type_hints(record)
 
 
 def _unread_fields(value: Mapping[str, Any], kinds: Mapping[str, Any], place: str) -> Iterator[str]:
