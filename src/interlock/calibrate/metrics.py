@@ -93,11 +93,15 @@ class Sheet:
         self._marks = runs
         self.shares = rules.shares
         self._kinds = {metric.id: metric.kind for metric in metric_table().counted}
-        self._places: dict[str, int] = {}
+        places: dict[str, int] = {}
         self._run_width = 0
         for metric, kind in self._kinds.items():
-            self._places[metric] = self._run_width
+            places[metric] = self._run_width
             self._run_width += _width(kind)
+        self._singles = {
+            metric: _Single(kind, places[metric], self._run_width)
+            for metric, kind in self._kinds.items()
+        }
 
     @property
     def width(self) -> int:
@@ -114,7 +118,7 @@ class Sheet:
 
     def estimate(self, metric: str, *, honest: bool) -> Estimate:
         """The metric as a function of summed rows: the mean over the runs that tell it."""
-        one = self.overall if metric == OVERALL else self._one(metric)
+        one = self.overall if metric == OVERALL else self._singles[metric]
 
         def value(total: Row) -> float | None:
             told = [one(total, run, honest=honest) for run in range(self.runs)]
@@ -123,15 +127,12 @@ class Sheet:
 
         return value
 
-    def _one(self, metric: str) -> "_Single":
-        return _Single(self._kinds[metric], self._places[metric], self._run_width)
-
     def overall(self, total: Row, run: int, *, honest: bool) -> float | None:
         """M19 of one run."""
         values = {
             metric: value
             for metric in self.shares
-            if (value := self._one(metric)(total, run, honest=honest)) is not None
+            if (value := self._singles[metric](total, run, honest=honest)) is not None
         }
         weight = sum(self.shares[metric] for metric in values)
         if not weight:
