@@ -19,35 +19,36 @@ Options:
   --help     Show this message and exit.
 
 Commands:
-  demo      See it all once, in seconds.
-  init      Set a project up.
-  analyze   Find the causes of failing tests.
-  report    Write the report of a suite anew, as it stands.
-  causes    The root causes that are known, of all suites.
-  cause     Say what became of a root cause.
-  push      Tell ReportPortal what was reviewed.
-  run       Run cases through a circuit.
-  resume    Go on with an unfinished run.
-  stop      Ask the process at work to stop.
-  runs      All runs in the database.
-  status    How a run stands, and which of its cases need a look.
-  logs      The journal: every decision, in order.
-  inbox     The questions that wait for a human, in all runs.
-  answer    Answer a question.
-  cursor    Write the prompt of a case's next step, and say where it is.
-  save      Save the answer to a case's open step.
-  explain   The life of a case.
-  replay    Decide a recorded run again with other thresholds.
-  circuit   Circuits: list, show, draw and verify them.
-  simulate  Walk a circuit with random legal answers.
-  lint      Check prompts and transcripts.
-  emit      Say a line signal.
-  mcp       Let an agent pull its work.
-  respond   Answer signals that wait in files, with any command.
-  conform   Put a watcher through the file protocol and show what it did.
-  analyst   The built-in analyst's parts: JSONL in, JSONL out.
-  agents    Agent CLIs: what is installed, and whether it is what we know.
-  doctor    Check the machine and the database.
+  demo       See it all once, in seconds.
+  init       Set a project up.
+  analyze    Find the causes of failing tests.
+  report     Write the report of a suite anew, as it stands.
+  causes     The root causes that are known, of all suites.
+  cause      Say what became of a root cause.
+  push       Tell ReportPortal what was reviewed.
+  run        Run cases through a circuit.
+  resume     Go on with an unfinished run.
+  stop       Ask the process at work to stop.
+  runs       All runs in the database.
+  status     How a run stands, and which of its cases need a look.
+  logs       The journal: every decision, in order.
+  inbox      The questions that wait for a human, in all runs.
+  answer     Answer a question.
+  cursor     Write the prompt of a case's next step, and say where it is.
+  save       Save the answer to a case's open step.
+  explain    The life of a case.
+  replay     Decide a recorded run again with other thresholds.
+  circuit    Circuits: list, show, draw and verify them.
+  simulate   Walk a circuit with random legal answers.
+  lint       Check prompts and transcripts.
+  emit       Say a line signal.
+  mcp        Let an agent pull its work.
+  respond    Answer signals that wait in files, with any command.
+  conform    Put a watcher through the file protocol and show what it did.
+  analyst    The built-in analyst's parts: JSONL in, JSONL out.
+  agents     Agent CLIs: what is installed, and whether it is what we know.
+  calibrate  Measure an agent against failures whose causes are known.
+  doctor     Check the machine and the database.
 """
 
 
@@ -112,7 +113,8 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst")),
+        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "calibrate")),
+        *(["calibrate", verb] for verb in ("scenarios", "check", "compare")),
         *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
     ],
     ids=" ".join,

@@ -20,7 +20,7 @@ VERBS = (
     *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
     *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
-    "doctor",
+    *("calibrate", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -95,6 +95,7 @@ def _enter() -> None:
         analyst_read,
         analyze,
         by_hand,
+        calibrate,
         causes,
         circuits,
         conform,
