@@ -29,6 +29,7 @@ Commands:
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.
   stop      Ask the process at work to stop.
+  epic      Epics: long work over many sessions.
   runs      All runs in the database.
   status    How a run stands, and which of its cases need a look.
   logs      The journal: every decision, in order.
@@ -112,8 +113,9 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst")),
+        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "epic")),
         *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
+        *(["epic", "checkpoint", verb] for verb in ("show", "write", "clear", "restore-stash")),
     ],
     ids=" ".join,
 )
