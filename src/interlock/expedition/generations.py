@@ -111,7 +111,9 @@ def _loaded(best: Found, found: list[Found]) -> Loaded:
     if best is not first:
         if isinstance(first.read, Understood):
             notices.append(f"{first.path} is older than {best.path}")
-        gone = f"{first.path} is gone: " if _kind(first) == "MISSING" and len(found) <= _OURS else ""
+        gone = (
+            f"{first.path} is gone: " if _kind(first) == "MISSING" and len(found) <= _OURS else ""
+        )
         notices.append(f"{gone}{best.path} is used")
     damaged = any(each.is_damaged and not _is_previous(each) for each in found)
     read, fell_back = best.read, damaged and _is_previous(best)

@@ -59,7 +59,7 @@ def find_place(folder: Path) -> Place:
         raise SourceError(f"the repository around {folder} cannot be read: {ran.reason}")
     top = Path(ran.line)
     git_dir = Path(git.line("rev-parse", "--absolute-git-dir"))
-    exclude = folder / git.line("rev-parse", "--git-path", "info/exclude")
+    exclude = (folder / git.line("rev-parse", "--git-path", "info/exclude")).resolve()
     return Place(root=top, git_dir=git_dir, exclude=exclude)
 
 

@@ -58,7 +58,7 @@ _ASIDE: Final = (Status.DEFERRED, Status.SKIPPED, Status.CANCELLED)
 _HELD: Final = (Status.WAITING, Status.PAUSED, Status.BLOCKED, Status.HALTED)
 _AGAIN: Final = (Status.IN_PROGRESS, Status.FAILED, *_HELD, *_ASIDE)
 
-NEXT: Final[dict[Status, tuple[Status, ...]]] = {
+_AFTER: Final[dict[Status, tuple[Status, ...]]] = {
     Status.BACKLOG: (Status.DRAFT, Status.READY, *_ASIDE),
     Status.DRAFT: (Status.BACKLOG, Status.READY, Status.WAITING, *_ASIDE),
     Status.READY: (Status.DRAFT, Status.IN_PROGRESS, Status.BLOCKED, *_ASIDE),
@@ -81,6 +81,9 @@ NEXT: Final[dict[Status, tuple[Status, ...]]] = {
     Status.DONE: (),
     Status.SKIPPED: (),
     Status.CANCELLED: (),
+}
+NEXT: Final = {
+    before: tuple(each for each in after if each != before) for before, after in _AFTER.items()
 }
 """What may follow. The same status again is always legal; what is done is never undone."""
 
