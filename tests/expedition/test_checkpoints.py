@@ -11,7 +11,7 @@ from tests.apps.epic.legacy_files import SHAPES
 from tests.expedition.sayings import AT, EPIC, checkpoints, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.epic.checkpoint import Checkpoint
+from interlock.apps.epic.checkpoint import Checkpoint, Epic
 from interlock.apps.epic.migrate import Unread
 from interlock.core.errors import SourceError, StateError
 from interlock.expedition.checkpoints import Checkpoints
@@ -216,14 +216,27 @@ def test_clearing_archives_and_nothing_comes_back(kept: Checkpoints) -> None:
     write(kept, "2")
     moved = kept.clear(EPIC, "20260102")
     assert [path.name for path in moved] == [
-        *[f"{EPIC}.20260102.json"] * 2,
-        *[f"{EPIC}.20260102.json.1"] * 2,
+        *[f"{EPIC}.20260102.json", f"{EPIC}.20260102.json.1"],
+        *[f"{EPIC}.20260102.json", f"{EPIC}.20260102.json.1"],
     ]
     assert all(path.exists() for path in moved)
     assert (unread(kept).kind, kept.active(), kept.epics()) == ("MISSING", "", [])
     assert kept.clear(EPIC, "20260102") == []
     write(kept, "9")
     assert [path.name for path in kept.clear(EPIC, "20260102")] == [f"{EPIC}.20260102-2.json"] * 2
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_clearing_archives_what_an_older_tool_left(kept: Checkpoints, delete: bool) -> None:
+    path = kept.place.state / "current-checkpoint.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(SHAPES["flat-1.0"]()))
+    loaded(kept)
+    kept.update(EPIC, lambda known: known or Checkpoint(epic=Epic(id=EPIC)), AT)
+    kept.clear(EPIC, "w", delete)
+    assert unread(kept).kind == "MISSING"
+    archived = [each.name for each in kept.place.state.glob("archive/*")]
+    assert f"{EPIC}.w.current-checkpoint.json" in archived
 
 
 def test_deleting_only_on_demand(kept: Checkpoints) -> None:

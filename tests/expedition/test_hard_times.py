@@ -34,13 +34,13 @@ def snapshot(kept: Checkpoints) -> dict[Path, bytes]:
 
 def test_killed_before_every_line_of_the_writing_code(repo: GitRepo) -> None:
     found = told(start("deaths", repo.folder))
-    assert found["odd"] == []
+    assert (found["odd"], found["lost"]) == ([], False)
     assert found["died"] > 70
 
 
 def test_killed_before_every_line_without_a_repository(tmp_path: Path) -> None:
     found = told(start("deaths", tmp_path))
-    assert found["odd"] == []
+    assert (found["odd"], found["lost"]) == ([], False)
     assert found["died"] > 30
 
 
@@ -50,6 +50,13 @@ def test_writers_at_once_lose_nothing(repo: GitRepo, kept: Checkpoints) -> None:
     assert counts == list(range(1, 76))
     checkpoint = loaded(kept).checkpoint
     assert (checkpoint.attempts, checkpoint.generation) == ({"n": 75}, 75)
+
+
+def test_writers_of_several_epics_share_one_pointer(repo: GitRepo, kept: Checkpoints) -> None:
+    epics = ["epic-3", "epic-4", "epic-5"]
+    writers = [start("count", repo.folder, "15", epic_id) for epic_id in epics]
+    assert [told(writer) for writer in writers] == [list(range(1, 16))] * 3
+    assert (kept.epics(), kept.active() in epics) == (epics, True)
 
 
 def test_a_full_disk(repo: GitRepo, kept: Checkpoints) -> None:
@@ -75,8 +82,8 @@ def test_folders_that_may_not_be_written(repo: GitRepo, kept: Checkpoints) -> No
     kept.place.state.chmod(0o700)
     assert snapshot(kept) == before
     kept.place.safest.chmod(0o500)
-    (kept.place.safest / f".{EPIC}.lock").unlink()
-    sentence = f"{kept.place.safest}/.{EPIC}.lock cannot be opened: Permission denied"
+    (kept.place.safest / ".lock").unlink()
+    sentence = f"{kept.place.safest}/.lock cannot be opened: Permission denied"
     assert told(start("powerless", repo.folder)) == sentence
     kept.place.safest.chmod(0o700)
     assert loaded(kept).checkpoint.position.task == "1"

@@ -1,4 +1,4 @@
-"""`python -m tests.world.checkpoint_writer HOW FOLDER [N]`: writes under hard conditions.
+"""`python -m tests.world.checkpoint_writer HOW FOLDER [N [EPIC]]`: writes under hard conditions.
 
 count: N writes that each add 1. deaths: a write that is killed before each line, again and again.
 full: a write on a disk where no file grows past N bytes. powerless: one without root's powers.
@@ -23,7 +23,8 @@ from interlock.expedition.checkpoints import Checkpoints
 from interlock.expedition.generations import Loaded
 from interlock.expedition.place import find_place
 
-EPIC, AT = "epic-3", "2026-01-02T03:04:05Z"
+EPIC = sys.argv[4] if len(sys.argv) > 4 else "epic-3"
+AT = "2026-01-02T03:04:05Z"
 _WATCHED = "durable.py"
 
 
@@ -62,19 +63,16 @@ def one_death(kept: Checkpoints, line: int) -> bool:
 
 
 def deaths(kept: Checkpoints) -> dict[str, Any]:
-    add_one(kept)
-    died, odd, line = 0, [], 1
-    known = 1
+    """Each write finds what the one before left when it died."""
+    odd: list[list[int]] = []
+    known, line = add_one(kept), 1
     while one_death(kept, line):
         found = kept.read(EPIC)
         count = found.checkpoint.attempts["n"] if isinstance(found, Loaded) else -1
         if count not in (known, known + 1) or getattr(found, "fell_back", True):
             odd.append([line, count, known])
-        died, line = died + 1, line + 1
-        known = add_one(kept)
-        if known != count + 1:
-            odd.append([line, "lost", known])
-    return {"died": died, "odd": odd}
+        known, line = count, line + 1
+    return {"died": line - 1, "odd": odd, "lost": add_one(kept) != known + 2}
 
 
 def main(how: str, folder: Path, number: int) -> None:

@@ -20,16 +20,18 @@ from interlock.expedition.generations import (
     Loaded,
     choose,
     current,
+    look,
     look_all,
     older_files,
     previous,
 )
-from interlock.expedition.ledger import ledger_file
 from interlock.expedition.lock import locked
 from interlock.expedition.place import Place, check_folders, make_folders
 
 _POINTER: Final = "active"
 _ARCHIVE: Final = "archive"
+_LOCK: Final = ".lock"
+"""One for all epics: they share the pointer."""
 _SMALL: Final = 1_000
 
 Change = Callable[[Checkpoint | None], Checkpoint]
@@ -87,7 +89,7 @@ class Checkpoints:
     @contextmanager
     def _writing(self, epic_id: str) -> Iterator[None]:
         make_folders(self.place)
-        with locked(self.place.safest / f".{epic_id}.lock"):
+        with locked(self.place.safest / _LOCK):
             self._refuse_odd(epic_id)
             try:
                 yield
@@ -100,7 +102,7 @@ class Checkpoints:
     def _refuse_odd(self, epic_id: str) -> None:
         """What lies under our names must be plain files: a link would lead the write astray."""
         for folder in self.place.folders:
-            files = (current(folder, epic_id), previous(folder, epic_id), folder / _POINTER)
+            files = (*_names(folder, epic_id), folder / _POINTER)
             odd = [path for path in files if stamp(path) and not _is_plain(path, path.is_file())]
             archive = folder / _ARCHIVE
             odd += [archive] if stamp(archive) and not _is_plain(archive, archive.is_dir()) else []
@@ -142,21 +144,33 @@ class Checkpoints:
             if isinstance(found, Understood):
                 yield found.checkpoint.epic.id
 
-    def clear(self, epic_id: str, stamp_word: str, delete: bool = False) -> list[Path]:
-        """Take the epic's files out of the way. They are archived, and the new paths given; only
-        with `delete` they are gone."""
+    def clear(self, epic_id: str, word: str, delete: bool = False) -> list[Path]:
+        """Take the epic's files out of the way: into the archive, under names with this word; with
+        `delete` they are gone. Files of older tools are archived in any case."""
         check_epic_id(epic_id)
         with self._writing(epic_id):
-            found = look_all(self.place, epic_id)
-            paths = [each.path for each in found if each.raw or each.is_damaged]
-            ledger = ledger_file(self.place, epic_id)
-            paths += [ledger] if ledger.is_file() else []
-            done = _dropped(paths) if delete else _set_aside(paths, stamp_word, epic_id)
+            ours = [path for folder in self.place.folders for path in _names(folder, epic_id)]
+            ours = [path for path in ours if stamp(path)]
+            old = older_files(self.place, epic_id)
+            old = [
+                path for path in old if path.parent == self.place.state and _is_of(path, epic_id)
+            ]
+            done = _dropped(ours) if delete else _set_aside(ours, word, epic_id)
+            done = [*done, *_set_aside(old, word, epic_id)]
             for folder in self.place.folders:
                 raw = read_regular(folder / _POINTER, _SMALL)
                 if not isinstance(raw, NotRead) and raw.strip() == epic_id.encode():
                     (folder / _POINTER).unlink(missing_ok=True)
         return done
+
+
+def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
+    """Every file of an epic in a folder."""
+    return (current(folder, epic_id), previous(folder, epic_id), folder / f"{epic_id}.attempts")
+
+
+def _is_of(path: Path, epic_id: str) -> bool:
+    return isinstance(look(path, epic_id).read, Understood)
 
 
 def _dropped(paths: list[Path]) -> list[Path]:
