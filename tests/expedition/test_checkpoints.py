@@ -116,10 +116,10 @@ def test_missing(kept: Checkpoints) -> None:
     assert not kept.place.state.exists()
 
 
-DAMAGE = [b"", b"{", b"\x00" * 500, b'{"version": 2}', b"[]"]
+DAMAGE = [b"", b"{", b"\x00" * 500, b'{"version": 2}', b"[]", b"x" * (1 << 21)]
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
 def test_a_damaged_file_falls_back_and_says_so(kept: Checkpoints, damage: bytes) -> None:
     write(kept, "1")
     write(kept, "2")

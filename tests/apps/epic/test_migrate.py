@@ -248,7 +248,9 @@ def test_every_single_flipped_bit_is_noticed_or_means_the_same() -> None:
             assert found == whole if sound else found.kind == "CORRUPT", (at, bit)  # type: ignore[union-attr]
 
 
-replacements = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([[]])
+replacements: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([[]])
+)
 
 
 @given(st.sampled_from(sorted(SHAPES)), st.data())
