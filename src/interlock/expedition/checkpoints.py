@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.apps.epic.checkpoint import Checkpoint, check_epic_id, encode
+from interlock.apps.epic.checkpoint import Checkpoint
+from interlock.apps.epic.checkpoint_file import check_epic_id, encode
 from interlock.apps.epic.migrate import Understood, Unread, read_checkpoint
 from interlock.core.errors import SourceError, StateError
 from interlock.dispatch.safe_file import NotRead, read_regular, stamp

@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.apps.epic.checkpoint import LARGEST, Checkpoint
+from interlock.apps.epic.checkpoint import Checkpoint
+from interlock.apps.epic.checkpoint_file import LARGEST
 from interlock.apps.epic.migrate import Shape, Understood, Unread, UnreadKind, read_checkpoint
 from interlock.dispatch.safe_file import NotRead, read_regular
 from interlock.expedition.place import Place

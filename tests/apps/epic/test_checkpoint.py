@@ -18,10 +18,9 @@ from interlock.apps.epic.checkpoint import (
     Recovery,
     Story,
     Work,
-    check_epic_id,
-    encode,
     moved,
 )
+from interlock.apps.epic.checkpoint_file import check_epic_id, encode
 from interlock.apps.epic.migrate import Understood, read_checkpoint
 from interlock.apps.epic.status import Status
 from interlock.core.errors import SourceError, StateError

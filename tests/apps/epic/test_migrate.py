@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.apps.epic.legacy_files import COMMIT, SHAPES, flat, nested
 from tests.apps.epic.test_checkpoint import a_checkpoint, checkpoints
 
-from interlock.apps.epic.checkpoint import Checkpoint, NextAction, Position, Work, checksum, encode
+from interlock.apps.epic.checkpoint import Checkpoint, NextAction, Position, Work
+from interlock.apps.epic.checkpoint_file import checksum, encode
 from interlock.apps.epic.migrate import Understood, Unread, read_checkpoint
 from interlock.apps.epic.status import Status
 

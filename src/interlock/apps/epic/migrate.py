@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from interlock.apps.epic.checkpoint import LARGEST, VERSION, Checkpoint, checksum, faults, unsound
+from interlock.apps.epic.checkpoint import VERSION, Checkpoint
+from interlock.apps.epic.checkpoint_file import LARGEST, checksum, faults, unsound
 from interlock.apps.epic.legacy import InvalidError, Leftover
 from interlock.apps.epic.legacy_shapes import ad_hoc, epic_state, flat, nested
 from interlock.wire.strict_json import Problem, decode_object
