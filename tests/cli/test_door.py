@@ -1,12 +1,15 @@
 """The door: help, exit codes, errors on stderr only, broken pipes, and who goes before whom."""
 
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 from tests.cli import triage
 from tests.cli.world import COMMAND, LIMIT, Said, World
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from interlock.cli.door import VERBS
+from interlock.cli.door import _enter, app
 
 HELP = """\
 Usage: interlock [OPTIONS] COMMAND [ARGS]...
@@ -29,6 +32,7 @@ Commands:
   run        Run cases through a circuit.
   resume     Go on with an unfinished run.
   stop       Ask the process at work to stop.
+  epic       Epics: long work over many sessions.
   runs       All runs in the database.
   status     How a run stands, and which of its cases need a look.
   logs       The journal: every decision, in order.
@@ -110,15 +114,17 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
     assert said.out == HELP
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "calibrate")),
-        *(["calibrate", verb] for verb in ("scenarios", "check", "compare")),
-        *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
-    ],
-    ids=" ".join,
-)
+def verbs(group: TyperGroup | None = None, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """The words of every verb there is, but for the analyst's, which speak JSONL."""
+    _enter()
+    for name, command in (group or get_group(app)).commands.items():
+        if isinstance(command, TyperGroup) and not command.invoke_without_command:
+            yield from verbs(command, (*above, name)) if name != "analyst" else ()
+        else:
+            yield [*above, name]
+
+
+@pytest.mark.parametrize("words", [*verbs()], ids=" ".join)
 def test_every_verb_speaks_json(world: World, words: list[str]) -> None:
     said = world.say(*words, "--help")
     assert said.code == 0

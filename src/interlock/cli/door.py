@@ -18,6 +18,7 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
     *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
+    "epic",
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
     *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
     *("calibrate", "doctor"),
@@ -102,6 +103,7 @@ def _enter() -> None:
         demo,
         doctor,
         emit,
+        epic_checkpoint,
         inbox,
         init,
         lint,
