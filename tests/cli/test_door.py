@@ -45,6 +45,7 @@ Commands:
   mcp       Let an agent pull its work.
   respond   Answer signals that wait in files, with any command.
   conform   Put a watcher through the file protocol and show what it did.
+  hitl      Human answers on issues: how comments are read.
   analyst   The built-in analyst's parts: JSONL in, JSONL out.
   agents    Agent CLIs: what is installed, and whether it is what we know.
   doctor    Check the machine and the database.
@@ -112,8 +113,9 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst")),
+        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "hitl")),
         *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
+        ["hitl", "read"],
     ],
     ids=" ".join,
 )

@@ -19,8 +19,8 @@ from interlock.core.errors import CircuitError, InterlockError, SourceError
 VERBS = (
     *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
     *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
-    "doctor",
+    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "hitl"),
+    *("analyst", "agents", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -101,6 +101,7 @@ def _enter() -> None:
         demo,
         doctor,
         emit,
+        hitl,
         inbox,
         init,
         lint,
