@@ -146,11 +146,12 @@ def _notes(kind: Kind, kinds: set[Kind], words: Words, comment: str) -> str:
 
 
 def _told(text: str, comment: str) -> str:
-    """The comment's own lines, without those that hold nothing live."""
+    """The comment's own lines, without what is not live around them."""
     lines, at = [], 0
     for live in text.split("\n"):
         if live.strip():
-            lines.append(comment[at : at + len(live)].strip())
+            start = at + len(live) - len(live.lstrip())
+            lines.append(comment[start : at + len(live.rstrip())].strip())
         at += len(live) + 1
     return "\n".join(line for line in lines if line)
 

@@ -35,7 +35,8 @@ _SPEAKS: Final = re.compile(
 )
 _FOOTER: Final = re.compile(
     r"\n[ \t]*+(?:sent from (?:my|mail|outlook|yahoo)\b|get outlook for"
-    r"|reply to this email directly|you are receiving this because|(?:this|the information in this) (?:e-?mail|message) "
+    r"|reply to this email directly|you are receiving this because"
+    r"|(?:this|the information in this) (?:e-?mail|message) "
     r"[^\n]{0,80}\b(?:confidential|intended)|message id: <)[^\n]*",
     re.IGNORECASE,
 )
