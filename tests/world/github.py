@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self._met_fault() or not self._may_enter():
             return
         status, body = self.github.answer(parts.path, query)
-        headers = {}
+        headers: dict[str, str] = {}
         if status == 200 and isinstance(body, list):
             body, headers = self._page(body, parts.path, query)
         raw = json.dumps(body).encode()

@@ -21,7 +21,8 @@ _HOLDS: Final = (
     (Kind.HALT, Outcome.HALT, "it says to stop"),
     (Kind.CHANGE, Outcome.REVISE, "it states a change or a fault"),
     (Kind.REFUSE, Outcome.REVISE, "it refuses"),
-    (Kind.CONDITION, Outcome.DISCUSS, "it has a condition or an exception"),
+    (Kind.CONDITION, Outcome.DISCUSS, "it has a condition"),
+    (Kind.EXCEPTION, Outcome.DISCUSS, "it makes an exception"),
     (Kind.DISCUSS, Outcome.DISCUSS, "it wants to talk"),
     (Kind.HEDGE, Outcome.DISCUSS, "it hedges"),
     (Kind.DEFER, Outcome.DEFER, "it puts the work off"),
@@ -32,9 +33,10 @@ _DOUBTS: Final = (
     (Kind.WAIT, "it says to wait"),
     (Kind.QUESTION, "it asks a question"),
     (Kind.NEGATION, "it negates something"),
+    (Kind.HEARSAY, "it tells a wish, or what others said"),
     (Kind.UNKNOWN, "it says something else beside"),
 )
-_EARLIER: Final = {Kind.PAST, Kind.REMARK, Kind.SETTLED, Kind.RESET, Kind.FINE}
+_EARLIER: Final = {Kind.PAST, Kind.REMARK, Kind.ABOUT, Kind.SETTLED, Kind.RESET, Kind.FINE}
 
 
 def read_comment(comment: str, request_id: str = "") -> Verdict:
@@ -58,6 +60,8 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
     ):
         slip = next(each for each in said if each.outcome is Outcome.UNCLEAR)
         return Verdict(Outcome.UNCLEAR, f"/{slip.word} is no command", "", seen)
+    if first.outcome is Outcome.APPROVE and any(_is_lazy(each, words) for each in said):
+        return Verdict(Outcome.UNCLEAR, "/approve stands in a quote", "", seen)
     rest = words.text
     for each in said:
         rest = rest[: each.start] + " " * (each.end - each.start) + rest[each.end :]
@@ -74,6 +78,10 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
         why = f"/approve stands beside a {against[0].kind}" if against else "it has odd signs"
         return Verdict(Outcome.UNCLEAR, why, "", (*seen, *_spans(against)))
     return Verdict(Outcome.APPROVE, "it says /approve", _told(rest, comment), seen)
+
+
+def _is_lazy(command: Command, words: Words) -> bool:
+    return any(start <= command.start < end for start, end in words.lazy)
 
 
 def _is_courtesy(rest: str, request_id: str) -> bool:
@@ -141,7 +149,12 @@ def _late(piece: Piece, approved_at: int) -> bool:
 
 
 def _notes(kind: Kind, kinds: set[Kind], words: Words, comment: str) -> str:
-    plain = kind is Kind.REFUSE and not kinds & {Kind.CHANGE, Kind.UNKNOWN, Kind.CONDITION}
+    plain = kind is Kind.REFUSE and not kinds & {
+        Kind.CHANGE,
+        Kind.UNKNOWN,
+        Kind.CONDITION,
+        Kind.EXCEPTION,
+    }
     return "" if plain else _told(words.text, comment)
 
 

@@ -1,6 +1,6 @@
 """A human comment as sentences and clauses, each with what it says.
 
-Knows where sentences end and which table of `comment_words` each one meets. Refuses to weigh them
+Knows where sentences end and which tables each one meets. Refuses to weigh them
 against each other: `comment` does.
 """
 
@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.wire import comment_holds as holds
 from interlock.wire import comment_words as table
 from interlock.wire.comment_text import LINK, QUOTED, SMILE, Words
 
@@ -26,10 +27,13 @@ _SIGN_OFF: Final = re.compile(
     r"|sincerely|yours|br)[,!. ]*|[-—–]+ ?"
 )
 _NAME: Final = re.compile(r"[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,2}|@[\w-]+")
+_NO_NAME: Final = re.compile(
+    r"\b(?:un|in|im|mis|dis|non)\w{4,}|\w{3,}(?:ly|ed|ing|able|ible|ion|less|ful|ness)\b|^sorry"
+)
 _LONGEST_CLAUSE: Final = 300
 _PLAIN: Final = re.compile(rf"[a-z0-9 ,.!'\"@+{SMILE}{LINK}{QUOTED}\t/_%$&=<>#*~|()\[\]{{}}-]*")
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
-_ID_AROUND: Final = r"(?:(?:request|issue|epic|story|task|pr|gate)? ?#?{}(?![\w-]))"
+_ID_AROUND: Final = r"(?<![\w#-])(?:(?:request|issue|epic|story|task|pr|gate) )?#?{}(?![\w-])"
 
 
 class Kind(StrEnum):
@@ -39,7 +43,8 @@ class Kind(StrEnum):
     REFUSE = "refusal"
     HALT = "halt"
     CHANGE = "change or fault"
-    CONDITION = "condition or exception"
+    CONDITION = "condition"
+    EXCEPTION = "exception"
     HEDGE = "hedge"
     DISCUSS = "wish to talk"
     DEFER = "deferral"
@@ -51,7 +56,9 @@ class Kind(StrEnum):
     RESET = "fresh start"
     SETTLED = "settled now"
     REMARK = "remark that does not block"
+    ABOUT = "word that the remark before does not block"
     PAST = "earlier refusal"
+    HEARSAY = "wish or hearsay"
     UNKNOWN = "something else"
     FINE = "nothing against it"
 
@@ -80,7 +87,7 @@ def _known_id(text: str, request_id: str) -> str:
     if not request_id or request_id.lower() not in text:
         return text
     pattern = _ID_AROUND.format(re.escape(request_id.lower()))
-    return re.sub(pattern, lambda hit: "this".ljust(len(hit[0]))[: len(hit[0])], text)
+    return re.sub(pattern, lambda hit: "it"[: len(hit[0])].ljust(len(hit[0])), text)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int, str]]:
@@ -104,7 +111,8 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
         calm = table.NOT_BLOCKING.sub(lambda hit: "fine".ljust(len(hit[0]))[: len(hit[0])], calm)
     concerns = [*_concerns(calm, mark)]
     if remark and not table.BINDING.search(calm) and not set(concerns) & _NEVER_REMARKS:
-        yield Piece(Kind.REMARK, at, end)
+        bare = remark[0] and _ABOUT.fullmatch(table.NOT_BLOCKING.sub("", text.strip()))
+        yield Piece(Kind.ABOUT if bare else Kind.REMARK, at, end)
         concerns = []
     elif _is_past(calm, concerns):
         yield Piece(Kind.PAST, at, end)
@@ -119,27 +127,40 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
     yield from _clauses(calm, at, comment, bool(concerns), remark is not None, lazy)
 
 
-_NEVER_REMARKS: Final = {Kind.HALT, Kind.REFUSE, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.HEDGE}
+_ABOUT: Final = re.compile(
+    r"(?:(?:this|that|that's|it|is|it's|these|those|are|they|just|a|an|minor|nit|and|all|so|none|of|but"
+    r"|for|me|though|only|really|at)|[\s.,!()-])*"
+)
+_NEVER_REMARKS: Final = {
+    Kind.CONDITION,
+    *(Kind.HALT, Kind.REFUSE, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.HEDGE, Kind.QUESTION),
+}
+
+
+_STANDS: Final = re.compile(
+    r"\b(?:if|unless|once|until|still|but|however|again|repeat|as (?:i|we)|not (?:yet|now))\b"
+)
 
 
 def _is_past(text: str, concerns: list[Kind]) -> bool:
-    told = {Kind.REFUSE, Kind.CHANGE, Kind.DISCUSS, Kind.NEGATION, Kind.CONDITION}
-    free = {Kind.HALT, Kind.QUESTION, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.HEDGE, Kind.DEFER}
-    if not set(concerns) & told or set(concerns) & free or not table.PAST.search(text):
+    """Whether a sentence only tells of a refusal that is over; a fault is over when it is said to
+    be settled."""
+    told = {Kind.REFUSE, Kind.DISCUSS, Kind.NEGATION, Kind.CONDITION, Kind.EXCEPTION}
+    if Kind.REFUSE not in concerns and not table.PAST_WISH.search(text):
         return False
-    return not re.search(r"\b(?:if|unless|once|until|still|but|however|not (?:yet|now))\b", text)
+    return set(concerns) <= told and bool(table.PAST.search(text)) and not _STANDS.search(text)
 
 
 def _concerns(text: str, mark: str) -> Iterator[Kind]:
     """What in a sentence speaks against an approval."""
     clauses = [hit[0].strip(" \t.!?…\"'" + SMILE) for hit in _CLAUSE.finditer(text)]
-    negation = [*table.NEGATION.finditer(text)]
-    if table.DO_NOT.search(text) or _acts(table.HALT, clauses):
+    negation = [*holds.NEGATION.finditer(text)]
+    if holds.DO_NOT.search(text) or _acts(holds.HALT, clauses):
         yield Kind.HALT
     if _refuses(text, clauses, len(negation)):
         yield Kind.REFUSE
-    put_off = _acts(table.DEFER, clauses)
-    if table.CHANGE.search(text) or table.FAULT.search(text) or _commands(clauses, put_off):
+    put_off = _acts(holds.DEFER, clauses)
+    if holds.CHANGE.search(text) or holds.FAULT.search(text) or _commands(clauses, put_off):
         yield Kind.CHANGE
     if put_off:
         yield Kind.DEFER
@@ -159,13 +180,14 @@ _QUESTION: Final = re.compile(
     r"|has anyone|have we|whose) "
 )
 _PLAIN_TABLES: Final = (
-    (Kind.CONDITION, table.CONDITION),
-    (Kind.CONDITION, table.EXCEPTION),
-    (Kind.HEDGE, table.HEDGE),
-    (Kind.DISCUSS, table.DISCUSS),
-    (Kind.WAIT, table.WAIT),
-    (Kind.SARCASM, table.SARCASM),
-    (Kind.BACK, table.TAKEN_BACK),
+    (Kind.CONDITION, holds.CONDITION),
+    (Kind.EXCEPTION, holds.EXCEPTION),
+    (Kind.HEDGE, holds.HEDGE),
+    (Kind.DISCUSS, holds.DISCUSS),
+    (Kind.WAIT, holds.WAIT),
+    (Kind.SARCASM, holds.SARCASM),
+    (Kind.BACK, holds.TAKEN_BACK),
+    (Kind.HEARSAY, holds.HEARSAY),
 )
 
 
@@ -174,13 +196,21 @@ def _acts(pattern: re.Pattern[str], clauses: list[str]) -> bool:
 
 
 def _commands(clauses: list[str], put_off: bool) -> bool:
-    return not put_off and _acts(table.IMPERATIVE, clauses)
+    return not put_off and _acts(holds.IMPERATIVE, clauses)
+
+
+_DEPENDS: Final = re.compile(r"\b(?:if|unless)\b")
+_NOT_APPROVED: Final = re.compile(
+    rf"{holds.NEGATION.pattern}[^,]{{0,60}}{holds.APPROVAL_WORD.pattern}"
+)
 
 
 def _refuses(text: str, clauses: list[str], negations: int) -> bool:
-    if table.REFUSE.search(text) or any(map(table.PLAIN_NO.fullmatch, clauses)):
+    if holds.REFUSE.search(text) or any(map(holds.PLAIN_NO.fullmatch, clauses)):
         return True
-    return bool(negations == 1 and table.APPROVAL_WORD.search(text))
+    if negations != 1 or _DEPENDS.search(text):
+        return False
+    return any(_NOT_APPROVED.search(clause[:_LONGEST_CLAUSE]) for clause in clauses)
 
 
 def _clauses(
@@ -188,15 +218,21 @@ def _clauses(
 ) -> Iterator[Piece]:
     """Approvals, and what is neither an approval nor harmless."""
     for hit in _CLAUSE.finditer(text):
-        clause = hit[0].strip(" \t\r.!?;…\"'" + SMILE + LINK)
-        clause = re.sub(rf"[{SMILE}\s]+", " ", clause).strip()
-        if not clause:
+        clause = hit[0].rstrip(" \t\r.!?;…\"'" + SMILE + LINK)
+        clause = re.sub(rf"[{SMILE}{LINK}\s]+", " ", clause).strip()
+        if not clause.strip("."):
             continue
         start, end = at + hit.start(), at + hit.end()
-        if approves(clause):
+        if not _stuck(text, hit.start(), hit.end()) and approves(clause):
             yield Piece(Kind.UNKNOWN if lazy else Kind.APPROVE, start, end)
         elif not troubled and not remark and not _harmless(clause, comment, start, end):
             yield Piece(Kind.UNKNOWN, start, end)
+
+
+def _stuck(text: str, start: int, end: int) -> bool:
+    """Whether a clause is part of something longer: a name, a call, a shortcode."""
+    before = start > 0 and not text[start].isspace() and text[start - 1] in ":-"
+    return before or (text[end : end + 1] == "(" and not text[end - 1].isspace())
 
 
 def approves(clause: str) -> bool:
@@ -205,7 +241,7 @@ def approves(clause: str) -> bool:
     if len(clause) > _LONGEST_CLAUSE or clause.startswith("please approve"):
         return False
     while at < len(clause):
-        if clause[at] in " /&+":
+        if clause[at] in " &":
             at += 1
             continue
         hit = table.APPROVING.match(clause, at)
@@ -223,9 +259,26 @@ def _harmless(clause: str, comment: str, start: int, end: int) -> bool:
     if table.NEUTRAL.fullmatch(clause) or not clause.strip(QUOTED + LINK + " "):
         return QUOTED not in clause
     said = comment[start:end].strip(" \t\r\n.,!;:()—–-*_")
-    if _NAME.fullmatch(said) and _signs(comment[:start]):
+    if _NAME.fullmatch(said) and not _NO_NAME.search(said.lower()) and _signs(comment[:start]):
         return True
-    return _PLAIN.fullmatch(clause) is not None and table.GOOD.search(clause) is not None
+    if _beside(clause) or table.PAST_WISH.search(clause) or table.SETTLED.search(clause):
+        return True
+    return (
+        _PLAIN.fullmatch(clause) is not None
+        and table.GOOD.search(clause) is not None
+        and not table.TELLS.search(clause)
+    )
+
+
+def _beside(clause: str) -> bool:
+    """Whether a clause is made of what may stand beside an approval, and of nothing else."""
+    at = 0
+    while at < len(clause):
+        hit = table.BESIDE.match(clause, at)
+        if not hit:
+            return False
+        at = hit.end() + (clause[hit.end() : hit.end() + 1] == " ")
+    return True
 
 
 def _signs(before: str) -> bool:
@@ -241,7 +294,7 @@ def _with_remarks(found: list[Piece]) -> list[Piece]:
     """A sentence that only says it does not block speaks of the one before it."""
     kept: list[Piece] = []
     for piece in found:
-        if piece.kind is Kind.REMARK and kept and piece.end - piece.start < 60:
+        if piece.kind is Kind.ABOUT and kept:
             last = kept[-1].start
             about = [each for each in kept if each.start >= last]
             if all(each.kind in _REMARKABLE for each in about):
@@ -250,7 +303,14 @@ def _with_remarks(found: list[Piece]) -> list[Piece]:
     return kept
 
 
-_REMARKABLE: Final = {Kind.CHANGE, Kind.UNKNOWN, Kind.FINE, Kind.QUESTION, Kind.CONDITION}
+_REMARKABLE: Final = {
+    Kind.HEARSAY,
+    Kind.CHANGE,
+    Kind.UNKNOWN,
+    Kind.FINE,
+    Kind.QUESTION,
+    Kind.CONDITION,
+}
 
 
 def is_odd(text: str) -> bool:

@@ -23,11 +23,11 @@ SMILE: Final = "\x03"
 
 _LOWER: Final = str.maketrans(string.ascii_uppercase + "’‘ʼ", string.ascii_lowercase + "'''")
 _MAIL: Final = re.compile(
-    r"\n[ \t]*+(?:on [^\n]{4,200}(?:\n[^\n]{1,120})?\bwrote:|-{2,}[ ]?original message[ ]?-{2,}"
+    r"\n[ \t]*+(?:on [^\n]{4,200}(?:\n[^\n]{0,120})?\bwrote:|-{2,}[ ]?original message[ ]?-{2,}"
     r"|_{20,}|from: [^\n]{3,200}\n(?:sent|date|to|subject): )[\s\S]*",
     re.IGNORECASE,
 )
-_SIGNATURE: Final = re.compile(r"\n-- ?\n(?P<foot>(?:[^\n]*+(?:\n|\Z)){1,12}?)\Z")
+_SIGNATURE: Final = re.compile(r"\n--[ \t]{0,3}\n(?P<foot>(?:[^\n]*+(?:\n|\Z)){1,12}?)\Z")
 _SPEAKS: Final = re.compile(
     r"approv|lgtm|ship|proceed|\bnot?\b|n't|stop|halt|abort|cancel|wait|hold|fix|edit|updat|chang"
     r"|revis|reject|defer|pause|skip|please|but\b|unless|until|\bif\b|\?|/",

@@ -1,0 +1,1179 @@
+"""Human comments of our own making, by what a careful reader takes them for.
+
+`APPROVE` must be found. `NEVER` must not approve, whatever else they come to. The others have one
+outcome each. One comment per line of a block; those of several lines stand in tuples.
+"""
+
+# ruff: noqa: E501, RUF001 -- people write long lines and odd signs
+
+
+def _lines(block: str) -> list[str]:
+    return [line for line in block.split("\n") if line.strip()]
+
+
+APPROVE = [
+    *_lines("""
+LGTM
+lgtm
+LGTM!
+Lgtm.
+LGTM!!!
+LGTMMM
+LGTM 👍
+LGTM :+1:
+👍 LGTM
+LGTM 🚀🚀🚀
+LGTM ✅
+LGTM, thanks!
+LGTM, thank you!
+LGTM, thanks Bob
+LGTM thanks @bob
+@ann LGTM
+@interlock-user lgtm
+LGTM - nice work
+LGTM — great job, team!
+LGTM, great work everyone.
+LGTM. Thanks for the quick fix.
+LGTM! Thanks for adding the tests.
+LGTM :)
+LGTM from my side
+LGTM from me.
+lgtm, ship it
+lgtm ship it 🚢
+LGTM, approved
+LGTM & approved.
+LGTM and approved
+LGTM, no comments
+LGTM, no further comments from me.
+LGTM, no concerns.
+LGTM, no issues found
+LGTM, nothing to add.
+LGTM. I have no objections.
+LGTM. All my comments are addressed.
+LGTM, all concerns have been resolved.
+LGTM, I don't see any problems.
+LGTM. I couldn't find any issues.
+**LGTM**
+_LGTM_
+***LGTM***
+## LGTM
+- LGTM
+* LGTM
+1. LGTM
+<b>LGTM</b>
+<p>LGTM</p>
+This LGTM
+This is a LGTM from me
+Approved
+approved
+APPROVED
+Approved.
+Approved!
+approve
+Approve.
+I approve
+I approve.
+I approve this.
+I approve this plan.
+I approve the design
+I approve of this
+I hereby approve this epic.
+I fully approve.
+We approve.
+We approve the proposal.
+I'm approving this.
+Approving.
+Approving this now, thanks!
+This is approved.
+It's approved.
+Plan approved.
+Design approved
+The plan is approved.
+The architecture is approved, great work.
+Consider it approved.
+Consider this approved!
+Approved from my side.
+Approved by me
+Approved as is.
+Approved as written
+Approved, thanks!
+Approved, thank you all.
+Approved, Bob
+Approved - nice button
+Approved, no questions
+approved; threshold is fine
+Approved. No changes needed.
+Approved without changes.
+Approved, without reservations.
+Approved with pleasure!
+Approved 🎉
+Approved ✔️
+✅ Approved
+Approved :rocket:
+Yes, approved
+yes approved
+Yep, approved.
+OK, approved.
+Okay approved!
+Sure, approved.
+Great, approved!
+Perfect. Approved.
+Nice! Approved.
+Absolutely approved
+Happily approved.
+Officially approved.
+can be done later, approved
+Ship it
+ship it!
+Ship it 🚀
+:shipit: ship it
+Ship it, thanks!
+Ship this!
+Let's ship it.
+Let's ship this
+Great stuff, ship it.
+The stopwords list is fine, ship it
+Go ahead
+go ahead!
+Go ahead.
+Please go ahead.
+Yes, go ahead
+yes please go ahead
+Sure, go ahead!
+OK go ahead
+Okay, go ahead.
+You can go ahead.
+Go ahead and merge.
+Go ahead and merge this.
+Go ahead with this.
+Go ahead with the plan
+Go ahead and implement it
+Go ahead, no objections from me.
+Feel free to go ahead.
+No problem, go ahead.
+No worries, go ahead
+Let's go ahead with this.
+Proceed
+proceed.
+Please proceed.
+Please proceed with the plan.
+Yes, proceed
+You may proceed.
+You can proceed.
+OK to proceed
+Okay, proceed!
+Let's proceed.
+Feel free to proceed
+Proceed as planned
+Proceed as proposed.
+Proceed to the next phase.
+Proceed with implementation
+no objections, proceed
+Looks good
+looks good!
+Looks good.
+Looks good to me
+Looks good to me!
+looks good to me, thanks
+Looks good to us.
+Looks good from here
+This looks good.
+This looks good to me.
+It looks good
+It all looks good to me
+Everything looks good.
+Everything looks good to me, go ahead.
+The plan looks good.
+The design looks good to me.
+The code looks good, approved
+These changes look good to me.
+All looks good
+Looks really good!
+Looks very good to me 👍
+Looks good, ship it
+Looks good, go ahead and merge.
+Looks good and approved.
+Looks good 👌
+Looks good. Nice work!
+Looks good, well done.
+Nice, looks good to me
+Great work, looks good!
+Hi team, looks good to me. Cheers
+The tests are thorough and the docs are clear. Approved.
+I read the whole plan and checked the numbers. Approved.
+I reviewed the design, tested it locally and it works. LGTM
+Tested on staging, works great. LGTM
+CI is green, LGTM.
+All tests pass. Approved!
+I went through all of it. Looks good to me.
+After careful review, approved.
+After a second look, LGTM.
+As discussed, approved.
+As agreed yesterday, approved.
+Yesterday I said not approved. All concerns are addressed, approved.
+I rejected this last week. The migration is fixed now. Approved.
+I was worried at first about the rollout, that is resolved now. Approved.
+The failing test is fixed now, approved.
+My earlier concerns have been addressed. LGTM.
+I had asked for more tests earlier. Thanks for adding them, approved.
+Previously I requested changes. They are all done. Approved.
+LGTM. Non-blocking: rename foo to bar.
+LGTM. Nit (non-blocking): the header has a typo.
+LGTM. The header has a typo. Not blocking.
+Approved. Optional: add a diagram.
+Approved. Minor (not blocking): the title could be shorter.
+LGTM! The naming could be improved in a follow-up.
+Approved, the docs can be improved later.
+Can't wait to see this live. Approved!
+Approved. Couldn't be better.
+Approved, full stop.
+The cancel button works well, approved.
+The pause logic is clean. LGTM
+I love the abort handler, nice. Approved.
+LGTM. `foo()` is neat.
++1, LGTM
++1 LGTM
+LGTM +1
+LGTM, Fritz
+I approve the whole plan as written
+We've reviewed it and it looks good to us
+Reviewed and approved.
+Reviewed, approved
+Read and approved
+Tested and approved
+Checked, approved
+Signed off and approved.
+Status: approved
+Verdict: approved
+Decision: APPROVED
+My decision: approve
+Hi, I have reviewed the plan. It looks good to me. Please proceed.
+Thanks for the update. Approved.
+Thanks for the explanation, that makes sense. Approved!
+Makes sense. Go ahead.
+Makes sense to me, go ahead
+That works for me. Approved.
+Works for me, approved
+Happy with this. Ship it.
+I'm happy with this, go ahead.
+I am fine with this. Approved.
+Fine with me, go ahead
+All good from my side, approved
+All good, go ahead!
+Great plan. Approved.
+Solid plan, approved.
+Excellent. Please proceed with the implementation
+LGTM https://ci.example.org/run/12
+    """),
+    "Hi team,\n\nApproved.\n\nBest regards,\nMaria",
+    "Approved.\n\nThanks,\nJohann",
+    "LGTM\n\n— Maria",
+    "LGTM\n\n-- \nJohn Doe\nAcme Corp\n+1 555 0100",
+    "LGTM\n\nSent from my iPhone",
+    "Looks good to me.\r\n\r\nGreat work.\r\n",
+    "\ufeffApproved",
+    "   Approved   ",
+    "\n\nApproved\n\n",
+    "> Do you approve?\n\nYes, approved.",
+    "> not approved\n\nApproved now.",
+    "> Please stop if it is wrong.\n> No?\n\nLGTM",
+    "LGTM\n\nOn Mon, Nov 3, 2025 at 9:14 AM Ann <ann@example.org> wrote:\n> please do not stop",
+    "Approved\n\nOn Tue, 4 Nov 2025 at 08:00, Interlock <notifications@example.org>\nwrote:\n\n> A question?\n> If not, say so.",
+    "LGTM\n\n-----Original Message-----\nFrom: someone\nShould we stop?",
+    "LGTM\n\nThis email is confidential and intended only for the addressee. If you are not, delete it.",
+    "Approved.\n\n```\nerror: not really an error of ours\n```",
+    "Approved. The log is:\n\n```text\nfailed: 0\n```\n".replace("The log is:", "Tests are green:"),
+    "<!-- a template comment: do not remove? -->\nLGTM",
+    "LGTM <!-- hidden: but -->",
+    "Not approved.\n\nEDIT: fixed now, approved.",
+    "No, wait. Scratch that, I misread it. Approved.",
+    "I can't approve this.\n\nUpdate: never mind, I misread the diff. Approved.",
+    "LGTM\n\nNice work on the retry logic.",
+    "LGTM\nthanks",
+    "Great work!\n\nLGTM",
+    "Approved\n\n- tests are green\n- docs are clear",
+    "/approve",
+    "/APPROVE",
+    "/Approve",
+    "/approve\n",
+    "  /approve",
+    "/approve\r\n",
+    "/approve thanks!",
+    "/approve, thank you",
+    "/approve great work",
+    "/approve 🎉",
+    "/approve @bob",
+    "/approve\n\nThanks for the patience.",
+    "/approve\n\nI checked the migration on staging and the numbers match.",
+    "Thanks everyone!\n\n/approve",
+    "/approve\n/approve",
+    "> /halt\n\n/approve",
+    "```\n/halt\n```\n/approve",
+    "/approve\n\nNo concerns.",
+    "/approve\n\nNon-blocking: rename foo.",
+]
+
+REVISE = [
+    *_lines("""
+not approved
+Not approved.
+NOT APPROVED
+This is not approved.
+not approved yet
+Not yet approved
+disapproved
+I disapprove
+Disapproved.
+unapproved
+Rejected.
+I reject this.
+I can't approve this.
+can't approve
+cannot approve
+I cannot approve this plan
+I do not approve
+I don't approve.
+I dont approve
+I won't approve this
+No
+no
+No.
+Nope
+nah
+no way
+Absolutely not.
+No thanks
+Not yet
+This isn't approved
+Nacked
+LGTM but the tests fail
+LGTM but please add tests
+LGTM, but fix the typo in the title
+LGTM once you fix the typo
+LGTM after the tests are fixed
+lgtm if you rename foo
+LGTM, just rename the table first
+LGTM. Please add a test for the retry.
+Looks good, please fix the typo.
+Approved after you fix the migration
+Approved once the docs are updated
+Approved if you add a rollback plan
+Approve, but change the timeout to 30s
+I'd approve if you add tests
+I would approve it if the migration was split
+Please rename the table.
+Please revise.
+revise
+Needs work
+needs work.
+This needs work
+Changes requested
+Changes are required.
+Can you add tests?
+Could you please rename the module?
+Fix the tests.
+Fix CI first
+fix it
+Add a rollback plan
+Remove the second section.
+You should split the migration.
+The migration must be split.
+This does not handle retries.
+The plan doesn't cover rollbacks
+The diagram is wrong.
+There is a bug in the retry.
+The tests are failing.
+Section 3 contradicts section 4.
+There's a typo in the title
+Missing a rollback plan.
+The timeout is too short
+This isn't ready.
+Not ready
+I don't like the naming.
+I'd rather use Postgres.
+I would prefer a smaller first step.
+It should use the new API
+We need to add monitoring
+Use Postgres instead of Redis.
+This is broken
+Looks good except the tests fail
+Looks good overall, but the title is wrong
+Ship it once the typo is fixed
+Go ahead after you update the docs
+LGTM. The migration drops the users table, please change that.
+Approved. Also rename foo to bar.
+Approved. Tests are failing on main.
+    """),
+    "/revise",
+    "/revise rename the table",
+    "/revise\n\nPlease rename the table.",
+    "/approve\n/revise",
+    "/REVISE the title",
+    "LGTM\n\nbut please fix the typo",
+    "> approved\n\nNot approved.",
+    "The plan is fine.\n\n- rename foo\n- add tests",
+]
+
+DISCUSS = [
+    *_lines("""
+DISCUSS
+discuss
+Let's discuss.
+Let's discuss this tomorrow
+I have a question
+I have some questions about the rollout.
+Can we talk about this?
+Let's talk.
+Questions:
+LGTM once X
+LGTM if CI is green
+LGTM when the tests pass
+LGTM assuming CI passes
+LGTM provided that security agrees
+LGTM pending CI
+LGTM unless Bob disagrees with it
+Approved if CI is green
+Approved as long as CI is green
+Approved, subject to legal review
+Approved pending review by security
+Approved conditionally
+Conditionally approved
+Approved with conditions
+Approved except section 3
+Approved except for the third story
+Approved, except one thing
+Approved apart from the timeline
+Approved, but let me think about the timeline
+Approved but only for staging
+Approved for now
+Approved so far
+Looks good so far
+Looks good but I have concerns
+Looks good, however I have concerns about cost
+Looks good, although I am worried about cost
+LGTM, but
+LGTM with reservations
+Looks good in principle
+approved in principle
+I'd approve if CI is green
+I would approve if it was smaller
+I'd approve this
+I would approve
+I might approve this
+Maybe approve
+Probably fine
+I think it looks good
+Looks good I think
+I guess this is approved
+LGTM I guess
+LGTM I suppose
+It seems good, LGTM
+Seems ok
+Mostly LGTM
+Mostly looks good
+Looks mostly good
+Looks kinda good
+Hmm
+hmm, not sure
+Not sure about this.
+I wonder whether this works at scale
+Approve of the idea
+I approve of the idea
+The idea looks good
+The general direction looks good
+LGTM in general
+If all tests pass, approved.
+If you are sure, go ahead
+If nobody objects, proceed
+Unless there are objections, go ahead.
+Before we proceed, let's talk
+Go ahead if you want
+Go ahead when ready
+Proceed only with step one
+Proceed with caution, I have concerns
+Ship it if you dare
+Ship it when CI is green
+Ship it... maybe
+LGTM...
+LGTM…
+I am leaning towards approving
+I'm on the fence
+Partially approved
+Half approved
+LGTM for the first half
+The first half looks good, but not the second one
+Pretty good
+    """),
+    "/discuss",
+    "/discuss the rollout",
+    "/approve\n/discuss",
+    "/defer\n/discuss",
+]
+
+HALT = [
+    *_lines("""
+stop
+Stop.
+STOP
+Stop!
+Please stop.
+Please stop all work.
+Stop the work now
+Stop this immediately
+stop everything
+halt
+Halt.
+HALT!
+Halt the epic.
+abort
+Abort!
+Abort this.
+cancel
+Cancel this
+Please cancel.
+Cancel the work.
+We should stop.
+We must stop this
+Let's stop here.
+Let's abort.
+Do not proceed
+Do not proceed.
+do not proceed with this
+Don't proceed
+Don't proceed!
+Please do not proceed
+DO NOT PROCEED
+Do not proceed until security signs off
+don't go ahead
+Do not go ahead.
+Don't ship it
+Do not ship this
+No, stop.
+Stop, this is wrong.
+Approved. Wait, no, stop!
+LGTM. Actually, stop.
+I want you to stop
+    """),
+    "/halt",
+    "/HALT",
+    "/halt now",
+    "/approve\n/halt",
+    "/halt\n/approve",
+    "/revise\n/discuss\n/halt\n/defer",
+    "LGTM\n\nStop.",
+]
+
+DEFER = [
+    *_lines("""
+defer
+Defer.
+Defer this to the next sprint
+Let's defer this.
+Deferred
+postpone
+Postpone this.
+Please postpone.
+We should postpone this
+Let's postpone it
+backlog
+Put it in the backlog
+Move this to the backlog
+skip
+Skip this.
+skip it
+Let's skip this one
+pause
+Pause.
+Pause this
+Let's pause here
+Please pause the work
+    """),
+    "/defer",
+    "/Defer",
+    "/defer to the next quarter",
+    "/approve\n/defer",
+]
+
+UNCLEAR = [
+    *_lines("""
+yes
+Yes.
+Yes!
+ok
+OK
+okay
+Ok, thanks
+go
+Go!
+sure
++1
+👍
+👍👍👍
+🚀
+✅
+:+1:
+:shipit:
+done
+fine
+nice
+great
+Great work!
+Thanks
+Thank you!
+thx
+wait
+Wait.
+wait for me
+please wait for CI
+Hold on
+hold on a second
+hold off
+LGTM, wait for CI
+I don't know
+idk
+nothing here matches
+yesterday I read it
+I read it yesterday.
+Interesting
+approved?
+Approved?
+LGTM?
+lgtm??
+Is this approved?
+ship it?
+Ship it?!
+Looks good?
+Looks good to you?
+Can I approve this?
+Why Redis?
+Who approves this?
+please approve
+Please approve this
+Can someone approve this?
+Bob approved this
+Bob has approved it.
+Approved by legal
+This was approved by the board
+Security approved the other PR
+I approved the expense report
+I approved #12
+LGTM 🙃
+LGTM 🙄
+LGTM /s
+lgtm lol
+Looks good, yeah right
+Approved, just kidding
+Oh sure, approved
+approved ;)
+"LGTM"
+“Approved”
+'approved'
+`LGTM`
+`/approve`
+~~LGTM~~
+~~Approved~~
+<del>Approved</del>
+<s>LGTM</s>
+- [ ] approved
+- [x] Approved
+[approved](https://example.org/policy)
+![lgtm](https://example.org/lgtm.png)
+/lgtm
+/approved
+/aprove
+/merge
+/approve-all
+/approve with comments
+/approve the first half
+/approve if CI is green
+/approve?
+/approve not
+/approve but rename foo
+/approve once tests pass
+/approve #99
+/approve...
+please /approve
+I would like to /approve
+aproved
+apporved
+LGMT
+aproove
+аpproved
+LGТM
+app\u200broved
+L\u200bGTM
+looks\u00a0good
+ａｐｐｒｏｖｅｄ
+𝐋𝐆𝐓𝐌
+Freigegeben
+Genehmigt, danke!
+Sieht gut aus
+Aprobado
+Se ve bien, adelante
+Approuvé
+C'est bon pour moi
+OK für mich
+承認します
+одобряю
+LGTM, bitte noch die Tests anpassen
+Approved. Scratch that.
+LGTM. I take that back.
+go ahead and close this
+Go ahead and make my day
+approve it to someone else
+the approved vendors list
+approval
+Approval process
+I know what you shipped last summer
+proceeds
+approver
+Good morning
+Looks
+looks nice
+looks great
+good to go
+LGTM*
+See the logo design.
+Ann will look at it
+https://example.org
+    """),
+    "",
+    "   \n\t\n",
+    "\u200b",
+    "> approved",
+    "> Do you approve?\nyes approved",
+    "```\napproved\n```",
+    "```\n/approve\n```",
+    "```\n/approve",
+    "    /approve",
+    "text\n\n    /approve",
+    "<!-- /approve -->",
+    "<!--\n/approve\n-->",
+    "<pre>\n/approve\n</pre>",
+    "<code>approved</code>",
+    "<blockquote>\nLGTM\n</blockquote>",
+    "/approve\n\nBut please fix X.",
+    "/approve\nbut not the third part",
+    "/approve\n\nI did not test it on Windows.",
+    "/approve\n\nIs the rollback covered?",
+    "/approve\n\nif CI is green",
+    "/approve\n/lgtm",
+    "/approve\n\nPlease rename foo first.",
+    "/approve\n\nlol no",
+    "/approve\n\n(only the first part)",
+    "> quoted\n/approve",
+    "Approved\n\nEDIT: scratch that, I misread it.",
+    "LGTM\n\nnvm",
+    "On Mon, Nov 3, 2025 at 9:14 AM Ann <ann@example.org> wrote:\n> approved",
+    "I will\napprove",
+    "x" * 70_000,
+    "LGTM " * 20_000,
+]
+
+NEVER = [
+    *_lines("""
+ship it… to the trash
+ship it to the bin
+Ship it straight into the sun
+Looks good. Not!
+Looks good, NOT
+Looks good to nobody
+approved my foot
+Approved... by mistake, wrong issue
+I approve of nothing here
+No one approved this
+Nobody approves
+none of this is approved
+never approve this
+I'd never approve this
+I refuse to approve
+hardly approved
+far from approved
+anything but approved
+this is everything but LGTM
+LGTM is not what I would say
+I wish I could approve
+I want to approve this
+I was going to approve this
+I am about to approve
+I'll approve tomorrow
+I will approve it later
+will approve
+to be approved
+waiting to be approved
+ready to approve
+needs to be approved by Bob
+Awaiting approval
+Has this been approved?
+When will this be approved
+Don't stop, go ahead
+can't wait, but can't approve
+approve? no.
+Approved? Not by me.
+LGTM? Hardly.
+approve or not, I don't care
+Approved or rejected, who cares
+I neither approve nor reject
+Do I approve? No.
+approved by nobody
+It would be approved in a better world
+In a perfect world this would be approved
+Approved, said nobody ever
+"Approved", they said
+LGTM said the bot
+The bot says LGTM
+My manager says go ahead
+He said go ahead
+They told me to proceed
+I was told to approve this
+If I say LGTM will you stop asking
+Someone should approve this
+Go ahead, break production again
+Go ahead and delete the repo
+Go ahead and ruin everything
+Proceed at your own risk
+Proceed to the nearest exit
+Proceed without me
+proceed with the refund for the customer
+go ahead, make my day, punk
+looks good on paper
+Looks good on my phone only
+Looks good compared to the last one
+looks good enough?
+Looks good from far away
+looks too good to be true
+It looks good but smells bad
+Looks good in dark mode
+Looks good at first glance
+looks good, doesn't it
+the logo looks good
+The intro looks good
+Section 1 looks good
+The first two stories look good
+I hope it looks good
+Make it look good
+it should look good
+LGTM minus the migration
+LGTM modulo nits
+LGTM with nits
+LGTM, nit: typo
+LGTM, one nit
+LGTM, one small thing
+LGTM, a few comments inline
+LGTM, see comments
+LGTM, comments inline
+LGTM, minor comments
+LGTM otherwise
+Otherwise LGTM
+otherwise approved
+LGTM as far as I can tell
+LGTM at a glance
+LGTM from what I can see
+LGTM though I only skimmed it
+LGTM but I haven't tested it
+LGTM, didn't test
+LGTM, not tested
+LGTM, untested
+LGTM on the frontend part
+LGTM for docs
+LGTM (docs only)
+LGTM for the API, not for the UI
+LGTM on the condition that we monitor it
+LGTM, with the caveat that it is slow
+LGTM, fix CI
+LGTM, rename foo
+LGTM, needs tests
+LGTM: 1. rename foo 2. add tests
+LGTM; however the docs lie
+LGTM yet the docs are stale
+LGTM, still, the docs are stale
+LGTM! ... said no one
+LGTM 🤔
+LGTM 🤷
+LGTM 😬
+LGTM 😅
+LGTM 🤡
+LGTM :upside_down_face:
+LGTM :thinking:
+LGTM :/
+LGTM :(
+LGTM ¯\\_(ツ)_/¯
+LGTM 👎
+👎 LGTM
+LGTM™
+"LGTM" is what I'd say to a better plan
+LGTM aber die Tests fehlen
+LGTM mais il manque des tests
+LGTM pero faltan pruebas
+LGTM, aber bitte warten
+Approved, nicht
+Approved, pas encore
+Approved nicht wirklich
+Approved, mais pas la section 3
+Not LGTM
+No LGTM from me
+no lgtm
+non-LGTM
+un-approved
+de-approved
+Approved't
+I approve'nt
+Approved!?
+approved (?)
+Approved (not)
+Approved (with changes)
+Approved (pending CI)
+Approved (just kidding)
+approved - not
+approved: no
+Approved: false
+Approved = no
+Decision: not approved
+Decision: approved | rejected
+approve / reject
+approve/revise/halt
+APPROVED or REVISE or HALT
+Comment APPROVED to approve
+To approve, write /approve
+Say LGTM if you agree
+Type approve to continue
+Reply with "approved" to approve
+Please reply approved
+the word approved means yes
+How do I approve?
+What does LGTM mean?
+Approve by Friday or else
+Approved, effective next Monday
+Approved starting tomorrow
+Approved until Friday
+Approved temporarily
+Tentatively approved
+Provisionally approved
+Approved for staging
+Approved for 10% of users
+Approved up to section 4
+approved by 2 of 5 reviewers
+1/2 approvals
+needs one more approval
+Approval withheld
+I withhold my approval
+I withdraw my approval
+Approval revoked
+I revoke my LGTM
+retracting my LGTM
+Please ignore my earlier approval
+Approved earlier, not anymore
+It was approved before the last push
+I approved the previous version
+I approved v1, not v2
+I approved something else
+Approved the wrong thing, sorry
+I'd say go ahead but Bob disagrees
+go ahead without tests
+Go ahead with option B only
+Go ahead with the first part
+go ahead and revert it
+Go ahead and close the issue
+go ahead and stop it
+Going ahead
+Should we go ahead?
+Shall we proceed?
+Can we proceed?
+May I proceed?
+How should we proceed?
+I don't know how to proceed
+I can't proceed
+Unable to proceed
+We cannot proceed like this
+Nobody should proceed
+Refrain from proceeding
+Don't even think about going ahead
+Do NOT ship it
+don't ship it yet
+never ship it
+ship it never
+I wouldn't ship it
+We can't ship it
+Not ready to ship it
+Why ship it
+Let's not ship it
+let's not go ahead
+Let us not proceed
+lets not merge this
+Hold your horses, then ship it
+wait, LGTM
+LGTM wait
+LGTM, hold
+LGTM, hang on
+LGTM, let me check one more thing
+LGTM, still reading
+LGTM. I'll have another look.
+LGTM. Will review tomorrow.
+LGTM. Production is on fire.
+LGTM. The migration drops the users table.
+LGTM. Deploy on Friday evening.
+LGTM. Bob disagrees.
+LGTM. Security has to sign off.
+LGTM. Ask Bob.
+LGTM. Sike!
+LGTM. Kidding.
+LGTM. Psych!
+LGTM. Abgelehnt.
+LGTM in your dreams
+LGTM as if
+LGTM, as a joke
+LGTM if this is a joke
+What a joke. LGTM.
+Great, another outage. LGTM.
+Great, just great. LGTM
+wow, LGTM, what could go wrong
+LGTM, good luck with that
+LGTM, famous last words
+Approve this? You must be joking
+Sure, approved, and pigs fly
+Approved in the same way as last time, when we lost data
+Approved without reading
+Approved blindly
+Rubber-stamped, LGTM
+LGTM (did not read)
+I didn't read it. LGTM
+LGTM, haven't looked at the tests
+LGTM but don't merge
+LGTM, don't merge yet
+LGTM, do not merge before Friday
+LGTM. Not urgent, do it whenever.
+LGTM. Only merge after the freeze.
+LGTM! First fix CI
+LGTM first, then we see
+LGTM until proven otherwise
+LGTM subject to change
+LGTM+1 condition
+looks good~ish
+lgtm-ish
+LGTMish
+sLGTM
+algtm
+lgtmx
+goahead
+approvedd
+shipitnot
+nothing against it
+no reason not to approve
+I see no reason to not approve this
+not disapproved
+I can't not approve
+I don't not approve
+not bad, approved?
+You have my conditional approval
+Thanks for the approval request
+Approved vendors are listed below
+The approved budget is 5k
+Approve dates are missing
+approved-by: nobody
+Reviewed-by: approved
+Status: not-approved
+#approved
+approved.txt
+approved@example.org
+www.approved.com
+approve()
+is_approved = False
+if approved: ship_it()
+{"decision": "approve"}
+decision=approve
+LGTM. You'd better check the logs
+LGTM. I would like Bob to look
+LGTM. It would be nice to have tests
+LGTM. A test would be nice
+LGTM. Nice to have: tests
+LGTM. I'd love more tests
+LGTM. More tests are welcome
+LGTM. Ideally with more tests
+LGTM. Tests would make it better
+LGTM. Tested it and it explodes
+LGTM. It is clear that Bob wants more tests
+LGTM. Love how it wipes prod
+LGTM. As I said before, the tests fail
+As I said before, the tests fail. LGTM
+As I said before, not approved. LGTM
+I mentioned earlier that the tests fail. LGTM
+I said the tests fail. LGTM
+LGTM, Untested
+LGTM, UNTESTED
+LGTM, Mostly
+LGTM, Sorry
+LGTM, Unfinished
+LGTM. Best to ask Bob
+LGTM. Right now production is frozen
+LGTM. I read that the API is going away
+LGTM. Good thing Bob is away
+Approved by the intern who is on vacation
+Approved, I was told
+Approved, allegedly
+Approved, they say
+Approved, according to Bob
+Approved according to the minutes
+LGTM according to the bot
+LGTM says my cat
+it's approved in staging
+This is approved by design
+approved by design
+approved by default
+auto-approved
+Auto approved
+pre-approved
+self-approved
+self approved by the agent
+I accidentally approved this
+I accidentally approved
+Approved accidentally
+Sorry, approved too early
+Approved too soon
+Over-approved
+/approve\\n
+\\/approve
+//approve
+/ approve
+-/approve
+.approve
+!approve
+@approve
+:approve:
+$approve
+    """),
+    "| Approved | no |\n|---|---|",
+    "LGTM\n> The plan\nbut not the third part",
+    "LGTM\n\n---\n\nNot really.",
+    "LGTM\n\nP.S. please fix the tests",
+    "LGTM\n\n-- \nnot approved",
+    "LGTM\n\n<details><summary>more</summary>\n\nbut fix the tests\n\n</details>",
+    "LGTM\n\n* rename foo\n* add tests",
+    "LGTM\n\n1. foo is wrong\n2. bar too",
+    "Approved\nnot",
+    "not\napproved",
+    "I do not\napprove",
+    "no\n\napproved",
+    "Approved.\n\n\n\n\n\n\n\n\n\n\n\nNot.",
+    "Approved." + "\n" * 500 + "but fix the tests",
+    "Approved " + "very " * 200 + "much not",
+    "LGTM <span>but not really</span>",
+    "LGTM <b>not</b>",
+    "~~not~~ approved",
+    "a<pre>x\n</pre>approved, but wait",
+    "LGTM\n\nOn second thought, let's talk",
+    "Approved\n\nUpdate: found a bug, please fix",
+    "> LGTM\n\nThis was my answer to another thread.",
+    "Approved\u2028not",
+    "Approved\x00",
+    "Appr\u00adoved",
+    "\u202edevorppA",
+    "not\u00a0approved",
+    "n\u200bot approved",
+    "dо nоt merge. LGTM",
+    "LGTM. dо nоt merge",
+    "¬ approved",
+    "≠ approved",
+    "❌ approved",
+    "🚫 LGTM",
+    "⛔ ship it",
+]
