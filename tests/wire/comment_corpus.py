@@ -263,8 +263,104 @@ All good, go ahead!
 Great plan. Approved.
 Solid plan, approved.
 Excellent. Please proceed with the implementation
+Looks good to me! Great job on the error handling section.
+I've gone through the PRD and everything looks good. Approved.
+Approved! Excited to see this ship.
+LGTM, let's ship it!
+Nice work. LGTM.
+LGTM, merging.
+Approved, please go ahead with implementation.
+Approved - proceed with phase 2
+Thanks for addressing my feedback. LGTM!
+All comments resolved, approved.
+Reviewed the architecture doc, it's clear and complete. Approved.
+Yes, this is approved. Thanks!
+looks good, please proceed
+Great, please go ahead.
+Approved. Thanks for the thorough write-up!
+I'm happy with this. Approved.
+LGTM - thanks for turning this around so quickly
+Ship it! :rocket:
+Approve 👍
+approved 👍🏽
+Earlier I asked for a rollback section; it's there now. Approved.
+Looks good to me - approved
+I have reviewed the changes and approve them.
+I have read the document and I approve it.
+Okay, I approve.
+Alright, approved.
+Approved. One non-blocking remark: the diagram could use a legend.
+LGTM. FYI the wiki link is old, not blocking.
+LGTM (nit, non-blocking: extra blank line in README)
+Approved. Minor typo in section 2, but that does not block.
+LGTM, the typo in line 3 is not a blocker
+I initially had concerns about cost but they're resolved. Approved.
+Approved! No need to wait for me.
+APPROVED - no changes required
+Approved, all good!
+LGTM. Let's go ahead.
+Approved. Let's get this done!
+Good work. I approve the plan as it stands.
+Looks good. You can proceed with the next story.
+Go for it, approved!
++1 approved
+Yes LGTM
+LGTM 💯
+Very nice. Ship it.
+This is great. LGTM!
+Awesome work @dev-team, approved ✅
+Approved with no conditions
+approved, no strings attached
+Proceed, thanks
+Please go ahead and start the implementation.
+I don't have any concerns. Approved.
+There are no open questions left. Approved.
+Approved — the open questions are answered.
+LGTM. I verified the migration locally.
+LGTM, tested locally
+LGTM, works on my machine
+Approved on behalf of the product team.
+Approved for merge.
+LGTM, thanks for your patience!
+Looks good now. Thanks!
+Looks good now, approved
+It looks good now
+Now it looks good. Ship it.
+Approved now.
+OK, looks good now, thanks for fixing the typo.
+@interlock approved
+I asked for changes yesterday because the rollback plan was missing. It has been added. Approved.
+Update: all my points are fixed. Approved.
+Previously rejected, now approved.
+~~Please fix the tests.~~ Fixed. LGTM
+The tests were red yesterday, they are green now. LGTM
+Sorry for the delay. LGTM!
+Sorry for the late reply, looks good to me.
+Approved, sorry it took so long
+Had a look: looks good to me.
+Took a look, LGTM
+Just read through it. LGTM
+Finally had time to review: approved
+LGTM; I'll merge it.
+Approved, I'll merge it myself.
+Yes. Approved.
+approved in full
+All three stories look good. Approved.
+Approved, congratulations!
+Approved, nice one Sam!
+Approved. @sam go ahead.
+Ok let's proceed
+We can proceed.
+Fine, proceed.
+You have my approval, go ahead
 LGTM https://ci.example.org/run/12
     """),
+    "Hi all,\n\nI went through the whole epic document this morning. The stories are well sliced, and the acceptance criteria are clear.\n\nApproved.\n\nThanks,\nPetra",
+    "Thanks for the detailed plan!\n\n- The rollout section is solid\n- I like the metrics\n- Tests look thorough\n\nLGTM \U0001f680",
+    "> Should we proceed with the migration?\n\nYes, please proceed.",
+    "/approve\n\nGreat work on this one. I especially like the retry logic.",
+    "Looks good to me.\n\nOne non-blocking suggestion: the diagram in section 4 could use a legend.",
+    "**Decision:** approved\n\n**Reason:** the plan is complete and the risks are covered.",
     "Hi team,\n\nApproved.\n\nBest regards,\nMaria",
     "Approved.\n\nThanks,\nJohann",
     "LGTM\n\n— Maria",
@@ -1057,6 +1153,498 @@ lgtmx
 goahead
 approvedd
 shipitnot
+Approved in my head, but let me double check
+I approve of the direction, but the API needs changes.
+LGTM, will merge once CI passes.
+LGTM, merging after lunch
+LGTM, however, could you squash the commits?
+Looks good overall. A few suggestions inline.
+Looks good. Just make sure to update the changelog.
+Looks good, just one question: why v2?
+Looks good! Did you consider caching?
+Approved, assuming the cost estimate holds.
+I'm inclined to approve.
+I could approve this with more tests.
+Not quite ready for approval.
+Cannot approve in the current state.
+Approved modulo the naming.
+Changes look good but tests are missing.
+Great start! Needs more detail before I approve.
+This looks good at first, then section 3 falls apart.
+I was about to write LGTM, then I saw section 3.
+I almost approved this.
+Almost LGTM
+Nearly approved
+LGTM from a UX perspective, haven't looked at the backend.
+LGTM for frontend. Backend folks please review.
+Backend looks good.
+Tests look good.
+Deferring approval to Sarah.
+Sarah, can you approve?
+Waiting on Sarah to approve
+@sarah please approve
+Let's get this approved
+We need this approved by EOD
+I need approval
+Please proceed to fix the issues above.
+Please go ahead and fix the tests.
+Go ahead and update the docs
+Go ahead and rewrite section 2
+Proceed with the changes I requested
+Proceed with option 2
+Go ahead with plan B instead
+go ahead, but skip story 3
+Ship it without story 3
+Ship story 1
+Ship it after the freeze
+Ship it on Monday
+Let's ship it next week
+We'll ship it when it's ready
+Looks good for v1
+Looks good as a first draft
+Looks good as a start
+looks good as a POC
+Looks good enough for now
+LGTM for now
+Approved in spirit
+Approved-ish
+Approved I think?
+Approved, I believe
+approved afaik
+LGTM afaict
+LGTM imo
+lgtm fwiw
+LGTM if it LGTY
+LGTM as long as it LGTY
+Someone else should approve
+I can't say LGTM
+I can't in good conscience approve
+I'd be happy to approve after the fix
+Happy to approve once done
+Would love to approve
+Wish I could say LGTM
+This is a no from me
+That's a hard pass
+Hard pass.
+No go
+Thumbs down
+Veto
+Back to the drawing board
+Start over
+Try again
+Redo
+Please reconsider
+Rethink this
+Reject
+DENIED
+Denied.
+Nope, not LGTM
+LGTM 😂
+LGTM 💀
+LGTM 😭
+LGTM 🤞
+LGTM 🙈
+LGTM 🔥🔥🔥 (this is fine dog)
+This is fine. 🔥 LGTM
+sure whatever, approved
+whatever, ship it
+fine, ship it I guess
+ugh, fine, approved
+Ugh. Approved.
+Fine. Approved. Happy now?
+sigh, approved
+I am forced to approve
+approved under protest
+Approved with a heavy heart
+Approved against my will
+I approve only because the deadline is today
+approved because my boss said so
+Approved?? No!
+Who wrote 'approved' here? I did not.
+Somebody wrote approved in my name
+The label approved was set by mistake
+Remove the approved label
+Why is this labelled approved
+This should not have been approved
+Should never be approved
+Don't treat this as approved
+This is not an approval
+This comment is not an approval: LGTM is what I would say if it was done
+For the record, I have not approved this
+I didn't approve this
+I never approved this
+Pending my approval
+Approval pending
+Approval: pending
+Approved: pending CI
+Approved: [ ]
+Approved: TBD
+approved: maybe
+approved: yes/no
+Approve: yes [ ] no [x]
+[x] Reject [ ] Approve
+Reply with one of: approve, revise, halt
+approve, revise or discuss
+1. approve 2. revise
+LGTM on condition of anonymity
+Approved by: ____
+Approver: Bob
+approved plan
+The approved plan is attached
+per the approved design, this is off
+Approved design differs from this
+I like it, but I can't decide alone
+I like it
+Great idea!
+Good
+good
+All good
+Nice
+👍 but see my comment
+Sounds good
+sounds good to me
+works for me
+fine by me
+SGTM
+Makes sense
+agreed
+I agree
+Agreed, let's do it
+Let's do it
+do it
+Go for it
+Green light
+You have my blessing
+Yes please
+yes, do it
+Merge it
+merge
+merge it please
+I have no objections
+No objections
+Not a blocker for me
+Lookin good
+looking good
+Looking good so far!
+Looks great
+Looks fine
+Looks OK
+lgtm2
+LGTM -- except for the part where you delete the DB
+LGTM :smile: but :cry: the tests
+LGTM, 1 of 3 stories
+LGTM x 0
+LGTM (0/10)
+LGTM minus one
+approved by the rules of the jungle
+Approved, lies
+Approved. That's what I'd say if it worked.
+"Approved" would be premature.
+Premature to approve.
+It's too early to approve
+too soon to proceed
+Before you go ahead, ping me
+go ahead without me, I quit
+Go ahead. Make a mess.
+go ahead and prove me wrong
+Go ahead, I dare you
+please do go ahead and explain
+Please proceed with caution.
+Proceed carefully
+Proceed slowly
+proceed with care
+Continue
+carry on
+Keep going
+Proceed with the rollback
+Please proceed with deletion
+Proceed to halt
+Proceed with cancellation
+Looks good to cancel
+Approve the cancellation
+I approve the rejection
+I approve stopping
+Approved to be deleted
+approved for deletion
+approved for closing
+Approved for rejection
+Approved the revert
+LGTM to close
+LGTM to revert
+good to close
+LGTM, closing
+LGTM closing this as wontfix
+Approved, closing as duplicate
+Approved. Closing.
+Approved, reverting
+LGTM, reverting this
+Approved, rolling back
+Ship it back
+Ship it back to the author
+Ship it to staging only
+ship it to /dev/null
+ship it to dev null
+Ship it? Skip it!
+Ship it not
+Shipping it would be a crime
+Shipping it
+shipped
+I shipped it back
+LGTM cc @bob for final decision
+LGTM, over to @bob
+LGTM, @bob to confirm
+LGTM, final call is Bob's
+LGTM, deferring to @bob
+LGTM pending @bob
+LGTM, needs a second approval
+LGTM, needs 1 more review
+1st approval from me, needs second
+Half of it LGTM
+LGTM, 50%
+LGTM ~90%
+90% approved
+99% LGTM
+100% not LGTM
+Approved 0 of 3
+LGTM up to line 50
+LGTM to line 50
+LGTM till section 3
+Approved through section 3
+Approved: sections 1-3
+Approved sections 1-3
+Approve sections 1 and 2
+Approve story 1 only
+approve story 1
+Approved story 3-1
+Approved w-2
+LGTM #4
+Approved PR #4
+Approved PR 4
+Approved in #4
+See #4, approved there
+Approved elsewhere
+Approved offline
+Approved verbally by Bob
+As approved in the meeting
+as approved
+if approved
+when approved
+once approved
+to approve
+for approval
+un approved
+dis approved
+Dis-approved
+I approvve
+aPpRoVeD?
+Approved¿
+Approved‽
+Approved？
+LGTM？
+approved ؟
+Approved ❓
+LGTM❔
+LGTM ⁉️
+LGTM ❗
+LGTM ‼️
+Approved ⚠️
+Approved 🛑
+Approved ✋
+Approved ⏳
+Approved 🔴
+LGTM 👀
+Approved 🤨
+approved 😉
+approved 😜
+LGTM 😴
+LGTM 🥲
+LGTM 🫠
+LGTM 🤐
+LGTM 😇
+LGTM 🤣
+/approve for staging
+/approve story 1
+/approve all but story 3
+/approve 👎
+/approve 🙃
+/approve /s
+/approve (joking)
+/approve lol
+/approve -- not
+/approve: no
+/approve=false
+/approve! not really
+/approve,revise
+/approve|/revise
+/approve /revise
+/approve or /revise
+`/approve` is the command to use
+use /approve to approve
+* /approve
+- /approve
+1. /approve
+/approve.md is missing
+/approve/foo
+/approves
+/approve's docs
+/Approve'd
+／approve
+/аpprove
+x /approve
+Testing: approved
+test: LGTM
+This is a test. Approved
+ignore this: approved
+Please ignore. Approved
+[draft] approved
+DRAFT: approved
+WIP approved
+Draft answer: Approved
+(not an answer yet) approved
+Example: approved
+e.g. approved
+For example LGTM
+like "LGTM" or approved
+Template: LGTM
+approved != merged
+approved == true
+approved ≠ merged
+Approved → rejected
+approved -> rejected
+Approved ⇒ no
+approved>rejected
+approved | rejected
+approved&rejected
+approved & rejected
+approved and rejected
+approved and stopped
+approved and then reverted
+Approved and closed
+approved and cancelled
+LGTM and stop
+LGTM and out
+LGTM, bye, I quit
+LGTM. I quit.
+LGTM. Goodbye.
+LGTM. Good luck.
+LGTM. Good grief.
+LGTM. Good lord, what a mess.
+LGTM. Nice mess.
+LGTM. Great disaster.
+LGTM. Well well well.
+Well, approved...
+Well... LGTM
+LGTM, well, sort of
+LGTM. Love the typos.
+LGTM. Love it when prod goes down.
+LGTM. Perfect way to lose customers.
+LGTM. Great way to get fired.
+LGTM. Nice way to say no.
+LGTM. Excellent example of what to avoid.
+LGTM. Perfect for the bin.
+LGTM. Awesome, more tech debt.
+LGTM. Wonderful, another framework.
+LGTM. Fantastic, let's break everything.
+LGTM. Amazing how bad it is.
+LGTM. Thanks for nothing.
+LGTM. Thanks, I hate it.
+LGTM. Thanks for wasting my time.
+LGTM. Thanks but no thanks.
+LGTM. Happy to be proven wrong.
+LGTM. Happy to look again after changes.
+LGTM. Glad to re-review.
+LGTM. Good to have: metrics
+LGTM. Fine if you fix it.
+LGTM. Ready for changes.
+LGTM. Please read my notes.
+LGTM. Read my notes.
+LGTM. See my notes, thanks.
+LGTM. Notes are in the doc, thanks.
+LGTM. I left comments, thanks.
+LGTM. Left a few comments, nothing major.
+LGTM. Comments inside.
+LGTM. I reviewed half.
+LGTM. I only checked the docs.
+LGTM. I checked the docs only.
+LGTM. I reviewed the old version.
+LGTM. I tested the other branch.
+LGTM. Tested on Windows, it hangs.
+LGTM. Works for some.
+LGTM. Works sometimes.
+LGTM. It works on my machine, not on yours.
+LGTM. Passed on the third try.
+LGTM. Tests passed, mostly.
+LGTM. CI is green except lint.
+LGTM. Green apart from lint.
+LGTM. Sure hope so.
+LGTM. I sure hope it holds.
+LGTM. Agree to disagree.
+LGTM. I agree with Bob's concerns.
+LGTM. I agree with Bob above.
+LGTM. I agree with the comment above.
+LGTM. Same as Bob.
+LGTM. What Bob said.
+Same as above, approved changes only
+I would have approved
+I could have approved this yesterday
+Approved (2024-01-01)
+Approved on 2020-05-05
+LGTM v1
+LGTM, v2 though
+LGTM2 me
+LGTM/NAK
+LGTM or NAK?
+N/A approved
+approved n/a
+approved.no
+approved,no
+Approved,but
+lgtm,but
+LGTM;but no
+lgtm.not
+LGTMbut
+lgtmnot
+LGTM #notreally
+LGTM #sarcasm
+#LGTM
+LGTM #irony
+LGTM <sarcasm>
+<sarcasm>LGTM</sarcasm>
+</sarcasm> LGTM
+LGTM &nbsp; not
+LGTM &quot;
+LGTM<br>not
+LGTM<!-- -->not
+LGTM <img src=x> not
+LGTM {no}
+LGTM [no]
+LGTM [not really](x)
+LGTM ![not](x) no
+LGTM†
+LGTM (*)
+approved~
+approved^
+approved²
+0 approved
+approved 0
+approved -1
+-1 approved
+approved: 0
+approved x
+x approved
+approved by x
+no.approved
+no-approved
+non approved
+not-approved
+not_approved
+notapproved
+Approved. No, really.
+Approved. No. Really no.
+Approved. Really?
+Approved. Seriously?
+Approved. Wait what
+Approved. Hold up
 nothing against it
 no reason not to approve
 I see no reason to not approve this
@@ -1142,6 +1730,40 @@ Over-approved
 $approve
     """),
     "| Approved | no |\n|---|---|",
+    "Hi all,\n\nI went through the whole epic document this morning. The stories are well sliced.\n\nI'd approve, though the acceptance criteria of story 3 are vague.\n\nThanks,\nPetra",
+    "LGTM\n\nA few things before merging:\n- rename foo\n- add tests",
+    "Approved\n\nTODO: fix the flaky test",
+    "LGTM!\n\nBlocking: section 3 needs a rewrite.",
+    "LGTM\n\n(blocking) rename foo",
+    "Approved.\n\nHowever, see my inline comments.",
+    "Looks good to me.\n\n@bob any objections?",
+    "/approve\n\nWait, I missed the third section.",
+    "/approve\n\n@bob please double check the migration",
+    "/approve\n\n... after the freeze",
+    "/approve\u200b",
+    "\u200b/approve",
+    "\u00a0/approve",
+    "\t/approve",
+    "/approve\nunless CI fails",
+    "/approve\nI never tested it",
+    "/approve\nhmm",
+    "/approve\nstop",
+    "/approve\nNot sure though",
+    "/approve\nexcept story 3",
+    "/approve\nonly the first story",
+    "/approve\nTests are failing",
+    "/approve\n\n> but what about X?\nGood point, let's fix X first",
+    "/approve\n<b>not</b>",
+    "/approve\n\nJust testing the bot, ignore this",
+    "/approve\n\ntest comment, please ignore",
+    "approved\\rejected",
+    "LGTM\u00a0but",
+    "approved\tnot",
+    "approved\nnot\n",
+    "[not]: x\nLGTM",
+    "LGTM[^1]\n\n[^1]: once tests pass",
+    "LGTM \xb9\n\n\xb9 not really",
+    "LGTM*\n\n*not",
     "LGTM\n> The plan\nbut not the third part",
     "LGTM\n\n---\n\nNot really.",
     "LGTM\n\nP.S. please fix the tests",

@@ -46,7 +46,7 @@ def read_comment(comment: str, request_id: str = "") -> Verdict:
     words = words_of(comment)
     if not words.text.strip():
         return Verdict(Outcome.UNCLEAR, "it has no words of its own")
-    said = commands(words.text)
+    said = commands(words.text, comment)
     if said:
         return _by_command(said, words, comment, request_id)
     return _by_words(pieces(words, comment, request_id), words, comment)
@@ -61,7 +61,7 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
         slip = next(each for each in said if each.outcome is Outcome.UNCLEAR)
         return Verdict(Outcome.UNCLEAR, f"/{slip.word} is no command", "", seen)
     if first.outcome is Outcome.APPROVE and any(_is_lazy(each, words) for each in said):
-        return Verdict(Outcome.UNCLEAR, "/approve stands in a quote", "", seen)
+        return Verdict(Outcome.UNCLEAR, "/approve does not stand at the start of a line", "", seen)
     rest = words.text
     for each in said:
         rest = rest[: each.start] + " " * (each.end - each.start) + rest[each.end :]
@@ -81,7 +81,7 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
 
 
 def _is_lazy(command: Command, words: Words) -> bool:
-    return any(start <= command.start < end for start, end in words.lazy)
+    return command.marked or any(start <= command.start < end for start, end in words.lazy)
 
 
 def _is_courtesy(rest: str, request_id: str) -> bool:

@@ -103,13 +103,14 @@ def _sentences(text: str) -> Iterator[tuple[int, int, str]]:
 def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Iterator[Piece]:
     end = at + len(text)
     calm = table.HARMLESS.sub(lambda hit: "fine".ljust(len(hit[0])), text)
+    calm = table.SUBJECTS.sub(lambda hit: "part".ljust(len(hit[0])), calm)
     for reset in table.RESET.finditer(calm):
         yield Piece(Kind.RESET, at + reset.start(), at + reset.end())
     calm = table.RESET.sub(lambda hit: " " * len(hit[0]), calm)
     remark = table.NOT_BLOCKING.search(calm.strip())
     if remark:
         calm = table.NOT_BLOCKING.sub(lambda hit: "fine".ljust(len(hit[0]))[: len(hit[0])], calm)
-    concerns = [*_concerns(calm, mark)]
+    concerns, settled = [*_concerns(calm, mark)], False
     if remark and not table.BINDING.search(calm) and not set(concerns) & _NEVER_REMARKS:
         bare = remark[0] and _ABOUT.fullmatch(table.NOT_BLOCKING.sub("", text.strip()))
         yield Piece(Kind.ABOUT if bare else Kind.REMARK, at, end)
@@ -119,12 +120,12 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
         return
     elif set(concerns) <= {Kind.CHANGE} and concerns and table.SETTLED.search(calm):
         yield Piece(Kind.SETTLED, at, end)
-        concerns = []
+        concerns, settled = [], True
     for kind in concerns:
         yield Piece(kind, at, end)
     if table.SETTLED.search(calm) and not concerns:
         yield Piece(Kind.SETTLED, at, end)
-    yield from _clauses(calm, at, comment, bool(concerns), remark is not None, lazy)
+    yield from _clauses(calm, at, comment, bool(concerns), settled or remark is not None, lazy)
 
 
 _ABOUT: Final = re.compile(

@@ -30,19 +30,25 @@ class Command(msgspec.Struct, frozen=True):
     end: int
     stop: int
     """Where its line ends."""
+    marked: bool = False
+    """Whether it stands behind a list's mark or the like, and so not at its line's start."""
 
     @property
     def outcome(self) -> Outcome:
         return COMMANDS.get(self.word, Outcome.UNCLEAR)
 
 
-def commands(text: str) -> list[Command]:
+def commands(text: str, comment: str) -> list[Command]:
     """The slash words of a comment's live text; paths are none."""
-    return [
-        Command(hit["word"], hit["rest"], hit.start("word") - 1, hit.end("word"), hit.end())
-        for hit in _LINE.finditer(text)
-        if not re.match(r"[/.]\w", hit["rest"])
-    ]
+    found = []
+    for hit in _LINE.finditer(text):
+        if not re.match(r"[/.]\w", hit["rest"]):
+            start = hit.start("word") - 1
+            marked = bool(comment[hit.start() : start].strip(" "))
+            found.append(
+                Command(hit["word"], hit["rest"], start, hit.end("word"), hit.end(), marked)
+            )
+    return found
 
 
 def leading(found: list[Command]) -> Command:

@@ -46,9 +46,9 @@ _PLAIN_TAG: Final = re.compile(r"</?(?:b|i|em|strong|u|p|br|span|div|h[1-6]|sub|
 _INLINE: Final = re.compile(
     r"(?P<comment><!--(?:[^-]|-(?!->))*+-->)"
     r"|(?P<quoted>``[^\n]{1,400}?``|`[^`\n]*+`|~~[^~\n]*+~~|\"[^\"\n]{0,400}+\"|“[^”\n]{0,400}+”"
-    r"|«[^»\n]{0,400}+»|(?<!\w)'[^'\n]{1,120}+'(?!\w)|!?\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)"
+    r"|«[^»\n]{0,400}+»|(?<!\w)'[^'\n]{1,120}+'(?!\w)|(?<!!)\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)"
     r"|<(?P<struck>s|del|strike|code|q|kbd)>[^<\n]{0,2000}+</(?P=struck)>|</?[a-z][^<>\n]{0,300}+>)"
-    r"|(?P<link><?https?://[^\s<>()]*[^\s<>().,!?;:]>?)"
+    r"|(?P<link>!\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)|<?https?://[^\s<>()]*[^\s<>().,!?;:]>?)"
 )
 _MARKS: Final = re.compile(
     r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))"
@@ -56,11 +56,11 @@ _MARKS: Final = re.compile(
 )
 _BOLD: Final = re.compile(r"(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])(\1)")
 _FRIENDLY: Final = (
-    "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜🧡🔥⭐🌟🥳💪👌🤝😎🟢✨🏆🎊🤩😍🎈🥇💖🫡⛵🛳🏁➡"
+    "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜🧡⭐🌟🥳💪👌🤝😎🟢✨🏆🎊🤩😍🎈🥇💖🫡⛵🛳🏁➡"
 )
 _SMILES: Final = re.compile(
     rf"[{_FRIENDLY}](?:[\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\U0001f300-\U0001faff])*+"
-    r"|:(?:\+1|thumbsup|shipit|ship|rocket|tada|white_check_mark|heavy_check_mark|100|clap|fire"
+    r"|:(?:\+1|thumbsup|shipit|ship|rocket|tada|white_check_mark|heavy_check_mark|100|clap"
     r"|raised_hands|heart|smile|smiley|blush|pray|ok_hand|sparkles|star|muscle|partying_face):"
     r"|(?<![\w:]):-?[)D](?![\w)])"
 )

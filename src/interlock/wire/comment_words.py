@@ -14,7 +14,8 @@ def words(*patterns: str) -> re.Pattern[str]:
 
 
 _TROUBLE: Final = (
-    r"(?:questions?|concerns?|issues|problems?|objections?|complaints?|blockers?|reservations?"
+    r"(?:questions?|conditions?|concerns?|issues|problems?|objections?|complaints?|blockers?"
+    r"|reservations?"
     r"|worries|doubts?|nits?|remarks|feedback|findings|red flags|regrets|surprises|hesitation"
     r"|regressions?|errors|failures|bugs|conflicts|showstoppers"
     r"|issue(?! (?:template|link|number|id))|objection"
@@ -59,12 +60,30 @@ HARMLESS: Final = words(
     r"|add(?:ing)?|address(?:ing)?|resolv(?:ing)?|updat(?:es?|ing)|clarif(?:ying|ications?)"
     r"|handl(?:ing)"
     r"|explain(?:ing)|remov(?:ing)|rework(?:ing)?|renam(?:ing)|answer(?:s|ing)|wait(?:ing)"
-    r"|your patience)",
+    r"|your patience)"
+    r"(?: (?:the|a|that|all the|those|these|my)(?: (?!(?:but|not|and|however|if|except|yet"
+    r"|though|still|once|when"
+    r"|only|before|after|please)\b)[a-z-]+){1,2})?",
     r"full stop",
+    r"no strings attached",
+    r"sorry (?:for|about) the (?:delay|late (?:reply|answer|review)|wait)",
+    r"sorry (?:it|this) took (?:so|this) long",
+    r"(?:previously|earlier|initially|originally|yesterday)(?: (?:i|we))?:? "
+    r"(?:not approved|rejected|refused|declined)(?: (?:this|it))?(?=[,;.])",
+    r"no need to (?:wait|hold|block|delay)(?: (?:for me|this|it|any longer))?",
+    r"no need for (?:changes|another round)",
+    r"let's (?:get this done|do this|do it|get going|get started)",
+    r"but (?:now )?(?:they're|they are|it's|it is|that's|that is|those are|these are|all)"
+    r"(?: (?:all|now|been))* (?:resolved|addressed|fixed|answered|settled)",
     r"non-?stop",
     r"not only",
 )
 """What sounds like trouble and is none."""
+SUBJECTS: Final = words(
+    r"(?:error|failure|bug|crash|conflict) (?:handling|messages?|reports?|recovery|paths?"
+    r"|cases?|codes?)"
+)
+"""What names trouble as a subject of the work."""
 
 _WORKS: Final = (
     r"(?:plan|pr|mr|pull request|merge request|design|docs?|document|proposal|prd|architecture"
@@ -76,13 +95,14 @@ _WORKS: Final = (
     r"|product requirements document|architecture design|ux design|document|checkpoint|commit"
     r"|branch)"
 )
-_IT: Final = (
-    r"(?:(?:(?:the|this|that|your|these) (?:whole |entire |full |new |latest |current |updated "
-    rf"|revised |complete |final |proposed )*)?{_WORKS}(?: and (?:the )?{_WORKS})?"
+_THAT: Final = (
+    r"(?:(?:the|this|that|your|these) (?:whole |entire |full |new |latest |current |updated "
+    rf"|revised |complete |final |proposed )*{_WORKS}(?: and (?:the )?{_WORKS})?"
     r"|all of (?:it|this|them)|it all|this all|this one|this|it|that|these|them|everything|both"
     r"|all)"
     r"(?![\w-])"
 )
+_IT: Final = rf"(?:{_THAT}|{_WORKS}(?: and (?:the )?{_WORKS})?(?![\w-]))"
 _FULLY: Final = (
     r"(?:fully|completely|totally|absolutely|happily|gladly|hereby|formally|officially|very"
     r"|really|so"
@@ -99,7 +119,7 @@ _MAKE: Final = r"(?:merge|proceed|ship|implement|start|continue|build|deploy|beg
 APPROVING: Final = re.compile(
     r"(?:"
     rf"(?:(?:i|we|i'm|we're|i am|we are|i have|i've|we have|we've|i do) )?(?:{_FULLY} )*"
-    rf"(?:approve|approved|approving)(?:(?: of)? {_IT})?"
+    rf"(?:approve|approved|approving)(?:(?: of)? {_THAT})?"
     rf"|{_IT} (?:(?:is|are|'s|has|have|been) )*(?:{_FULLY} )*approved"
     r"|(?:it's|that's|you're|you are|this's) (?:[a-z]+ly )?approved"
     rf"|(?:i )?consider {_IT} approved"
@@ -107,9 +127,11 @@ APPROVING: Final = re.compile(
     rf"|this is an )*lgtm+(?: {_IT})?"
     rf"|{_MAY}ship (?:it|this)(?: now| today)?|shipit"
     rf"|{_MAY}go ahead(?: (?:with|on) {_IT}| and {_MAKE}(?: {_IT})?|,? {_MAKE}(?: {_IT})?)?"
-    rf"|{_MAY}proceed(?: (?:with (?:implementation|the implementation|merging|{_IT})"
+    rf"|{_MAY}proceed(?: (?:with (?:(?:the )?next (?:step|phase|stage|story|task)|phase \d+"
+    rf"|implementation|the implementation|merging|{_IT})"
     rf"|as (?:planned|proposed"
-    r"|written|described)|to (?:implementation|(?:the )?next (?:step|phase|stage))"
+    r"|written|described)|to (?:implementation|(?:the )?next (?:step|phase|stage|story|task)"
+    r"|phase \d+)"
     r"|with confidence))?"
     rf"|(?:(?:{_IT}|all of this|this one) )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
     r")(?![\w'-])"
@@ -117,7 +139,8 @@ APPROVING: Final = re.compile(
 """What approves, if the whole clause is made of it and of what may stand beside it."""
 TAIL: Final = re.compile(
     r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
-    r"|for (?:this|it)|(?:to|for|by|with) (?:me|us)|on (?:my|our) (?:side|end|part)"
+    r"|on behalf of (?:the )?(?:[a-z]+ )?team|for (?:this|it)|(?:to|for|by|with) (?:me|us)"
+    r"|on (?:my|our) (?:side|end|part)"
     r"|for (?:merge|merging|release|implementation|production|the next (?:phase|step|stage)"
     r"|shipping)"
     r"|to (?:merge|ship|proceed|release|go|implement|be merged)|as (?:is|-is|written|proposed"
@@ -127,10 +150,10 @@ TAIL: Final = re.compile(
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
-    r"(?: (?:it|this|everything|all of it))?(?! (?:by|in|on))|\+1|yes|yep|yeah|yup|yay|ok|okay"
+    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|\+1|yes|yep|yeah|yup|yay|ok|okay"
     r"|sure|great|cool|perfect|nice|nicely done|excellent"
     r"|awesome"
-    r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|well|done"
+    r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
     r"|thanks?(?: you)?(?: (?:so much|very much|a lot|a ton|again|everyone|all|team|folks))?"
     r"|thx|ty|tysm"
     r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|right|then|so|and"
@@ -160,24 +183,33 @@ PAST: Final = re.compile(
 PAST_WISH: Final = re.compile(
     r"\b(?:i|we)(?: had|'d)? (?:asked for|requested|wanted|was worried|were worried"
     r"|was concerned)\b"
+    r"|\b(?:i|we) (?:initially |first |originally )?had (?:some |a few )?(?:concerns?|doubts?"
+    r"|questions|worries)\b"
     r"|\bmy (?:earlier|previous|first|last) (?:questions?|concerns?|requests?|reviews?|worr(?:y"
     r"|ies))\b"
 )
 TELLS: Final = re.compile(
+    r"\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this|that"
+    r"|the (?:plan"
+    r"|design)\b|you|it\b|all\b)|\bfor (?:wasting|breaking|nothing|ruining|ignoring|killing)\b"
+    r"|\b(?:glad|happy|ready|good|nice|great|free|fine) (?:to (?!see|have|me\b|us\b)"
+    r"|for (?!me\b|us\b))"
+    r"|\b(?:old|other|wrong|previous|another|different|first|second|third|some|sometimes|hope"
+    r"|above|below)\b|"
     r"\b(?:clear|clearly|read|confirmed|verified|glad|happy|like|love|agree|sure|great|good"
     r"|nice) "
     r"(?:that|how|thing|luck|of)\b|\band (?:it|then|that|this|they) (?!works|passes|looks"
     r"|is fine)\w+"
     r"|\b(?:it|that|this) (?!works\b|passes\b|looks\b|is\b|was\b|reads\b|covers\b|makes\b"
     r"|has\b)[a-z]+s\b"
-    r"|\bmore\b|\bless\b|\bwants?\b|\bwanted\b|\b(?:will|won't|going|gonna)\b"
+    r"|@\S+ to\b|\bmore\b|\bless\b|\bwants?\b|\bwanted\b|\b(?:will|won't|going|gonna)\b"
 )
 """What may stand behind a good word and turn it."""
 SETTLED: Final = re.compile(
     r"\b(?:(?:is|are|has been|have been|was|were|got|all|now|i see|that's|that is|it's"
     r"|been) )+(?:now |all |both |finally |also )*"
     r"(?:fixed|resolved|addressed|answered|sorted|green|passing|settled|corrected|done"
-    r"|cleared)\b"
+    r"|cleared|added|there now)\b"
     r"|\b(?:fixed|resolved|addressed"
     r"|cleared up|sorted out|answered)(?: now)?$|\bpass(?:es)? now\b|\bworks now\b"
 )
@@ -205,9 +237,11 @@ BINDING: Final = words(
 """What a remark must not hold that says it does not block."""
 GOOD: Final = words(
     r"great|nice|nicely|good|excellent|awesome|solid|clean|cleaner|clear|clearly|love|loved"
-    r"|liked|i like|well|thank|thanks|thx|happy|glad|impressive|impressed|perfect|perfectly|fine"
-    r"|works|worked|passes|passed|pass|passing|green|verified|checked|tested|reviewed|read"
-    r"|confirmed|confirm|resolved|addressed|fixed|complete|thorough|thoroughly|solved|beautiful"
+    r"|liked|i like|well (?:done|written|thought|structured|sliced|explained|put|organi[sz]ed"
+    r"|tested|said)|(?:i|we|i've|we've|just|have) read|thank|thanks|thx|happy|glad|impressive"
+    r"|impressed|perfect|perfectly|fine"
+    r"|works|worked|passes|passed|pass|passing|green|verified|checked|tested|reviewed"
+    r"|confirmed|resolved|addressed|fixed|complete|thorough|thoroughly|solved|beautiful"
     r"|beautifully|elegant|neat|sensible|sense|agree|agreed|congrats|congratulations|kudos"
     r"|helpful|appreciate|appreciated|enjoy|enjoyed|smooth|smoothly|amazing|super|brilliant"
     r"|correct|reasonable|sound|ready|covered|covers|matches|match|expected|wonderful"
@@ -223,5 +257,8 @@ NEUTRAL: Final = re.compile(
     r"|verdict|decision|my (?:review|verdict|decision|answer)|answer|status|summary|result|fyi"
     r"|ps|cc|and|so|then|also|now|edit|update|ok|okay|yes|well|tl;?dr|from my side|from me"
     r"|for me|as is|as-is|\+1|all|in short|bottom line|done|agreed|final answer|final verdict"
-    r"|conclusion|after reading it all|today)"
+    r"|conclusion|after reading it all|today|reasons?"
+    r"|(?:i )?(?:just |finally )?(?:had|took) (?:a|another)(?: closer| good| proper)? look"
+    r"|(?:i )?finally had time to (?:review|look)"
+    r"|i'll merge (?:it|this)(?: now| myself| today)?)"
 )
