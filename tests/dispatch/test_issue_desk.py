@@ -112,6 +112,23 @@ async def test_in_steady_state_a_look_is_one_conditional_request(github: Github)
         assert {status for _, _, status in steady} == {304}
 
 
+async def test_a_day_of_silence_is_looked_at_ever_less_often(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        begun, before = sitting.clock.time, len(github.log)
+        while sitting.clock.time < begun + 24 * 3600:
+            await sitting.looks()
+        assert len(github.log) - before < 400
+        last = sitting.clock.time
+        await sitting.looks()
+        assert sitting.clock.time - last == 10 * POLL_S
+        github.comment(1, "reading", "eve")
+        await sitting.looks(2)
+        last = sitting.clock.time
+        await sitting.looks()
+        assert sitting.clock.time - last == POLL_S
+
+
 async def test_a_restart_finds_the_same_issue(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()

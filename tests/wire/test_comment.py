@@ -161,7 +161,7 @@ class _Steps:
 
 def _steps(text: str) -> int:
     steps, before = _Steps(), sys.gettrace()
-    sys.settrace(steps)  # type: ignore[arg-type]
+    sys.settrace(steps)
     try:
         read_comment(text)
     finally:

@@ -32,6 +32,9 @@ from interlock.wire.comment_thread import (
 POLL_S: Final = 30.0
 LONGEST_S: Final = 300.0
 """The longest pause after GitHub failed without saying how long to wait."""
+PATIENCE: Final = 20
+"""After so many looks at nothing new the pauses grow by one more, up to ten times as long."""
+_LONGEST_TIMES: Final = 10
 
 
 class _Question:
@@ -44,6 +47,8 @@ class _Question:
         self.pending: Thread | None = None
         """A thread that changed and was not understood yet."""
         self.failures = 0
+        self.quiet = 0
+        """How many looks there were since something changed."""
         self.hurried = False
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
@@ -126,11 +131,12 @@ class IssueDesk:
         question.task = asyncio.get_running_loop().create_task(self._look(question))
 
     async def _look(self, question: _Question) -> None:
-        now, delay, reply = self._clock.now(), self._poll_s, None
+        now, delay, reply = self._clock.now(), 0.0, None
         hurried, question.hurried = question.hurried, False
         try:
             reply = await asyncio.to_thread(self._ask_github, question, now, hurried)
             question.failures = 0
+            delay = self._poll_s * min(1 + question.quiet // PATIENCE, _LONGEST_TIMES)
         except GithubBusyError as error:
             question.failures += 1
             doubled = min(self._poll_s * 2**question.failures, LONGEST_S)
@@ -156,8 +162,10 @@ class IssueDesk:
             issue = self._issues.open(question.request_id, title_of(ask), body, ask.at)
             question.watched = Watched(self._issues, issue)
         question.pending = question.watched.look(all_of_it=hurried) or question.pending
+        question.quiet += 1
         if question.pending is None:
             return None
+        question.quiet = 0
         standing = self._understand(question.pending, question, now)
         if standing.decision is not None:
             return _reply(ask.dispatch_id, standing)

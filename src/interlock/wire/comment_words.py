@@ -70,7 +70,8 @@ HARMLESS: Final = words(
     r"sorry (?:it|this) took (?:so|this) long",
     r"(?:previously|earlier|initially|originally|yesterday)(?: (?:i|we))?:? "
     r"(?:not approved|rejected|refused|declined)(?: (?:this|it))?(?=[,;.])",
-    r"no need to (?:wait|hold|block|delay)(?: (?:for me|this|it|any longer))?",
+    r"no need to (?:wait|hold|block|delay|stop|cancel|pause|defer)(?: (?:for me|this|it"
+    r"|any longer))?",
     r"no need for (?:changes|another round)",
     r"let's (?:get this done|do this|do it|get going|get started)",
     r"but (?:now )?(?:they're|they are|it's|it is|that's|that is|those are|these are|all)"
