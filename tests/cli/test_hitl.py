@@ -15,6 +15,7 @@ def lines(*records: object) -> str:
     return "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in records)
 
 
+UNDATED = {"id": 3, "author": {"login": "ann", "association": "MEMBER"}, "comment": "LGTM"}
 STRANGER = {"login": "eve", "association": "NONE", "bot": False}
 ROBOT = {"login": "ci", "association": "MEMBER", "bot": True}
 
@@ -83,16 +84,24 @@ def test_who_may_answer_the_request_and_the_own_account(world: World) -> None:
 def test_bad_lines_are_told_beside_the_others(world: World) -> None:
     world.write(
         "comments.jsonl",
-        lines("{", "[]", '{"id": 1}', "[" * 5000, record(2, "LGTM", author={}), record(1, "LGTM")),
+        lines(
+            "{",
+            "[]",
+            '{"id": 1}',
+            "[" * 5000,
+            record(2, "LGTM", author={}),
+            UNDATED,
+            record(1, "LGTM"),
+        ),
     )
     said = world.say("hitl", "read", "comments.jsonl", "--json")
     rows = json.loads(said.out)["comments"]
     assert said.code == 6
-    assert ["error" in row for row in rows] == [True] * 5 + [False]
+    assert ["error" in row for row in rows] == [True] * 6 + [False]
     assert rows[0]["line"] == 1
     text = world.say("hitl", "read", "comments.jsonl")
     assert (text.code, text.err) == (6, "")
-    assert text.out.endswith("5 lines are no comment\n")
+    assert text.out.endswith("6 lines are no comment\n")
 
 
 def test_nothing_and_no_file(world: World) -> None:

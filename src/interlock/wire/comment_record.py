@@ -30,7 +30,7 @@ class CommentRecord(msgspec.Struct, frozen=True):
     id: str | int
     author: Author
     comment: str
-    created_after_request: bool = True
+    created_after_request: bool
     labels: tuple[str | dict[str, Any], ...] = ()
     edited_by: str = ""
 
