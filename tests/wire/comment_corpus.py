@@ -279,7 +279,6 @@ looks good, please proceed
 Great, please go ahead.
 Approved. Thanks for the thorough write-up!
 I'm happy with this. Approved.
-LGTM - thanks for turning this around so quickly
 Ship it! :rocket:
 Approve 👍
 approved 👍🏽
@@ -353,6 +352,28 @@ Ok let's proceed
 We can proceed.
 Fine, proceed.
 You have my approval, go ahead
+Approved, thanks for the hard work.
+LGTM, nice cleanup!
+Looks good to me, thanks for the clear description.
+I approve this epic, well done.
+Go ahead, team!
+Ship it, this is awesome.
+Yep, LGTM
+The updated design looks good, approved.
+Approved. Looking forward to it!
+Great writeup! Approved.
+LGTM - solid work
+Please proceed, thank you.
+Approved and thank you
+All checks pass, LGTM!
+Thanks Ann, approved.
+Hello, approved. Kind regards, Tom
+Good job. Please go ahead.
+LGTM. Nothing to add from my side.
+No complaints, ship it!
+Approved, very clear plan
+No concerns from security. Approved.
+This is exactly what we need. Approved.
 LGTM https://ci.example.org/run/12
     """),
     "Hi all,\n\nI went through the whole epic document this morning. The stories are well sliced, and the acceptance criteria are clear.\n\nApproved.\n\nThanks,\nPetra",
@@ -1645,6 +1666,65 @@ Approved. Really?
 Approved. Seriously?
 Approved. Wait what
 Approved. Hold up
+LGTM, let me know when CI is done.
+LGTM. Let's see what Bob thinks.
+LGTM. Bob knows better.
+LGTM. I trust you on the SQL.
+Approved, trusting the author here.
+Approved. Deadline is tomorrow.
+LGTM. The SQL part is beyond me.
+Approved. Budget is another matter.
+LGTM. My only gripe is the naming.
+LGTM. Naming is hard, rename it.
+LGTM. I skipped the tests.
+LGTM. I'm no expert.
+Approved. Legal will hate it.
+LGTM. Customers will love the downtime.
+Approved. Great, now rewrite it.
+LGTM. Good for a prototype.
+LGTM. Clean code is overrated.
+LGTM. Thanks, and please squash.
+LGTM. Thanks! Squash before merging.
+LGTM. Nice, though slow.
+Approved. Love it. Revert if it breaks.
+LGTM. Happy path works.
+LGTM. The happy path is tested.
+LGTM. Tested the happy path.
+LGTM. Only the happy path is covered.
+LGTM. Docs are good, code is so-so.
+LGTM. Code is good, docs are thin.
+LGTM. Works, barely.
+LGTM. Works most of the time.
+LGTM. It passes most tests.
+LGTM. All tests pass but one.
+LGTM. Reviewed on my phone.
+LGTM. I reviewed it in a hurry.
+Approved. Clear as mud.
+LGTM. Clear as mud.
+LGTM. Good as dead.
+Approved. Nice weather today.
+LGTM. As good as it gets.
+LGTM. Better than nothing.
+LGTM. Not great, not terrible.
+LGTM. OK-ish.
+LGTM. It's fine I guess.
+LGTM. Fine, have it your way.
+Approved. Have it your way.
+Approved, your funeral.
+Approved, don't blame me.
+Approved at your own risk.
+LGTM. You asked for it.
+LGTM. Sure, why not.
+Why not, ship it.
+LGTM. Ready when you are.
+LGTM. Good point by Carl about the locks.
+LGTM. Carl's point about the locks is good.
+LGTM. I like Carl's alternative.
+LGTM. I like option B.
+LGTM. Option B is nicer.
+LGTM. Nice alternative: use Kafka.
+LGTM. Great, so who fixes the tests?
+LGTM. Thanks for looking into the failure, keep me posted.
 nothing against it
 no reason not to approve
 I see no reason to not approve this

@@ -27,6 +27,7 @@ _SIGN_OFF: Final = re.compile(
     r"|sincerely|yours|br)[,!. ]*|[-—–]+ ?"
 )
 _NAME: Final = re.compile(r"[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,2}|@[\w-]+")
+_THANKS: Final = re.compile(r"(?i:thanks|thank you|nice one|cheers|thx),? [A-Z][\w'.-]*")
 _NO_NAME: Final = re.compile(
     r"\b(?:un|in|im|mis|dis|non)\w{4,}|\w{3,}(?:ly|ed|ing|able|ible|ion|less|ful|ness)\b|^sorry"
 )
@@ -262,13 +263,23 @@ def _harmless(clause: str, comment: str, start: int, end: int) -> bool:
     said = comment[start:end].strip(" \t\r\n.,!;:()—–-*_")
     if _NAME.fullmatch(said) and not _NO_NAME.search(said.lower()) and _signs(comment[:start]):
         return True
+    if _THANKS.fullmatch(said) and not _NO_NAME.search(said.lower()):
+        return True
     if _beside(clause) or table.PAST_WISH.search(clause) or table.SETTLED.search(clause):
         return True
     return (
-        _PLAIN.fullmatch(clause) is not None
+        len(clause) <= _LONGEST_CLAUSE
+        and _PLAIN.fullmatch(clause) is not None
         and table.GOOD.search(clause) is not None
         and not table.TELLS.search(clause)
+        and (table.FRAMES.fullmatch(clause) is not None or _only_plain_words(clause))
     )
+
+
+def _only_plain_words(clause: str) -> bool:
+    """Praise among words that cannot turn it: the closed list keeps irony and scope out."""
+    rest = table.GOOD.sub(" ", clause)
+    return all(word in table.PLAIN_WORDS for word in re.findall(r"[^\s,.!]+", rest))
 
 
 def _beside(clause: str) -> bool:

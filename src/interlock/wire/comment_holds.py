@@ -122,7 +122,7 @@ APPROVAL_WORD: Final = words(
     r"|sign(?:ing)? off|green light|merge|merged|good to go"
 )
 CONDITION: Final = words(
-    r"if|unless|once|until|till|when|whenever|after|before|provided|providing|assuming"
+    r"happy path|if|unless|once|until|till|when|whenever|after|before|provided|providing|assuming"
     r"|as long as|so long as|as soon as|subject to"
     r"|pending|contingent|conditional(?:ly)?|conditioned|depending|depends|dependent|given that"
     r"|on condition|in case|only|first|then (?:i|we|it)"

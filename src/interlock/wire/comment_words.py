@@ -263,3 +263,167 @@ NEUTRAL: Final = re.compile(
     r"|(?:i )?finally had time to (?:review|look)"
     r"|i'll merge (?:it|this)(?: now| myself| today)?)"
 )
+_PRAISE: Final = (
+    r"(?:very |really |so |all |quite |especially )*(?:great|nice|good|excellent|awesome|solid"
+    r"|clean"
+    r"|clear|perfect|fine|thorough|beautiful|elegant|neat|sensible|helpful|amazing|brilliant"
+    r"|correct"
+    r"|reasonable|sound|covered|complete|wonderful|fantastic|lovely|green|readable|tidy|crisp"
+    r"|robust"
+    r"|well (?:sliced|written|done|structured|explained)|resolved|addressed|answered|neat)"
+)
+_THING: Final = r"(?:the |your |this |these |all the |that )(?:[a-z][a-z0-9-]*+ ?|\x01+ ?){1,4}?"
+FRAMES: Final = re.compile(
+    rf"(?:{_THING}|(?:all three )?[a-z]+) ?(?:is|are|looks|look|works"
+    rf"|reads) ?(?:{_PRAISE}(?: and {_PRAISE})*| well| great)?(?: now)?"
+    rf"|(?:(?:very |really )?(?:great|nice|good|excellent|awesome|amazing) )?(?:work|job"
+    rf"|catch) (?:on|with) "
+    rf"{_THING}|thanks? (?:you )?(?:so much )?for {_THING}"
+    rf"|i (?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
+    rf"|(?:i |we )?(?:have |'ve |also )*(?:tested|checked|verified|reviewed|ran|read"
+    rf"|walked through|went through) "
+    rf"{_THING}(?:(?:locally|on staging|this morning|yesterday|today|and {_THING} ?match))?"
+    r"|(?:very |really )?(?:nice|great|good|excellent|solid|neat|lovely) (?:button|clean-?up"
+    r"|stuff|plan|design"
+    r"|refactoring|solution|write-?up|description|tests?|fix|improvement|feature|change|docs)"
+    r"|\x01+ is (?:neat|great|nice|good)"
+)
+"""Sentences whose subject may be anything, because what they say of it is praise."""
+PLAIN_WORDS: Final = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "these",
+        "it",
+        "its",
+        "it's",
+        "i",
+        "i'm",
+        "i've",
+        "am",
+        "we",
+        "we've",
+        "you",
+        "your",
+        "my",
+        "our",
+        "me",
+        "us",
+        "they",
+        "them",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "and",
+        "so",
+        "very",
+        "really",
+        "all",
+        "everything",
+        "of",
+        "on",
+        "in",
+        "to",
+        "for",
+        "with",
+        "at",
+        "from",
+        "here",
+        "there",
+        "now",
+        "today",
+        "already",
+        "also",
+        "just",
+        "both",
+        "everyone",
+        "much",
+        "again",
+        "out",
+        "plan",
+        "design",
+        "doc",
+        "docs",
+        "document",
+        "epic",
+        "story",
+        "stories",
+        "test",
+        "tests",
+        "testing",
+        "code",
+        "change",
+        "changes",
+        "work",
+        "job",
+        "team",
+        "effort",
+        "review",
+        "section",
+        "numbers",
+        "metrics",
+        "criteria",
+        "acceptance",
+        "rollout",
+        "migration",
+        "risks",
+        "description",
+        "structure",
+        "write-up",
+        "writeup",
+        "explanation",
+        "update",
+        "locally",
+        "staging",
+        "ci",
+        "build",
+        "pipeline",
+        "checks",
+        "cases",
+        "results",
+        "part",
+        "gone",
+        "through",
+        "whole",
+        "thing",
+        "full",
+        "support",
+        "side",
+        "end",
+        "machine",
+        "ship",
+        "security",
+        "product",
+        "prd",
+        "look",
+        "looks",
+        "twice",
+        "what",
+        "need",
+        "three",
+        "order",
+        "exactly",
+        "quick",
+        "fix",
+        "fixes",
+        "patience",
+        "one",
+        "live",
+        "see",
+        "forward",
+        "looking",
+        "makes",
+        "works",
+        "well",
+    ]
+)
+"""Words that turn no praise into its opposite."""
