@@ -63,7 +63,7 @@ HARMLESS: Final = words(
     r"|your patience)"
     r"(?: (?:the|a|that|all the|those|these|my)(?: (?!(?:but|not|and|however|if|except|yet"
     r"|though|still|once|when"
-    r"|only|before|after|please)\b)[a-z-]+){1,2})?",
+    r"|only|before|after|please)\b)[a-z-]+))?",
     r"full stop",
     r"no strings attached",
     r"sorry (?:for|about) the (?:delay|late (?:reply|answer|review)|wait)",
