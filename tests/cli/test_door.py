@@ -29,10 +29,12 @@ Commands:
   causes     The root causes that are known, of all suites.
   cause      Say what became of a root cause.
   push       Tell ReportPortal what was reviewed.
+  epic       Epics: long work over many sessions.
+  hitl       Human answers on issues: how comments are read.
+  calibrate  Measure an agent against failures whose causes are known.
   run        Run cases through a circuit.
   resume     Go on with an unfinished run.
   stop       Ask the process at work to stop.
-  epic       Epics: long work over many sessions.
   runs       All runs in the database.
   status     How a run stands, and which of its cases need a look.
   logs       The journal: every decision, in order.
@@ -51,7 +53,6 @@ Commands:
   conform    Put a watcher through the file protocol and show what it did.
   analyst    The built-in analyst's parts: JSONL in, JSONL out.
   agents     Agent CLIs: what is installed, and whether it is what we know.
-  calibrate  Measure an agent against failures whose causes are known.
   doctor     Check the machine and the database.
 """
 

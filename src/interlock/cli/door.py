@@ -16,12 +16,45 @@ from interlock import __version__
 from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
-VERBS = (
-    *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
-    "epic",
-    *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
-    *("calibrate", "doctor"),
+VERBS = tuple(
+    [
+        "demo",
+        "init",
+        "analyze",
+        "report",
+        "causes",
+        "cause",
+        "push",
+        "plan",
+        "deliver",
+        "epic",
+        "hitl",
+        "calibrate",
+        "tune",
+        "run",
+        "resume",
+        "stop",
+        "runs",
+        "status",
+        "logs",
+        "inbox",
+        "answer",
+        "cursor",
+        "save",
+        "explain",
+        "replay",
+        "circuit",
+        "simulate",
+        "lint",
+        "emit",
+        "mcp",
+        "serve",
+        "respond",
+        "conform",
+        "analyst",
+        "agents",
+        "doctor",
+    ]
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -104,6 +137,7 @@ def _enter() -> None:
         doctor,
         emit,
         epic_checkpoint,
+        hitl,
         inbox,
         init,
         lint,
