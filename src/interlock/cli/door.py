@@ -16,45 +16,15 @@ from interlock import __version__
 from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
-VERBS = tuple(
-    [
-        "demo",
-        "init",
-        "analyze",
-        "report",
-        "causes",
-        "cause",
-        "push",
-        "plan",
-        "deliver",
-        "epic",
-        "hitl",
-        "calibrate",
-        "tune",
-        "run",
-        "resume",
-        "stop",
-        "runs",
-        "status",
-        "logs",
-        "inbox",
-        "answer",
-        "cursor",
-        "save",
-        "explain",
-        "replay",
-        "circuit",
-        "simulate",
-        "lint",
-        "emit",
-        "mcp",
-        "serve",
-        "respond",
-        "conform",
-        "analyst",
-        "agents",
-        "doctor",
-    ]
+VERBS = (
+    *("demo", "init"),
+    *("analyze", "report", "causes", "cause", "push"),
+    *("plan", "deliver", "epic", "hitl", "calibrate", "tune"),
+    *("run", "resume", "stop", "runs", "status", "logs", "inbox", "answer"),
+    *("cursor", "save", "explain", "replay"),
+    *("circuit", "simulate", "lint", "emit"),
+    *("mcp", "serve", "respond", "conform"),
+    *("analyst", "agents", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
