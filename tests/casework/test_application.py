@@ -22,9 +22,10 @@ from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
 from interlock.casework.terms import Terms
 from interlock.core.case import Case
 from interlock.core.plan import Budget
+from interlock.dispatch.carrier import NO_PREMISES
 from interlock.store.blobs import read_blob
 from interlock.store.database import driver
-from interlock.wiring.rca import Staff
+from interlock.wiring.staff import Staff
 
 MESSAGE = str(CAUSE["rca_message"])
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
@@ -78,7 +79,7 @@ def test_no_failure_is_its_own_sibling(room: Caseroom) -> None:
 
         for number, name in ((1, "alpha"), (2, "beta")):
             case = Case(f"C{number}", F1, input={"id": name, "test_name": name})
-            shown = work.facts(number, case)["siblings"]
+            shown = work.facts(number, case, NO_PREMISES)["siblings"]
             assert [each["id"] for each in shown["list"]] == [f"C{3 - number}"]
             assert (shown["total"], shown["left_out"]) == (1, 0)
 
@@ -120,7 +121,7 @@ def test_fences_of_prompts_differ(room: Caseroom) -> None:
 
         assert ours.application is not None
         for _ in range(5):
-            facts = ours.application.facts(1, Case("C1", F1, input={"id": "alpha"}))
+            facts = ours.application.facts(1, Case("C1", F1, input={"id": "alpha"}), NO_PREMISES)
             fences.add(facts["fence"]["mark"])
 
     room.take_in(launch(told("alpha")))
@@ -132,8 +133,8 @@ def test_nothing_is_gathered_for_prompts_that_nobody_reads(room: Caseroom) -> No
     def meet(ours: Staff) -> None:
 
         assert ours.application is not None
-        assert ours.application.facts(1, Case("C1", F1)) == {}
-        assert ours.application.facts(1, Case("C1", F5, input={"id": "alpha"})) != {}
+        assert ours.application.facts(1, Case("C1", F1), NO_PREMISES) == {}
+        assert ours.application.facts(1, Case("C1", F5, input={"id": "alpha"}), NO_PREMISES) != {}
 
     room.take_in(launch(told("alpha")))
     room.sit(None, meet=meet)

@@ -11,7 +11,7 @@ from interlock.casework.terms import Terms
 from interlock.core.plan import Budget
 from interlock.wire.batch import Phase
 from interlock.wire.briefing import Briefing
-from interlock.wiring.rca import Staff
+from interlock.wiring.staff import Staff
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 TERMS = Terms(families=True)

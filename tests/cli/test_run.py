@@ -48,6 +48,7 @@ def test_a_run_as_json(world: World) -> None:
             "ended": 4,
             "unhealthy": 2,
             "stuck": 0,
+            "halted": "",
             "in_flight": 0,
             "questions": 0,
             "refused": 1,

@@ -77,6 +77,8 @@ def test_the_published_schema_accepts_what_is_read() -> None:
         (("id: live", "id: good"), 35, "there are two rules 'good'"),
         (("id: live", "id: otherwise"), 35, "ids are unique"),
         (("gate: true,", "gate: true, role: critic,"), 24, "is a gate, so its role is human"),
+        (("gate: true,", "gate: true, language: text,"), 24, "is answered in text"),
+        (("role: press, ", "role: press, language: text, "), 25, "the signals its role may say"),
         (("role: press, ", ""), 25, "'publish' needs a role"),
         (("timeout: 5m", "timeout: soon"), 25, "'soon' is no duration; write 90s, 10m, 2h or 7d"),
         (("answer: text", "answer: txt"), 10, "'txt' is no known type; use approval, object, text"),

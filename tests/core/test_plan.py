@@ -410,3 +410,22 @@ def test_a_human_whom_an_agent_stands_for_takes_a_place_like_any_other() -> None
     assert (made.busy, made.awaited()) == (1, 0)
     assert ready(made) == ["B"]
     assert ready(made, 0) == []
+
+
+def test_our_own_programs_take_no_place_from_an_agent() -> None:
+    made = Suite(ROLES, 1, unplaced={"critic"})
+    for name in "ABC":
+        made.add(name)
+    made.wants("A", "critic")
+    made.wants("B", "author")
+    made.wants("C", "author")
+    assert ready(made) == ["A", "B"]
+    made.sent("A", "critic")
+    made.sent("B", "author")
+    assert (made.busy, made.taken) == (2, 1)
+    assert ready(made) == []
+    made.answered("A")
+    assert ready(made) == []
+    made.answered("B")
+    assert ready(made) == ["C"]
+    assert (made.busy, made.taken) == (0, 0)

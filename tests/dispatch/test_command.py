@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.world.bench import Bench, appears, ask, gone, noted
 
-from interlock.dispatch.carrier import MAX_ANSWER, Ask, Reply
+from interlock.dispatch.carrier import MAX_ANSWER, Ask, Premises, Reply
 from interlock.dispatch.command import CommandAgent
 
 MEGABYTE = "x" * 1_000_000
@@ -180,3 +180,10 @@ async def test_many_at_once() -> None:
         replies = await bench.until(50)
     expected = [Reply(number, f"{number}".encode()) for number in range(50)]
     assert sorted(replies, key=lambda each: each.dispatch_id) == expected
+
+
+async def test_it_works_where_its_task_is(tmp_path: Path) -> None:
+    premises = Premises(str(tmp_path), {"PORT": "4000"})
+    question = Ask(7, 2, "C-1", "work", 3, "worker", "", premises=premises)
+    reply = await reply_of(shell('echo "$PWD $PORT"'), question)
+    assert reply.content == f"{tmp_path} 4000\n".encode()

@@ -1,11 +1,12 @@
 """Absorbing a reply: one table of what agents send, and what becomes of it."""
 
+import msgspec
 import pytest
 
 from interlock.core.case import Refused, Signal, Usage
 from interlock.core.circuit import FAILURES, Step
 from interlock.core.shape import shape_of
-from interlock.dispatch.carrier import MAX_ANSWER, Reply
+from interlock.dispatch.carrier import MAX_ANSWER, Premises, Reply
 from interlock.runner.absorb import absorb
 
 SHAPE = shape_of({"type": "object", "properties": {"mark": {"type": "integer"}}})
@@ -174,3 +175,49 @@ def test_what_a_human_wrote_and_nobody_can_read_is_refused() -> None:
 def test_the_usage_travels_with_the_signal() -> None:
     reply = Reply(1, b"{}", usage=Usage(tokens=7, money=0.5))
     assert absorb(reply, STEP) == Signal("artifact", {}, usage=Usage(7, 0.5))
+
+
+WORK = Step(
+    "work",
+    "developer",
+    shape_of({"type": "object"}),
+    signals=("READY_FOR_REVIEW", "INFRA_BLOCKED"),
+    language="text",
+)
+READY = "All done.\n\nREADY_FOR_REVIEW: t1\n\nSummary: it works\n"
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in a field"])
+def test_a_message_is_read_for_its_signal(wrapped: bool) -> None:
+    content = msgspec.json.encode({"text": READY}) if wrapped else READY.encode()
+    found = absorb(Reply(1, content, usage=Usage(3)), WORK, "t1")
+    fields = {"summary": "it works", "text": READY}
+    assert found == Signal("READY_FOR_REVIEW", fields, "t1", Usage(3))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(b"READY_FOR_REVIEW: t2\n", "WrongTask", id="another task"),
+        pytest.param(b"AUDIT_PASSED: t1\n", "WrongRole", id="another role's word"),
+        pytest.param(b"> READY_FOR_REVIEW: t1\n", "Malformed", id="quoted"),
+        pytest.param(b"I am done.\n", "Missing", id="no signal"),
+        pytest.param(b"", "Missing", id="nothing"),
+        pytest.param(b"TASK_INCOMPLETE: t1\n\nBlocker: x\n", "Unknown", id="not awaited here"),
+        pytest.param(b"READY_FOR_REVIEW: t1\xff\n", "Malformed", id="no UTF-8"),
+        pytest.param(b"x" * (MAX_ANSWER + 1), "Malformed", id="too long"),
+        pytest.param(b'{"signal": "READY_FOR_REVIEW", "data": {}}', "Missing", id="an envelope"),
+    ],
+)
+def test_a_message_that_is_no_answer(content: bytes, reason: str) -> None:
+    found = absorb(Reply(1, content), WORK, "t1")
+    assert isinstance(found, Refused)
+    assert found.reason == reason
+
+
+def test_a_strict_message_names_its_dispatch() -> None:
+    strict = Premises(nonce="n1", strict=True)
+    assert absorb(Reply(1, READY.encode()), WORK, "t1", strict) != Signal("READY_FOR_REVIEW")
+    marked = READY.replace("Summary", "Dispatch: n1\nSummary").encode()
+    found = absorb(Reply(1, marked), WORK, "t1", strict)
+    assert isinstance(found, Signal)

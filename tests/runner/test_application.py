@@ -12,6 +12,7 @@ from tests.world.world import World
 
 from interlock.core.case import Case, Decision, Refused, Signal
 from interlock.core.errors import StoreError
+from interlock.dispatch.carrier import Premises
 from interlock.runner.application import Plain
 from interlock.store.history import life_of
 from interlock.store.journal import Effect
@@ -96,7 +97,7 @@ def test_rules_see_an_answer_as_it_was_examined(world: World) -> None:
 
 
 class Facts(Plain):
-    def facts(self, case_no: int, case: Case) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         return {"weather": f"rain on {case_no}"}
 
 

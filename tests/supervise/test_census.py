@@ -18,12 +18,9 @@ NAME = "a) R 1 (b\nc"
 
 @contextmanager
 def sleeper(**environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that waits without an exec: in the middle of one, /proc shows no environment."""
     process = subprocess.Popen(
-        [
-            "sh",
-            "-c",
-            "echo; read -r _",
-        ],  # no exec: in the middle of one, /proc shows no environment
+        ["sh", "-c", "echo; read -r _"],
         env={"PATH": os.environ["PATH"], **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

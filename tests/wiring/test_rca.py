@@ -9,6 +9,7 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 from tests.world.world import World
 
 from interlock.apps.rca.params import NAMES
+from interlock.casework.application import Casework
 from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
 from interlock.core.circuit import HUMAN
@@ -19,8 +20,10 @@ from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.store.database import writing
 from interlock.store.runs import begin_run, find_run
-from interlock.wiring import Settings, Vacancy
-from interlock.wiring.rca import Staff, beginning, prompt_names, staff, terms_of
+from interlock.wiring import Settings, Vacancy, apps
+from interlock.wiring.apps import beginning, prompt_names
+from interlock.wiring.rca import staff, terms_of
+from interlock.wiring.staff import Staff
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def script(room: Caseroom) -> Carrier:
 
 def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
     ours, given = staffed(room, Vacancy(), Terms())
-    assert ours.application is not None
+    assert isinstance(ours.application, Casework)
     assert ours.application.families is not None, "it investigates families"
     assert ours.carriers[HUMAN] is given[HUMAN]
     desks = {id(ours.carriers[role]) for role in room.circuit.roles if role != HUMAN}
@@ -84,7 +87,7 @@ def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
     world.begin("A")
     given: dict[str, Carrier] = {"author": Vacancy()}
     with writing(world.db) as connection:
-        ours = staff(connection, find_run(connection, 1), world.circuit, given, {})
+        ours = apps.staff(connection, find_run(connection, 1), world.circuit, given, {})
     assert (ours.carriers, ours.application, ours.enrich) == (given, None, None)
     assert ours.circuit is world.circuit
 

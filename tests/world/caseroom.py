@@ -37,7 +37,8 @@ from interlock.store.looks import looks_of
 from interlock.store.runs import Run, RunStatus, find_run
 from interlock.store.suites import SuiteCase, find_suite, suite_cases
 from interlock.wiring import RCA, Vacancy
-from interlock.wiring.rca import Staff, staff
+from interlock.wiring.rca import staff
+from interlock.wiring.staff import Staff
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""

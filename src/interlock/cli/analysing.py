@@ -149,7 +149,7 @@ def with_prompts(bundle: "Bundle", folder: Path | None) -> "Bundle":
 def _refuse_unfillable(path: Path, text: str) -> None:
     from interlock.runner.prompt import FACTS, unfillable
     from interlock.wiring import RCA
-    from interlock.wiring.rca import prompt_names
+    from interlock.wiring.apps import prompt_names
 
     known = (*FACTS, *prompt_names(RCA))
     problem = unfillable(text, known)

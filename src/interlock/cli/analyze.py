@@ -151,7 +151,7 @@ def _work(
 
     sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait, on_limit=on_limit)
     if sat.application is not None:
-        for problem in sat.application.workspace.problems():
+        for problem in sat.application.notes():
             tell(f"note: {problem}")
     return sat
 

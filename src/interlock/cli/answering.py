@@ -171,7 +171,7 @@ def _to_gate(connection: "Connection", given: Given, question: "Question") -> Re
     from interlock.cli.crew import Options, open_run
     from interlock.store.questions import family_of
     from interlock.store.runs import find_run
-    from interlock.wiring.rca import unfit_review
+    from interlock.wiring.apps import unfit_review
 
     run = find_run(connection, question.run_id)
     circuit, options = open_run(run), msgspec.convert(run.options, Options)

@@ -67,7 +67,7 @@ def run(
     from interlock.runner.library import find_circuit
     from interlock.store.database import writing
     from interlock.store.runs import find_run, unfinished_run
-    from interlock.wiring.rca import beginning
+    from interlock.wiring.apps import beginning
 
     project = Path()
     usual = wiring.settings(project)

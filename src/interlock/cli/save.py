@@ -61,7 +61,7 @@ def leave(
     from interlock.dispatch.manual import leave_artifact, read_saved
     from interlock.store.history import life_of
     from interlock.store.runs import find_run
-    from interlock.wiring.rca import unfit_review
+    from interlock.wiring.apps import unfit_review
 
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"

@@ -16,9 +16,9 @@ from interlock.cli.show import tell
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.casework.application import Casework
     from interlock.core.circuit import Circuit
     from interlock.core.plan import Spent
+    from interlock.runner.application import Application
     from interlock.runner.limits import Limits, Spending
     from interlock.runner.session import Sitting
     from interlock.runner.tally import Tally
@@ -44,7 +44,7 @@ class Sat(msgspec.Struct, frozen=True):
     stopped_by: signal.Signals | None
     by_hand: list[str]
     """What waits for an answer by hand, a line each."""
-    application: "Casework | None"
+    application: "Application | None"
 
     def leave(self) -> None:
         """End the command with the exit code of the sitting."""
@@ -67,8 +67,8 @@ def sit(
     from interlock.cli.progress import progress
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
+    from interlock.wiring.apps import staff
     from interlock.wiring.pull import cry, pulled, seat
-    from interlock.wiring.rca import staff
 
     by_hand = wiring.by_hand(crew.carriers)
     written = open_run(found)
@@ -91,6 +91,7 @@ def sit(
             parallel=crew.parallel,
             treasury=treasury_of(connection, found, crew),
             by_hand=by_hand,
+            unplaced=ours.unplaced,
             application=ours.application,
             wait_for_humans=wait,
             wait_for_limits=on_limit == OnLimit.WAIT,

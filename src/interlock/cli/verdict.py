@@ -63,7 +63,7 @@ def describe(finding: Finding) -> str:
 
 def _prompts(written: Written) -> Iterator[Finding]:
     from interlock.runner.prompt import FACTS, unfillable
-    from interlock.wiring.rca import prompt_names
+    from interlock.wiring.apps import prompt_names
 
     known = (*FACTS, *prompt_names(written.circuit.name))
     for step in written.circuit.steps.values():

@@ -6,7 +6,7 @@ how it was written down (notation), whether it is sound (verify) and how a case 
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,6 +27,9 @@ RATE_LIMIT = "rate-limit"
 WRONG_ROLE = "wrong-role"
 FAILURES = (TIMEOUT, CRASH, UNREADABLE, RATE_LIMIT, WRONG_ROLE)
 """Signals that Interlock raises itself when no usable answer came."""
+
+Language = Literal["json", "text"]
+"""How an answer is written: as one JSON object, or as a message with a text signal in it."""
 
 MOST = 100_000
 """The largest limit of a loop or of steps."""
@@ -66,6 +69,7 @@ class Step(msgspec.Struct, frozen=True):
     judges: tuple[str, ...] = ()
     family: bool = False
     """At a gate: an answer is for all cases of the family, unless whoever gives it says not."""
+    language: Language = "json"
 
     @property
     def gate(self) -> bool:
@@ -102,6 +106,8 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
     steps: Mapping[str, Step]
     rules: tuple[Rule, ...]
     otherwise: Rule | None
+    halts: frozenset[str] = frozenset()
+    """The unhealthy ends that stop the whole run: a human said so."""
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], tuple[Rule, ...]]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.core.circuit import ARTIFACT
+from interlock.core.circuit import ARTIFACT, Language
 from interlock.core.errors import CircuitError
 
 Name = str
@@ -46,6 +46,7 @@ class StepText(msgspec.Struct, forbid_unknown_fields=True):
     signals: list[str] = msgspec.field(default_factory=lambda: [ARTIFACT])
     judges: Name | list[Name] = []
     family: bool = False
+    language: Language = "json"
     why: str = ""
 
 
@@ -78,7 +79,7 @@ class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
 
     circuit: Name
     start: Name
-    ends: list[Name] | dict[Name, Literal["healthy", "unhealthy"]]
+    ends: list[Name] | dict[Name, Literal["healthy", "unhealthy", "halting"]]
     steps: dict[Name, StepText]
     rules: list[RuleText]
     version: int = 1

@@ -15,6 +15,7 @@ from interlock.core.case import OTHERWISE
 from interlock.core.circuit import (
     AGAIN,
     ANY,
+    ARTIFACT,
     BACK,
     HUMAN,
     MOST,
@@ -96,6 +97,7 @@ class _Builder:
             steps={name: self._step(name, given) for name, given in text.steps.items()},
             rules=self._rules(),
             otherwise=self._otherwise(),
+            halts=frozenset(name for name, health in healthy.items() if health == "halting"),
         )
 
     def _check_names(self) -> None:
@@ -166,6 +168,12 @@ class _Builder:
                 f"step {name!r} is no gate: family is for answers of humans",
                 *("steps", name, "family"),
             )
+        if given.language == "text" and (given.gate or ARTIFACT in given.signals):
+            raise self._wrong(
+                f"step {name!r} is answered in text: give it the signals its role may say, and no "
+                "gate",
+                *("steps", name, "language"),
+            )
         try:
             shape = shape_of(self._schema(given.answer))
         except CircuitError as error:
@@ -180,6 +188,7 @@ class _Builder:
             signals=tuple(given.signals),
             judges=_tuple(given.judges),
             family=given.family,
+            language=given.language,
         )
 
     def _timeout(self, name: str, given: StepText) -> float | None:

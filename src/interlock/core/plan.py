@@ -96,10 +96,13 @@ class Suite:
         roles: Mapping[str, Role],
         places: int | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
+        unplaced: Collection[str] = frozenset(),
     ) -> None:
         self.roles = roles
         self.places = places
         self.by_hand = by_hand
+        self.unplaced = unplaced
+        """Roles of our own programs: they work, but take no place from an agent."""
         self.waiting: dict[str, list[_Place]] = {name: [] for name in roles}
         self.out: dict[str, int] = dict.fromkeys(roles, 0)
         self.holds: dict[str, str] = {}
@@ -111,7 +114,9 @@ class Suite:
         self._priority: dict[str, int] = {}
         self._arrivals = 0
         self.busy = 0
-        """Dispatches out with agents; what is answered by hand takes no place."""
+        """Dispatches out with agents and programs; what is answered by hand is not among them."""
+        self.taken = 0
+        """Places taken by agents."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
         """A case of the suite; `needs` are the cases that must end healthy before it starts."""
@@ -120,6 +125,22 @@ class Suite:
             self._needs[case_id] = wanted
         for need in wanted:
             self._dependents.setdefault(need, []).append(case_id)
+
+    def change(self, case_id: str, priority: int, needs: Iterable[str]) -> None:
+        """Another rank and other needs for a case that was not dispatched yet, or only a rank."""
+        self._priority[case_id] = priority
+        if case_id not in self.parked and case_id not in self._place:
+            return
+        for need in self._needs.pop(case_id, set()):
+            self._dependents[need].remove(case_id)
+        role = self.parked.pop(case_id, "") or self._withdraw(case_id)
+        self.add(case_id, priority, needs)
+        self.wants(case_id, role)
+
+    def _withdraw(self, case_id: str) -> str:
+        role, place = self._place.pop(case_id)
+        del self.waiting[role][bisect_left(self.waiting[role], place)]
+        return role
 
     def wants(self, case_id: str, role: str) -> None:
         """The case needs a dispatch of that role as soon as it may have one."""
@@ -136,11 +157,11 @@ class Suite:
     def sent(self, case_id: str, role: str) -> None:
         """Its dispatch is out."""
         if case_id in self._place:
-            queue, place = self._place.pop(case_id)
-            del self.waiting[queue][bisect_left(self.waiting[queue], place)]
+            self._withdraw(case_id)
         self._role_out[case_id] = role
         self.out[role] += 1
         self.busy += role not in self.by_hand
+        self.taken += self._takes_place(role)
 
     def answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
@@ -148,6 +169,10 @@ class Suite:
         if role is not None:
             self.out[role] -= 1
             self.busy -= role not in self.by_hand
+            self.taken -= self._takes_place(role)
+
+    def _takes_place(self, role: str) -> bool:
+        return role not in self.by_hand and role not in self.unplaced
 
     def ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
@@ -194,9 +219,11 @@ def ready(
     human = _allowed(suite, HUMAN, None) if asked else []
     by_hand = _merged(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
     left = None if left is None else left - len(by_hand)
-    free = None if suite.places is None else max(0, suite.places - suite.busy)
-    agents = [name for name in names if name not in suite.by_hand]
-    chosen = [*human, *by_hand, *_merged(suite, agents, _least(free, left))]
+    ours = _merged(suite, [name for name in names if name in suite.unplaced], left)
+    left = None if left is None else left - len(ours)
+    free = None if suite.places is None else max(0, suite.places - suite.taken)
+    agents = [name for name in names if name not in suite.by_hand and name not in suite.unplaced]
+    chosen = [*human, *by_hand, *ours, *_merged(suite, agents, _least(free, left))]
     return [place[-1] for place in chosen]
 
 

@@ -4,15 +4,32 @@ A carrier never decides whether a reply is good, late or forged; it hands over w
 dispatch_id it came for. Sending the same ask twice must be harmless: after a crash it happens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from interlock.core.case import Case, Usage
+from interlock.core.circuit import Language
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
+
+
+class Premises(msgspec.Struct, frozen=True, gc=False):
+    """Where the agent of an ask works, and what its answer must name, where an application says."""
+
+    folder: str = ""
+    """Its working folder; empty for the carrier's own choice."""
+    variables: Mapping[str, str] = {}
+    nonce: str = ""
+    """What a strict answer repeats, to show that it is for this dispatch."""
+    strict: bool = False
+    request_id: str = ""
+    """What an expert's answer names."""
+
+
+NO_PREMISES = Premises()
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +48,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     """When the dispatch was opened; sent again after a restart, it keeps its time."""
     case: Case | None = None
     """The case as it stood when it was asked about, for those of our own programs that answer."""
+    language: Language = "json"
+    premises: Premises = NO_PREMISES
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

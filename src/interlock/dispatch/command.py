@@ -75,7 +75,8 @@ class CommandAgent:
     def _start(self, ask: Ask) -> Start:
         tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
         environment = {**self._environment, **variables_of(ask)}
-        return Start(self._argv, ask.prompt.encode(), Path(), environment, tag)
+        folder = Path(ask.premises.folder)
+        return Start(self._argv, ask.prompt.encode(), folder, environment, tag)
 
 
 class _Talk:
@@ -135,4 +136,5 @@ def variables_of(ask: Ask) -> dict[str, str]:
         "INTERLOCK_STEP": ask.step,
         "INTERLOCK_ATTEMPT": str(ask.attempt),
         "INTERLOCK_ROLE": ask.role,
+        **ask.premises.variables,
     }

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from interlock.core.case import Usage
-from interlock.core.circuit import CRASH, RATE_LIMIT, UNREADABLE
+from interlock.core.circuit import CRASH, RATE_LIMIT, UNREADABLE, Language
 from interlock.dispatch.carrier import Reply
 from interlock.dispatch.final_text import NoObject, object_in
 from interlock.dispatch.profiles.profile import Row, When
@@ -84,9 +84,13 @@ def holds(when: When, facts: Facts) -> bool:
     )
 
 
-def judge(table: Sequence[Row], facts: Facts, told: Testimony) -> Outcome:
-    """The outcome of a session."""
+def judge(
+    table: Sequence[Row], facts: Facts, told: Testimony, language: Language = "json"
+) -> Outcome:
+    """The outcome of a session. A message in text is the answer as it stands."""
     row = row_for(table, facts)
+    if row.then == "accept" and language == "text":
+        return Outcome(told.final.encode(errors="replace"), notes=told.notes, usage=told.usage)
     if row.then == "accept":
         return _answer(told)
     reason = _reason(row, told)

@@ -115,7 +115,7 @@ class ProcessAgent:
     async def _work(self, ask: Ask, talk: "_Talk") -> Outcome:
         """Go on with the session of an earlier attempt; if the CLI has lost it, begin anew."""
         place = workplace(self._station.root, ask, self._profile.name)
-        session = self._session(place)
+        session = self._session(place, self._folder(ask, place))
         outcome, began = await self._once(ask, talk, place, session)
         if session is not None and not began and not talk.is_over:
             place.forget()
@@ -137,12 +137,13 @@ class ProcessAgent:
             self._standings.drop(ask.dispatch_id)
         facts = hearing.facts(ended)
         usage = self._keep(hearing, place, session, start.cwd)
-        outcome = judge(self._profile.outcome, facts, hearing.testimony(ended, usage))
+        told = hearing.testimony(ended, usage)
+        outcome = judge(self._profile.outcome, facts, told, ask.language)
         self._record(place, ask, hearing, outcome, ended)
         return outcome, facts.began
 
     def _start(self, ask: Ask, place: Workplace, session: Session | None) -> Start:
-        own = self._works_alone()
+        own = self._works_alone(ask)
         paper = place.paper(ask.attempt)
         command = launch(
             self._profile,
@@ -151,22 +152,26 @@ class ProcessAgent:
             ask.prompt,
             paper=paper,
             own_folder=own,
-            directories=self._directories(own),
+            directories=self._directories(own and not ask.premises.folder),
             session_id=session.session_id if session else "",
+            language=ask.language,
         )
         if command.prompt_file is not None:
             place.write_prompt(paper, command.prompt)
         tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
-        cwd = place.work if own else self._station.project
-        return Start(
-            command.argv, command.stdin, cwd, {**self._environment, **variables_of(ask)}, tag
-        )
+        variables = {**self._environment, **variables_of(ask)}
+        return Start(command.argv, command.stdin, self._folder(ask, place), variables, tag)
 
-    def _session(self, place: Workplace) -> Session | None:
+    def _folder(self, ask: Ask, place: Workplace) -> Path:
+        """Where the agent works: in the folder of its task, its own, or the project's."""
+        if ask.premises.folder:
+            return Path(ask.premises.folder)
+        return place.work if self._works_alone(ask) else self._station.project
+
+    def _session(self, place: Workplace, here: Path) -> Session | None:
         found = place.session() if self._settings.resume and self._profile.can_resume else None
         if found is None or self._profile.resume_in == "any-folder":
             return found
-        here = place.work if self._works_alone() else self._station.project
         return found if found.folder == str(here) else None
 
     def _keep(self, hearing: Hearing, place: Workplace, before: Session | None, cwd: Path) -> Usage:
@@ -198,8 +203,8 @@ class ProcessAgent:
             },
         )
 
-    def _works_alone(self) -> bool:
-        return (self._settings.folder or self._profile.folder) == "own"
+    def _works_alone(self, ask: Ask) -> bool:
+        return bool(ask.premises.folder) or (self._settings.folder or self._profile.folder) == "own"
 
     def _directories(self, own: bool) -> tuple[str, ...]:
         if self._settings.directories is not None:

@@ -8,13 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from interlock.core.case import Case, Decision, Refused, Signal
+from interlock.dispatch.carrier import NO_PREMISES, Premises
 from interlock.store.journal import Effect
+from interlock.store.runs import NewCase
 
 
 class Application(Protocol):
     """Code that belongs to one circuit. Cases are told apart by their number in the database."""
 
-    def facts(self, case_no: int, case: Case) -> Mapping[str, Any]:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+        """Where the agent of a dispatch works, and what its answer must name. Asked again after a
+        restart, it says the same."""
+
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         """More names for the prompt of the step where the case stands."""
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
@@ -33,11 +39,20 @@ class Application(Protocol):
     def let_go(self) -> Iterable[str]:
         """The held cases that need not wait any more."""
 
+    def news(self) -> Iterable[NewCase]:
+        """Cases that join the run, and open ones as they are to be from now on."""
+
+    def notes(self) -> Iterable[str]:
+        """What the user should know when a sitting is over."""
+
 
 class Plain:
     """The application of a circuit that has none."""
 
-    def facts(self, case_no: int, case: Case) -> Mapping[str, Any]:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+        return NO_PREMISES
+
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         return {}
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
@@ -52,4 +67,10 @@ class Plain:
         return False
 
     def let_go(self) -> Iterable[str]:
+        return ()
+
+    def news(self) -> Iterable[NewCase]:
+        return ()
+
+    def notes(self) -> Iterable[str]:
         return ()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from interlock.core.case import Case
 from interlock.core.circuit import Circuit
 from interlock.core.errors import CircuitError
-from interlock.dispatch.carrier import Ask
+from interlock.dispatch.carrier import Ask, Premises
 from interlock.runner.application import Application
 from interlock.runner.prompt import fill
 from interlock.store.journal import Journal, NewDispatch
@@ -34,10 +34,14 @@ class Asking:
         """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.new_dispatch_id()
-        prompt, problem = self._prompt(case)
+        number = self._numbers[case.case_id]
+        premises = self._application.premises(number, case, dispatch_id)
+        prompt, problem = self._prompt(number, case, premises)
         ask = Ask(
             *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt, self._numbers[case.case_id], at, case),
+            *(step.role, prompt, number, at, case),
+            language=step.language,
+            premises=premises,
         )
         new = NewDispatch(
             dispatch_id, ask.case_no, ask.step, ask.attempt, ask.role, prompt, step.gate
@@ -46,16 +50,19 @@ class Asking:
 
     def again(self, dispatch: OpenDispatch, case: Case) -> Ask:
         """The ask of a dispatch that was sent, or about to be, when an earlier sitting ended."""
+        number, dispatch_id = self._numbers[dispatch.case_id], dispatch.dispatch_id
         return Ask(
-            *(dispatch.dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt, self._numbers[dispatch.case_id]),
+            *(dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt, number),
             *(dispatch.at, case),
+            language=self._circuit.steps[dispatch.step].language,
+            premises=self._application.premises(number, case, dispatch_id),
         )
 
-    def _prompt(self, case: Case) -> tuple[str, str]:
+    def _prompt(self, case_no: int, case: Case, premises: Premises) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
         try:
-            facts = self._application.facts(self._numbers[case.case_id], case)
+            facts = self._application.facts(case_no, case, premises)
             return fill(self._circuit, case, facts), ""
         except CircuitError as error:
             return "", str(error)

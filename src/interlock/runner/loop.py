@@ -19,6 +19,7 @@ from interlock.dispatch.notice import Tell, silence
 from interlock.runner.absorb import absorb
 from interlock.runner.application import Application, Plain
 from interlock.runner.asking import Asking
+from interlock.runner.newcomers import Newcomers
 from interlock.runner.occasions import Occasions
 from interlock.runner.purse import Purse
 from interlock.runner.rations import Rations
@@ -78,6 +79,9 @@ class Loop:
         self._yielded = 0.0
         self._stops = 0
         self.tally = Tally()
+        self._newcomers = Newcomers(
+            *(journal, circuit, suite, self._cases, self._numbers, self.tally, self._place)
+        )
 
     def take_up(
         self,
@@ -151,6 +155,7 @@ class Loop:
         for case_id in self._application.let_go():
             self._held.discard(case_id)
             self._queue(self._cases[case_id])
+        self._newcomers.take(self._application.news(), batch)
         if not self._stops:
             self._traffic.send_again(batch.at)
             self._dispatch(batch)
@@ -175,7 +180,7 @@ class Loop:
         if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
             self._traffic.pause(ask, reply, batch, self._occasions)
             return
-        found = absorb(reply, self._circuit.steps[ask.step])
+        found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES:
             case = self._cases[ask.case_id]
             found = self._application.examine(ask.case_no, case, found)
@@ -283,6 +288,10 @@ class Loop:
             return
         healthy = case.status == ENDED and self._circuit.ends[case.end]
         self._suite.ended(case.case_id, healthy)
+        self._newcomers.ended(case.case_id, healthy)
+        if case.status == ENDED and case.end in self._circuit.halts:
+            self.tally.halted = case.case_id
+            self._stops = 2
         del self._cases[case.case_id]
         self.tally.ended += case.status == ENDED
         self.tally.unhealthy += case.status == ENDED and not healthy

@@ -39,6 +39,7 @@ class Sitting:
         parallel: int | None,
         treasury: Treasury | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
+        unplaced: Collection[str] = frozenset(),
         application: Application | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
@@ -52,7 +53,7 @@ class Sitting:
         self._loop = Loop(
             Journal(connection, run.run_id),
             circuit,
-            Suite(roles, parallel, by_hand),
+            Suite(roles, parallel, by_hand, unplaced),
             carriers,
             clock,
             treasury=treasury,

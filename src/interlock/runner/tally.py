@@ -10,6 +10,8 @@ class Tally(msgspec.Struct):
     ended: int = 0
     unhealthy: int = 0
     stuck: int = 0
+    halted: str = ""
+    """The case whose end stopped the run."""
     in_flight: int = 0
     questions: int = 0
     refused: int = 0

@@ -166,9 +166,11 @@ class Batch(msgspec.Struct):
     worked: list[Worked] = []
     seconds: float = 0.0
     status: str | None = None
+    joined: bool = False
+    """Whether cases of the run were added or changed, by an effect."""
 
     def __bool__(self) -> bool:
-        some = self.entries or self.dispatches or self.refusals or self.status
+        some = self.entries or self.dispatches or self.refusals or self.status or self.joined
         return bool(some or self.pauses or self.inquiries or self.told)
 
 
@@ -178,7 +180,8 @@ class Journal:
     def __init__(self, connection: Connection, run_id: int) -> None:
         self.run_id = run_id
         self._raw = raw = driver(connection)
-        self._blobs = BlobWriter(raw)
+        self.blobs = BlobWriter(raw)
+        """Gives texts their numbers; whoever else writes some while this is open uses it."""
         self._last_dispatch_id = int(raw.execute(_NEWEST).fetchone()[0])
 
     def new_dispatch_id(self) -> int:
@@ -206,18 +209,18 @@ class Journal:
         try:
             rows = self._rows(batch)
             self._begin()
-            self._blobs.flush(raw)
+            self.blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)
             raw.commit()
         except BaseException:
             raw.rollback()
-            self._blobs = BlobWriter(raw)
+            self.blobs = BlobWriter(raw)
             raise
 
     def _rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
         """The statements of a batch, in the order in which they refer to each other."""
-        put = self._blobs.put
+        put = self.blobs.put
         at = batch.at
         rows: list[tuple[str, list[Any]]] = []
         if batch.dispatches:
@@ -254,7 +257,7 @@ class Journal:
         content = refusal.content[:_MOST_REFUSED]
         return (
             *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
-            *(refusal.sentence, self._blobs.put(content), hash_of(content)),
+            *(refusal.sentence, self.blobs.put(content), hash_of(content)),
         )
 
 

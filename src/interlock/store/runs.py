@@ -145,10 +145,12 @@ def insert_cases(
     run_id: int,
     cases: Iterable[AnyCase],
     also: Callable[[list[tuple[int, AnyCase]]], object] = lambda some: None,
+    blobs: BlobWriter | None = None,
 ) -> None:
     """Cases for a run, some at once; `also` is told the numbers of each lot when it is written, to
-    write what belongs to it. Belongs inside a transaction."""
-    blobs = BlobWriter(raw)
+    write what belongs to it. Belongs inside a transaction; while a journal is open, with its
+    `blobs`."""
+    blobs = blobs or BlobWriter(raw)
     first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
     numbered = enumerate(cases, first)
     while some := list(islice(numbered, _AT_ONCE)):
@@ -156,6 +158,19 @@ def insert_cases(
         blobs.flush(raw)
         raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         also(some)
+
+
+def change_case(raw: sqlite3.Connection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
+    """Another input, priority and needs for an open case; belongs inside a transaction."""
+    number = blobs.put(msgspec.json.encode(new.input))
+    blobs.flush(raw)
+    raw.execute(
+        "update cases set input = ?, priority = ?, needs = ? where run_id = ? and case_id = ?",
+        (
+            *(number, new.priority, msgspec.json.encode(new.needs).decode()),
+            *(run_id, new.case_id),
+        ),
+    )
 
 
 def unknown_cases(

@@ -6,9 +6,13 @@ same answer as unreadable, and ended the attempt.
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from interlock.casework import papers as rca_papers
 from interlock.core.case import Refused
-from interlock.core.circuit import FAILURES, Circuit
+from interlock.core.circuit import FAILURES, Circuit, Step
+from interlock.core.format import NAMED_SHAPES
+from interlock.core.shape import shape_of
 from interlock.dispatch.batch import single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Reply
@@ -21,6 +25,7 @@ from interlock.wire.batch import Phase
 from interlock.wire.briefing import render_briefing
 from interlock.wiring.files import RCA
 
+_TEXT = shape_of(NAMED_SHAPES["text"])
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 
 
@@ -31,7 +36,15 @@ def seat(
     judge, brief = _judge(circuit, application or Plain()), _brief(circuit, gauge)
     for each in carriers.values():
         if isinstance(each, PullDesk):
-            each.steps, each.judge, each.brief = circuit.steps, judge, brief
+            each.steps, each.judge, each.brief = _pulled(circuit.steps), judge, brief
+
+
+def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
+    """A worker hands a message in as the text of an object."""
+    return {
+        name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step
+        for name, step in steps.items()
+    }
 
 
 def cry(carriers: Mapping[str, Carrier], tell: Tell) -> None:
@@ -49,7 +62,7 @@ def pulled(carriers: Mapping[str, Carrier]) -> bool:
 
 def _judge(circuit: Circuit, application: Application) -> Judge:
     def judge(ask: Ask, reply: Reply) -> Refused | None:
-        found = absorb(reply, circuit.steps[ask.step])
+        found = absorb(reply, circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
             found = application.examine(ask.case_no, ask.case, found)
         return found if isinstance(found, Refused) else None

@@ -1,6 +1,6 @@
 """Wiring of root cause analysis: its terms, its application, and who of ours answers what."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +8,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.apps.rca.examine import examine
-from interlock.apps.rca.params import NAMES
 from interlock.apps.rca.steps import F5
 from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.analysis import Analysis
 from interlock.casework.application import Casework
 from interlock.casework.briefer import enriched
-from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
 from interlock.core.case import Case
 from interlock.core.circuit import HUMAN, Circuit
@@ -23,25 +21,15 @@ from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
-from interlock.store.runs import Run, begin_run
+from interlock.store.runs import Run
 from interlock.wire.briefing import Briefing
-from interlock.wiring.files import RCA
 from interlock.wiring.project import Settings
 from interlock.wiring.specs import Vacancy
+from interlock.wiring.staff import Staff
 
-Begin = Callable[..., int]
 _WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
 """Where one case of a family is investigated for all, unless the terms say otherwise."""
 _UNREAD = "The built-in analyst was asked."
-
-
-class Staff(msgspec.Struct, frozen=True):
-    """A run's circuit, application and carriers, once the run is open."""
-
-    circuit: Circuit
-    carriers: Mapping[str, Carrier]
-    application: Casework | None = None
-    enrich: Callable[[Briefing], Briefing] | None = None
 
 
 def staff(
@@ -53,10 +41,8 @@ def staff(
     *,
     only: Collection[int] | None = None,
 ) -> Staff:
-    """The carriers, with our own programs where they belong; an application if the circuit has
-    one. Other cases than `only` these rest, if some are named."""
-    if run.circuit != RCA:
-        return Staff(circuit, carriers)
+    """The carriers, with our own programs where they belong, and the application. Other cases than
+    `only` these rest, if some are named."""
     agreed = msgspec.convert(terms, Terms)
     silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
     in_families = agreed.families
@@ -117,19 +103,9 @@ def terms_of(usual: Settings, project: Path) -> Terms:
     )
 
 
-def beginning(circuit: str) -> Begin:
-    """What begins a run of cases that a user wrote down."""
-    return begin_cases if circuit == RCA else begin_run
-
-
-def unfit_review(circuit: str, terms: Any, step: str, data: Mapping[str, Any]) -> str:
+def unfit_review(terms: Any, step: str, data: Mapping[str, Any]) -> str:
     """Why a reviewer's answer cannot be used, though its shape is right; nothing if it can."""
-    if circuit != RCA or step != F5:
+    if step != F5:
         return ""
     taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, Terms).codes)
     return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
-
-
-def prompt_names(circuit: str) -> tuple[str, ...]:
-    """The names that prompts of a circuit can read beside those of every circuit."""
-    return NAMES if circuit == RCA else ()

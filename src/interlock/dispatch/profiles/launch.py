@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.core.circuit import Language
 from interlock.dispatch.profiles.profile import Option, Profile
 from interlock.dispatch.profiles.settings import AgentSettings, mode_of
 from interlock.supervise.environment import cleaned
@@ -38,10 +39,11 @@ def launch(
     own_folder: bool,
     directories: Iterable[str] = (),
     session_id: str = "",
+    language: Language = "json",
 ) -> Launch:
     """The command for one prompt; with a session, the one that goes on with it. `paper` is where
     a prompt is written that goes by a file."""
-    told = guarded(profile, prompt)
+    told = guarded(profile, prompt, language)
     template = profile.resume if session_id else profile.argv
     by_file = profile.prompt == "file"
     word = told
@@ -61,10 +63,11 @@ def launch(
     return Launch(tuple(words), stdin, told, paper if by_file else None)
 
 
-def guarded(profile: Profile, prompt: str) -> str:
-    """The prompt so that it is read as text, whatever it starts with."""
+def guarded(profile: Profile, prompt: str, language: Language = "json") -> str:
+    """The prompt so that it is read as text, whatever it starts with; with what the CLI must be
+    told about an answer in JSON."""
     commanding = prompt.lstrip().startswith(profile.guard) if profile.guard else False
-    closing = f"\n\n{profile.closing}\n" if profile.closing else ""
+    closing = f"\n\n{profile.closing}\n" if profile.closing and language == "json" else ""
     return f"{_GUARD if commanding else ''}{prompt}{closing}"
 
 
