@@ -13,6 +13,7 @@ from typing import Final
 from interlock.apps.delivery.criteria import is_placeholder, vague
 from interlock.apps.delivery.plan import ID_RULE, Finding, Level, Plan, Task, legal_id
 from interlock.apps.delivery.plan_graph import cycles, startable, task_named
+from interlock.apps.delivery.plan_words import nothing
 from interlock.wire.grammar import outside_workspace
 
 MOST_CYCLES: Final = 20
@@ -73,6 +74,13 @@ def _ids(plan: Plan) -> Iterator[Finding]:
         if not legal_id(task.id):
             yield _about(
                 task, "error", "task.illegal-id", f"{_named(task)} has no legal id; use {ID_RULE}"
+            )
+        elif nothing(task.id):
+            yield _about(
+                task,
+                "error",
+                "task.illegal-id",
+                f"{_named(task)} has an id that means nothing in Blocked By; choose another",
             )
         other = first.setdefault(task.id, task)
         alike = folded.setdefault(task.id.casefold(), task)

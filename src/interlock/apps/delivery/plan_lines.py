@@ -20,6 +20,7 @@ _BOLD: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"([A-Za-z][A-Za-z \t]{0,39}+):(?:[ \t]++(.*))?+$", re.DOTALL)
 _DEEPEST: Final = 6
+_DEEP: Final = ("    ", "\t", " \t", "  \t", "   \t")
 
 FIELDS: Final = {
     "work": "work",
@@ -64,11 +65,16 @@ class Label(NamedTuple):
 
 
 def scan(text: str) -> tuple[list[Line], list[Finding]]:
-    """All lines, and what is wrong with their fences and comments."""
+    """All lines, and what is wrong with their fences and comments.
+
+    A fence that stands deep, inside a point of a list, ends with that point at the latest.
+    """
     found: list[Line] = []
-    fence, comment, opened = "", False, 0
+    fence, deep, comment, opened = "", False, False, 0
     for number, raw in enumerate(lines_of(text), 1):
         line = raw.rstrip()
+        if fence and deep and line and not line.startswith(_DEEP):
+            fence = ""
         if fence:
             found.append(Line(number, line, live=False))
             fence = "" if _closes(line, fence) else fence
@@ -78,10 +84,10 @@ def scan(text: str) -> tuple[list[Line], list[Finding]]:
             found.append(Line(number, ""))
         else:
             fence = _opened(line)
-            opened = number if fence else opened
+            opened, deep = (number, line.startswith(_DEEP)) if fence else (opened, deep)
             found.append(Line(number, line, live=not fence))
-    if fence or comment:
-        return found, [_unclosed("fence" if fence else "comment", opened)]
+    if comment or (fence and not deep):
+        return found, [_unclosed("comment" if comment else "fence", opened)]
     return found, []
 
 
@@ -128,7 +134,7 @@ def heading_of(line: Line) -> Heading | None:
 
 def is_rule(line: Line) -> bool:
     """Whether the line is a separator such as ---."""
-    marks = line.text.replace(" ", "")
+    marks = "" if line.text.startswith(_DEEP) else line.text.replace(" ", "")
     return line.live and len(marks) >= 3 and marks[0] in "-*_" and not marks.strip(marks[0])
 
 

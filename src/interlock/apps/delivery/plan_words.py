@@ -69,7 +69,7 @@ def items(lines: Sequence[str]) -> tuple[str, ...]:
     into the list, with a colon at its end, is no point.
     """
     found: list[list[str]] = []
-    after_blank, top = True, -1
+    after_blank, top, led = True, -1, False
     for line in lines:
         bullet = _BULLET.match(line) or _BARE_BOX.match(line)
         rest = line[bullet.end() :] if bullet else line
@@ -80,13 +80,14 @@ def items(lines: Sequence[str]) -> tuple[str, ...]:
             rest = f"; {rest}" if inside and found else rest
         else:
             inside = not after_blank or line[:1].isspace()
+            led = led or bool(line.strip() and not found)
         after_blank = not line.strip()
         if inside and found:
             found[-1].append(rest)
         elif not after_blank:
             found.append([rest])
     points = [one_line(" ".join(parts)).replace(" ; ", "; ") for parts in found]
-    lead = top >= 0 and len(points) > 1 and points[0].endswith(":")
+    lead = led and top >= 0 and points[0].endswith(":")
     return real(points[1:] if lead else points)
 
 
