@@ -36,7 +36,9 @@ LINES = st.lists(st.one_of(st.sampled_from(_LOUD), WORDS), max_size=8).map("\n".
 IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,9}", fullmatch=True).filter(
     lambda name: not nothing(name) and not name.endswith(".")
 )
-_ARGUMENT = st.text(string.printable.translate({ord(c): None for c in "\t\n\r\x0b\x0c"}), max_size=12)
+_ARGUMENT = st.text(
+    string.printable.translate({ord(c): None for c in "\t\n\r\x0b\x0c"}), max_size=12
+)
 _ARGV = st.builds(
     lambda first, rest: (first, *rest),
     st.from_regex(r"[a-z][a-z0-9./_-]{0,9}", fullmatch=True),

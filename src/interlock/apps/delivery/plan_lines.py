@@ -14,7 +14,7 @@ _FENCE: Final = re.compile(
     r"[ \t]*+(?:(?:[-*+]|\d{1,4}[.)])[ \t]++)*+(`{3,}+|~{3,}+)(.*)", re.DOTALL
 )
 _BOLD: Final = re.compile(
-    r" {0,3}(?:[-*+][ \t]++)?+(\*{1,3}+|_{1,3}+)[ \t]*+([A-Za-z][A-Za-z \t/-]{0,39}+)(:?)[ \t]*+\1"
+    r" {0,3}([-*+][ \t]++)?+(\*{1,3}+|_{1,3}+)[ \t]*+([A-Za-z][A-Za-z \t/-]{0,39}+)(:?)[ \t]*+\2"
     r"[ \t]*+(:?)[ \t]*+(.*)",
     re.DOTALL,
 )
@@ -144,9 +144,10 @@ def label_of(line: Line) -> Label | None:
         return None
     bold = _BOLD.match(line.text)
     if bold:
-        field = FIELDS.get(one_line(bold[2]).casefold(), "")
-        colon = bool(bold[3] or bold[4])
-        return Label(field, True, bold[5]) if colon or (field and not bold[5]) else None
+        point, _, name, inner, outer, rest = bold.groups()
+        field = FIELDS.get(one_line(name).casefold(), "")
+        opens = field and (inner or outer or not rest)
+        return Label(field, True, rest) if opens or ((inner or outer) and not point) else None
     plain = _PLAIN.match(line.text)
     field = FIELDS.get(one_line(plain[1]).casefold(), "") if plain else ""
     return Label(field, False, plain[2] or "") if plain and field else None

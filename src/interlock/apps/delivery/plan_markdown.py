@@ -51,7 +51,7 @@ _TITLE: Final = re.compile(r"plan\s*+:\s*+(?=\S)", re.IGNORECASE)
 
 def read_markdown(text: str) -> Plan:
     """The plan written in `text`; whatever it holds, a plan comes out, with remarks."""
-    lines, problems = scan(text)
+    lines, problems = scan(text.removeprefix("\ufeff"))
     reader = _Reader(problems)
     for line in lines:
         reader.take(line)

@@ -23,9 +23,8 @@ _LED: Final = re.compile(r"task\s++(?=\S)", re.IGNORECASE)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text, whatever ends them, without a byte order mark."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
+    """The lines of a text, whatever ends them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def tidy(text: str) -> str:
