@@ -26,6 +26,7 @@ Commands:
   causes    The root causes that are known, of all suites.
   cause     Say what became of a root cause.
   push      Tell ReportPortal what was reviewed.
+  plan      Plans of tasks: check and show them.
   run       Run cases through a circuit.
   resume    Go on with an unfinished run.
   stop      Ask the process at work to stop.
@@ -112,8 +113,9 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst")),
+        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "plan")),
         *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
+        *(["plan", verb] for verb in ("check", "show")),
     ],
     ids=" ".join,
 )

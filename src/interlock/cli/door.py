@@ -17,8 +17,8 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "analyze", "report", "causes", "cause", "push", "run", "resume", "stop"),
-    *("runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
+    *("demo", "init", "analyze", "report", "causes", "cause", "push", "plan", "run", "resume"),
+    *("stop", "runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
     *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
     "doctor",
 )
@@ -106,6 +106,7 @@ def _enter() -> None:
         lint,
         look,
         mcp,
+        plan,
         push,
         respond,
         run,
