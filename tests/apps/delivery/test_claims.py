@@ -1,5 +1,7 @@
 """An agent's matrix in all its layouts, read by the real parser, against our results."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -122,7 +124,7 @@ def test_other_signals(message: str, role: str, signal: str) -> None:
     assert row.said == ("fail" if "UN" in signal else "pass")
 
 
-def result(passed: bool = True, environment: str = "Mac", **more: bool) -> Result:
+def result(passed: bool = True, environment: str = "Mac", **more: Any) -> Result:
     return Result(
         check="Unit tests",
         environment=environment,
