@@ -20,6 +20,8 @@ _OF_TESTS: Final = re.compile(
     r"(?i)(?:^|[._])(?:tests?|testing|conftest|helpers?|fixtures?|world)\b"
 )
 _LEFT_OUT: Final = re.compile(r"(?:^|\.)(?:skip|xfail|expectedFailure|skipTest)$")
+_OTHERWISE: Final = re.compile(r"skip|fixture|\bgiven\b")
+"""It is told already, it is no test, or not to raise for any example is what it claims."""
 _SAME: Final = frozenset(("assertEqual", "assertIs", "assertEquals"))
 
 
@@ -47,7 +49,7 @@ def _skips(path: str, node: _Function | ast.ClassDef) -> Iterator[Tell]:
 
 def _empty(path: str, node: _Function, claims: "_Claims") -> Iterator[Tell]:
     marks = " ".join(ast.unparse(each) for each in node.decorator_list)
-    if "skip" in marks or "fixture" in marks or claims.has(node):
+    if _OTHERWISE.search(marks) or claims.has(node):
         return
     yield Tell(path, node.lineno, "empty_test", f"{node.name} asserts nothing: it cannot fail")
 

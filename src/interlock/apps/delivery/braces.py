@@ -16,6 +16,7 @@ from interlock.apps.delivery.tell import Tell
 
 _LONGEST: Final = 100_000
 _CLOSES: Final = {"(": ")", "{": "}"}
+_HEADER: Final = r"[^;]{0,2000}?\)\s*(?:throws [\w.,\s]+|=\s*\w+\s*)?(?P<open>\{)"
 _CLAIM: Final = r"(?i)assert|expect|should|verif|check|must|ensure|fail|throw|reject|match"
 
 
@@ -24,34 +25,41 @@ class Form(msgspec.Struct, frozen=True):
 
     begins: re.Pattern[str]
     claims: re.Pattern[str]
+    expects: re.Pattern[str]
+    """A claim in the words before the bracket."""
 
 
-def _form(begins: str, claims: str) -> Form:
-    return Form(re.compile(begins, re.MULTILINE), re.compile(claims))
+def _form(begins: str, claims: str, expects: str = r"(?!)") -> Form:
+    return Form(re.compile(begins, re.MULTILINE), re.compile(claims), re.compile(expects))
 
 
 _JAVA: Final = _form(
-    r"@(?:Test|ParameterizedTest|RepeatedTest)\b(?:\((?P<how>[^()]*)\))?[^;{}]*(?P<open>\{)",
-    rf"{_CLAIM}|isEqual|StepVerifier|@Test\([^)]*expected",
+    rf"@(?:Test|ParameterizedTest|RepeatedTest)\b{_HEADER}",
+    rf"{_CLAIM}|isEqual|StepVerifier",
+    r"\bexpected\b",
 )
 _FORMS: Final = {
     "javascript": _form(
-        r"(?:^|[\s;{])(?:it|test)(?:\.(?:only|concurrent))?(?P<open>\()",
-        rf"{_CLAIM}|\bt\.\w|\bdone\(|\b(?:get|find)(?:All)?By|snapshot|\bchai\b|\bsinon\b|\bcy\.",
+        r"(?:^|[\s;{])(?:it|test)(?:\.(?:only|concurrent))?(?P<open>\()(?=\s*[\"'`])",
+        rf"{_CLAIM}|\bt\.\w|\bdone\b(?s:.*)\bdone\b|\b(?:get|find)(?:All)?By|snapshot|\bcy\.",
     ),
     "go": _form(
-        r"^func Test\w*\((?P<how>\w+) \*testing\.T\) (?P<open>\{)",
-        rf"{_CLAIM}|\b\w+\.(?:Error|Fatal|Run|Skip)|\w\((?:t|tb)\b|\bis\.\w|panic\(",
+        r"^func Test\w*\(\w+ \*testing\.T\) (?P<open>\{)",
+        rf"{_CLAIM}|\b\w+\.(?:Error|Fatal|Run|Skip)|\w\((?:t|tb)\b(?! \*testing)|\bis\.\w|panic\(",
     ),
     "java": _JAVA,
-    "csharp": _form(
-        r"\[(?:Fact|Theory|Test|TestMethod)\b[^;{}]*(?P<open>\{)", rf"{_CLAIM}|ExpectedException"
-    ),
+    "csharp": _form(rf"\[(?:Fact|Theory|Test|TestMethod)\b{_HEADER}", _CLAIM, r"ExpectedException"),
     "rust": _form(
-        r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async )?fn \w+\(\)(?P<how>[^{]*)(?P<open>\{)",
-        rf"{_CLAIM}|unwrap|panic|\?;|Result|should_panic",
+        r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async )?fn \w+\(\)[^{]*(?P<open>\{)",
+        rf"{_CLAIM}|unwrap|panic|\?;",
+        r"Result|should_panic",
     ),
 }
+_DEFINED: Final = re.compile(
+    r"\b(?P<name>[A-Za-z_]\w*)\s*(?:\([^()]{0,500}\)[^;{}()=]{0,200}"
+    r"|=\s*(?:async\s*)?\(?[^()=;{}]{0,300}\)?\s*=>\s*)(?P<open>\{)"
+)
+_CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>()]{0,100}>)?\(")
 _CATCH: Final = re.compile(r"\bcatch\s*(?:\([^()]*\))?\s*\{(?P<body>\s*)\}")
 
 
@@ -72,14 +80,30 @@ def _swallowed(path: str, text: SourceText) -> Iterator[Tell]:
 
 
 def _empty_tests(path: str, text: SourceText, form: Form) -> Iterator[Tell]:
+    helpers: set[str] | None = None
     for found in form.begins.finditer(text.code):
-        end = closing(text.code, found.start("open"))
-        if end is None or form.claims.search(text.code, found.start("open"), end):
+        start = found.start("open")
+        end = closing(text.code, start)
+        if (
+            end is None
+            or form.expects.search(found[0])
+            or form.claims.search(text.code, start, end)
+        ):
             continue
-        if form.claims.search(found[0]):
-            continue
-        line = _line(text.code, found.end() - 1)
-        yield Tell(path, line, "empty_test", "this test asserts nothing: it cannot fail")
+        helpers = _helpers(text.code, form) if helpers is None else helpers
+        if helpers.isdisjoint(_CALLED.findall(text.code, start, end)):
+            line = _line(text.code, start)
+            yield Tell(path, line, "empty_test", "this test asserts nothing: it cannot fail")
+
+
+def _helpers(code: str, form: Form) -> set[str]:
+    """Functions of the file that claim something, so that whoever calls them does."""
+    found = set()
+    for each in _DEFINED.finditer(code):
+        end = closing(code, each.start("open"))
+        if end is not None and form.claims.search(code, each.start("open"), end):
+            found.add(each["name"])
+    return found
 
 
 def closing(code: str, at: int) -> int | None:

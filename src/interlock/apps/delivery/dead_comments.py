@@ -15,7 +15,8 @@ from interlock.apps.delivery.tell import Tell
 from interlock.apps.delivery.tell_python import parse
 
 _LEAST: Final = 2
-_MARK: Final = re.compile(r"\s*(?://(?!/)|#(?![!:#]))")
+_MARK: Final = re.compile(r"\s*(?://(?!/|\t| {3})|#(?![!:#]))")
+"""Not what is set in after the slashes: that is how examples are written."""
 _PYTHON: Final = re.compile(
     r"\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|return\b|raise \w"
     r"|(?:el)?if .+:$|else:$|for .+ in .+:$|while .+:$|with .+:$|try:$|except\b.*:$|await \w"

@@ -21,7 +21,7 @@ _VENDORED = frozenset(_VENDORED_NAMES.split())
 _FIXTURE = frozenset(_FIXTURE_NAMES.split())
 _TESTS = frozenset(_TEST_NAMES.split())
 _TEST_NAME = re.compile(
-    r"test_.+\.\w+|tests?\.\w+|.+_tests?\.\w+|.+[._-](?:spec|test|cy|e2e)\.\w+|.*[a-z0-9]Tests?\.\w+"
+    r"test_.+\.\w+|tests?\.\w+|.+_tests?\.\w+|.+[._-](?:spec|test|cy|e2e)\.\w+|.*\wTests?\.\w+"
     r"|Test[A-Z]\w*\.\w+|.*[a-z0-9](?:TestCase|Spec|IT)\.\w+|conftest\.py|.+\.feature"
 )
 _DOCUMENT = re.compile(

@@ -15,6 +15,7 @@ from interlock.apps.delivery.file_kind import FileKind
 from interlock.apps.delivery.tell import Severity, Tell
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_STATEMENTS: Final = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _ABSTRACT: Final = re.compile(r"abstract|overload|override|Protocol|ABC|Base|Interface|Mixin")
 _DEBUGGERS: Final = frozenset(("pdb", "ipdb", "pudb", "pydevd"))
 _STOPS: Final = frozenset(("breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace"))
@@ -33,15 +34,25 @@ def parse(text: str) -> ast.Module | None:
             return None
 
 
-def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[Tell]:
-    """All tells of a file; whoever asks keeps those of the lines that are new."""
+def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[Tell]:
+    """All tells of a file; whoever asks keeps those of the lines that are new.
+
+    A tree too deep to be walked is nobody's code.
+    """
+    try:
+        return list(_all(path, kind, tree, is_script))
+    except RecursionError:
+        return []
+
+
+def _all(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[Tell]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
             yield from _handler(path, node)
         elif isinstance(node, ast.Call | ast.Import):
             yield from _debug(path, node, kind == "source" and not is_script)
     if kind == "source" and not path.endswith(".pyi"):
-        yield from _placeholders(path, tree, "")
+        yield from _placeholders(path, tree)
     if kind == "test":
         yield from assertion_tells(path, tree)
 
@@ -83,33 +94,47 @@ def _debug(path: str, node: ast.Call | ast.Import, prints_count: bool) -> Iterat
         yield Tell(path, node.lineno, "debug", "output on stdout: a debug print?", "notice")
 
 
-def _placeholders(path: str, node: ast.AST, above: str) -> Iterator[Tell]:
-    """`above` is what the class around says of itself: in an abstract one, empty is right."""
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.ClassDef):
-            words = " ".join([each.name, *(dotted(base) or "?" for base in each.bases)])
-            words += "".join(dotted(keyword.value) for keyword in each.keywords)
-            yield from _placeholders(path, each, words)
-        else:
-            if isinstance(each, _Function) and (found := _placeholder(each, above)):
-                sentence, severity = found
-                yield Tell(path, each.lineno, "placeholder", sentence, severity)
-            yield from _placeholders(path, each, "" if isinstance(each, _Function) else above)
+def _placeholders(path: str, tree: ast.Module) -> Iterator[Tell]:
+    """Statements are walked with what the class around says of itself: in an abstract one, an
+    empty body is right."""
+    bases = _bases(tree)
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in dotted(node.test):
+            continue
+        if isinstance(node, ast.ClassDef):
+            words = [node.name, *map(ast.unparse, node.bases), *map(ast.unparse, node.keywords)]
+            above = " ".join([*words, "ABC"] if node.name in bases else words)
+        elif isinstance(node, _Function):
+            if found := _placeholder(node, above):
+                yield Tell(path, node.lineno, "placeholder", *found)
+            above = ""
+        inside = (each for each in ast.iter_child_nodes(node) if isinstance(each, _STATEMENTS))
+        waiting += [(each, above) for each in inside]
+
+
+def _bases(tree: ast.Module) -> set[str]:
+    """Classes that others of the file are made from."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {dotted(base).rpartition(".")[2] for node in classes for base in node.bases}
 
 
 def _placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
-    marks = " ".join(dotted(each) for each in node.decorator_list)
+    marks = " ".join(map(ast.unparse, node.decorator_list))
     if _ABSTRACT.search(f"{marks} {above}"):
         return None
     documented = ast.get_docstring(node) is not None
     body = node.body[1:] if documented else node.body
-    if len(body) != 1:
+    if len(body) != 1 or (documented and above):
         return None
     only = body[0]
+    # A method may be there for others to override.
+    severity: Severity = "notice" if above else "warning"
     if isinstance(only, ast.Raise) and only.exc is not None and _is_unready(only.exc):
-        return f"{node.name} is not written yet", "warning"
+        return f"{node.name} is not written yet", severity
     if ast.unparse(only) == "...":
-        return f"{node.name} has no body", "warning"
+        return f"{node.name} has no body", severity
     meant = " " in above or node.decorator_list or _NO_ACT.search(node.name)
     if isinstance(only, ast.Pass) and not documented and not meant:
         return f"{node.name} does nothing: write it, or say why that is right", "notice"

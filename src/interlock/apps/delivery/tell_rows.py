@@ -86,8 +86,8 @@ ROWS: Final = (
         "notice",
         "java rust csharp",
         _BOTH,
-        "code",
-        r"@SuppressWarnings|#!?\[allow\(|#pragma warning disable",
+        "line",
+        r"@SuppressWarnings\(\{?\"all\"|#!\[allow\(|#pragma warning disable\s*$",
         "a finding is suppressed without a word why",
     ),
     _row(

@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from interlock.apps.delivery.braces import brace_tells
 from interlock.apps.delivery.dead_comments import dead_comments
 from interlock.apps.delivery.file_kind import FileKind, kind_of, language_of
-from interlock.apps.delivery.source_text import take_apart
+from interlock.apps.delivery.source_text import SourceText, take_apart
 from interlock.apps.delivery.tell import Severity, Tell
 from interlock.apps.delivery.tell_python import parse, python_tells
 from interlock.apps.delivery.tell_rows import by_rows
@@ -20,6 +22,7 @@ from interlock.apps.delivery.tell_secrets import secrets
 MOST: Final = 1_000
 _LARGEST: Final = 1_000_000
 _LONGEST_LINE: Final = 2_000
+_RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "notice": 2}
 _MARKER: Final = re.compile(r"(?:<{7}|>{7}|\|{7})(?: .*)?\Z")
 _SCRIPT_FOLDERS: Final = frozenset(
     {"scripts", "script", "bin", "tools", "examples", "example", "bench", "benchmarks"}
@@ -37,14 +40,11 @@ Added = Mapping[str, Sequence[tuple[int, str]]]
 def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[Tell, ...]:
     """From `{path: [(line number, text)]}` and the new texts of files to tells, in order.
 
-    A file without a text is judged by its added lines alone.
+    A file without a text is judged by its added lines alone. Of too many the gravest are kept.
     """
-    found: list[Tell] = []
-    for path in sorted(added):
-        found += sorted(set(_of_file(path, added[path], texts.get(path))))
-        if len(found) >= MOST:
-            break
-    return tuple(found[:MOST])
+    found = {tell for path in added for tell in _of_file(path, added[path], texts.get(path))}
+    gravest = sorted(found, key=lambda tell: (_RANK[tell.severity], tell))[:MOST]
+    return tuple(sorted(gravest))
 
 
 def _of_file(path: str, added: Sequence[tuple[int, str]], text: str | None) -> Iterator[Tell]:
@@ -59,36 +59,33 @@ def _of_file(path: str, added: Sequence[tuple[int, str]], text: str | None) -> I
     if text is not None and len(text) <= _LARGEST:
         yield from _in_text(path, kind, text, {number for number, _ in lines})
     else:
-        numbers = [number for number, _ in lines]
-        partial = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)
-        for tell in _by_line(path, kind, partial[:_LARGEST], range(1, len(lines) + 1)):
-            yield Tell(path, numbers[tell.line - 1], tell.kind, tell.sentence, tell.severity)
+        yield from _in_lines(path, kind, lines)
 
 
 def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[Tell]:
-    yield from _by_line(path, kind, text, sorted(new))
-    tree = parse(text) if path.endswith((".py", ".pyi")) else None
-    script = is_script(path, text)
-    whole = (
-        python_tells(path, kind, tree, script)
-        if tree
-        else brace_tells(path, kind, take_apart(path, text))
-    )
+    apart, script = take_apart(path, text), is_script(path, text)
+    yield from _by_line(path, kind, apart, sorted(new), script)
+    tree = parse(text) if apart.language == "python" else None
+    whole = python_tells(path, kind, tree, script) if tree else brace_tells(path, kind, apart)
     yield from (tell for tell in whole if tell.line in new)
 
 
-def _by_line(path: str, kind: FileKind, text: str, numbers: Sequence[int]) -> Iterator[Tell]:
-    apart = take_apart(path, text)
-    shown = [
-        n for n in numbers if 0 < n <= len(apart.code_lines) and _is_short(apart.code_lines[n - 1])
-    ]
-    yield from by_rows(path, kind, apart, shown, is_script(path, text))
+def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[Tell]:
+    """The added lines as if they were a text of their own."""
+    text = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)[:_LARGEST]
+    apart, script = take_apart(path, text), is_script(path, text)
+    for tell in _by_line(path, kind, apart, range(1, len(lines) + 1), script):
+        yield msgspec.structs.replace(tell, line=lines[tell.line - 1][0])
+
+
+def _by_line(
+    path: str, kind: FileKind, apart: SourceText, numbers: Sequence[int], script: bool
+) -> Iterator[Tell]:
+    code = apart.code_lines
+    shown = [n for n in numbers if 0 < n <= len(code) and len(code[n - 1]) <= _LONGEST_LINE]
+    yield from by_rows(path, kind, apart, shown, script)
     if apart.language != "data":
         yield from dead_comments(path, apart, shown)
-
-
-def _is_short(line: str) -> bool:
-    return len(line) <= _LONGEST_LINE
 
 
 def is_script(path: str, text: str) -> bool:
