@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.delivery import params as delivery_params
 from interlock.apps.rca import params as rca_params
 from interlock.casework.intake import begin_cases
 from interlock.core.circuit import Circuit
@@ -63,4 +64,6 @@ def unfit_review(circuit: str, terms: Any, step: str, data: Mapping[str, Any]) -
 
 def prompt_names(circuit: str) -> tuple[str, ...]:
     """The names that prompts of a circuit can read beside those of every circuit."""
+    if circuit == "delivery":
+        return delivery_params.NAMES
     return APPS[circuit].prompt_names if circuit in APPS else ()
