@@ -38,6 +38,7 @@ _POINT: Final = re.compile(
 )
 _SPAN: Final = re.compile(r"(`++)(.+?)\1(?!`)", re.DOTALL)
 _COMMANDS_HEADING: Final = frozenset(("verification commands", "verification", "checks"))
+_NO_ROW: Final = re.compile(r"[ \t]*+(?:[>#]|[-*+][ \t]|\d{1,4}[.)][ \t])")
 _LONGEST_LINE: Final = 20_000
 
 
@@ -71,7 +72,7 @@ class _Reader:
         if heading:
             name = plain_title(heading.words).rstrip(": ").casefold()
             self.listing = name in _COMMANDS_HEADING
-        if line.live and "|" in line.text and line.text.lstrip()[:1] not in "-*+>#":
+        if line.live and "|" in line.text and not _NO_ROW.match(line.text):
             self._row(line)
             return
         self.inside = False
@@ -128,7 +129,7 @@ class _Reader:
             return
         command = span[2].strip()
         try:
-            name = plain_title(one_line(name).rstrip(f" :*{DASHES}")) or one_line(command)
+            name = plain_title(name.strip(f" \t:*{DASHES}")) or one_line(command)
             self.checks.append(Check(name, words(command), line=line.number))
         except SourceError as error:
             self._remark(error, line)

@@ -76,7 +76,8 @@ def items(lines: Sequence[str]) -> tuple[str, ...]:
             depth = len(bullet[1].expandtabs(4))
             top = depth if top < 0 else min(top, depth)
             inside = depth > top + 1 and not bullet[2]
-            rest = f"; {rest}" if inside and found else rest
+            if inside and found:
+                found[-1][-1] = f"{found[-1][-1].rstrip()};"
         else:
             inside = not after_blank or line[:1].isspace()
             led = led or bool(line.strip() and not found)
@@ -85,7 +86,7 @@ def items(lines: Sequence[str]) -> tuple[str, ...]:
             found[-1].append(rest)
         elif not after_blank:
             found.append([rest])
-    points = [one_line(" ".join(parts)).replace(" ; ", "; ") for parts in found]
+    points = [one_line(" ".join(parts)) for parts in found]
     lead = led and top >= 0 and points[0].endswith(":")
     return real(points[1:] if lead else points)
 
