@@ -146,7 +146,7 @@ def environment(around: Mapping[str, str]) -> dict[str, str]:
 
 def dated(moment: int) -> dict[str, str]:
     """A commit's two dates, in seconds since 1970."""
-    return {"GIT_AUTHOR_DATE": f"{moment} +0000", "GIT_COMMITTER_DATE": f"{moment} +0000"}
+    return {"GIT_AUTHOR_DATE": f"@{moment} +0000", "GIT_COMMITTER_DATE": f"@{moment} +0000"}
 
 
 def program() -> str:

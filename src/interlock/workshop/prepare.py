@@ -20,6 +20,7 @@ from interlock.supervise.environment import cleaned
 from interlock.workshop.files import exists, is_folder, remove
 from interlock.workshop.git import Git
 from interlock.workshop.names import shown
+from interlock.workshop.submodules import fill_submodules
 from interlock.workshop.taking import changed, untracked
 from interlock.workshop.workshop import Workshop
 
@@ -61,7 +62,9 @@ def prepare(
 ) -> Prepared:
     """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
     had_work = bool(changed(ground.git) or untracked(ground.git))
-    copied, notes = _copy_all(ground, files_to_copy)
+    notes = fill_submodules(ground.git, ground.shop.manifest.found)
+    copied, remarks = _copy_all(ground, files_to_copy)
+    notes += remarks
     if not setup:
         return Prepared(is_ready=True, copied=tuple(copied), notes=tuple(notes))
     around = cleaned(os.environ) if environ is None else dict(environ)

@@ -4,6 +4,7 @@ Knows every way in which it can be less than hoped, each with a sentence: what s
 error, what does not is a note. Refuses to know what is made of it.
 """
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -98,7 +99,7 @@ def _tip(git: Git, base: str) -> tuple[str, str]:
     if not base or base.startswith("-") or any(ord(sign) < 33 for sign in base):
         raise SourceError(f"{base[:100]!r} names no commit; give a branch, a tag or a commit")
     tip = git.run("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}").text.strip()
-    if tip:
+    if re.fullmatch(r"[0-9a-f]{40,64}", tip):
         return tip, named
     if not git.run("rev-parse", "--verify", "--quiet", "HEAD").fine and base == "HEAD":
         raise SourceError(

@@ -40,13 +40,16 @@ def gather(git: Git, root: Path, forced: list[bytes], largest: int) -> list[Viol
     found: list[Violation] = []
     gone, new = [], []
     differing = changed(git)
-    seen = (path.rstrip(b"/") for path in (*differing, *untracked(git), *forced))
-    for path in dict.fromkeys(seen):
+    others = {path.rstrip(b"/") for path in (*untracked(git), *forced)}
+    for path in sorted({*differing, *others}):
         place = os.path.join(os.fsencode(root), path)  # noqa: PTH118 - bytes, as git has them
-        if not os.path.lexists(place) or _under_link(os.fsencode(root), path):
+        is_submodule = differing.get(path, False)
+        is_folder = os.path.isdir(place) and not os.path.islink(place)  # noqa: PTH112, PTH114
+        was_file = is_folder and path not in others and not is_submodule
+        if was_file or not os.path.lexists(place) or _under_link(os.fsencode(root), path):
             gone += [path] if path in differing else []
             continue
-        problem = _problem(path, place, differing.get(path, False), largest)
+        problem = _problem(path, place, is_submodule, largest)
         if problem is None:
             new.append(path)
         else:
