@@ -17,8 +17,31 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *("demo", "init", "analyze", "report", "causes", "cause", "push", "plan", "run", "resume"),
-    *("stop", "runs", "status", "logs", "inbox", "answer", "cursor", "save", "explain", "replay"),
+    *(
+        "demo",
+        "init",
+        "analyze",
+        "report",
+        "causes",
+        "cause",
+        "push",
+        "plan",
+        "deliver",
+        "run",
+    ),
+    *(
+        "resume",
+        "stop",
+        "runs",
+        "status",
+        "logs",
+        "inbox",
+        "answer",
+        "cursor",
+        "save",
+        "explain",
+        "replay",
+    ),
     *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
     "doctor",
 )
@@ -98,6 +121,7 @@ def _enter() -> None:
         causes,
         circuits,
         conform,
+        deliver,
         demo,
         doctor,
         emit,

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText
 from interlock.casework import papers as rca_papers
 from interlock.core.circuit import HUMAN, Circuit, Role, Step
 from interlock.core.errors import SourceError
@@ -35,6 +36,7 @@ from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
+from interlock.foreman.terms import Work
 from interlock.runner.library import read_text
 from interlock.wiring.acp import acp_agent
 from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
@@ -43,6 +45,7 @@ ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
 RCA = "rca"
+DELIVERY = "delivery"
 ACP = "acp"
 PULL = "mcp"
 """The carrier whose asks are pulled by workers."""
@@ -57,6 +60,15 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     webhook: str = ""
     secret_env: str = "INTERLOCK_WEBHOOK_SECRET"  # noqa: S105 - a variable's name
     """The environment variable that holds the secret, never the secret itself."""
+
+
+class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who plays a role, as which model, in how many places, and how long each may take."""
+
+    agent: str = ""
+    model: str = ""
+    slots: int | None = None
+    timeout: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +87,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    roles: dict[str, RoleSettings] = {}
+    delivery: Work = Work()
+    check: list[CheckText] = []
+    environment: list[EnvironmentText] = []
 
 
 def settings(project: Path) -> Settings:
@@ -135,11 +151,14 @@ class Files(msgspec.Struct, frozen=True):
 
 
 def agents_by_role(
-    circuit: Circuit, given: Mapping[str, str], dispatch: str = ""
+    circuit: Circuit,
+    given: Mapping[str, str],
+    dispatch: str = "",
+    programs: Collection[str] = (),
 ) -> dict[str, str]:
-    """Who answers each role of the circuit; '' in `given` names the one for all others, else they
-    are carried by `dispatch`."""
-    roles = {step.role for step in circuit.steps.values()}
+    """Who answers each role of the circuit but those of our own `programs`; '' in `given` names
+    the one for all others, else they are carried by `dispatch`."""
+    roles = {step.role for step in circuit.steps.values()} - {*programs}
     for role in given:
         if role and role not in roles:
             raise SourceError(

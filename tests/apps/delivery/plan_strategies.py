@@ -4,7 +4,8 @@ import string
 
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.plan import Check, Environment, Phase, Plan, Task
+from interlock.apps.delivery.check import Check, Environment
+from interlock.apps.delivery.plan import Phase, Plan, Task
 from interlock.apps.delivery.plan_words import nothing
 
 _SIGNS = string.ascii_letters + string.digits + " .,:;#*_`|<>[](){}-+!?/\\\"'&$~=é→\u2028\x85\xa0\t"

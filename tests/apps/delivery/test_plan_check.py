@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.apps.delivery.plan import Check, Environment, Finding, Phase, Plan, Task
+from interlock.apps.delivery.check import Check, Environment
+from interlock.apps.delivery.plan import Finding, Phase, Plan, Task
 from interlock.apps.delivery.plan_check import MOST_CYCLES, check_plan, has_errors
 from interlock.apps.delivery.plan_markdown import read_markdown
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from interlock.apps.delivery.plan import Check, Environment, Plan
+from interlock.apps.delivery.check import Check, Environment
+from interlock.apps.delivery.plan import Plan
 from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText, with_project
 from interlock.core.errors import SourceError
 

@@ -1,6 +1,7 @@
 """The tables of a plan: any order of columns, bars in commands, lists, and bad rows."""
 
-from interlock.apps.delivery.plan import Check, Plan
+from interlock.apps.delivery.check import Check
+from interlock.apps.delivery.plan import Plan
 from interlock.apps.delivery.plan_markdown import read_markdown
 
 

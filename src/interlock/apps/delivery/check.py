@@ -7,6 +7,7 @@ it is written. Refuses to know how a command is run.
 import re
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,10 @@ _EVERYWHERE = ("", "all", "any", "*")
 _MARKS = re.compile(r"[\s_*`\"'-]+")
 
 
+CHECK_TIMEOUT: Final = 600.0
+"""How many seconds a check may take, where nobody says."""
+
+
 class Check(msgspec.Struct, frozen=True):
     """One verification command. `environment`: names with commas; empty or ALL is every one."""
 
@@ -23,7 +28,9 @@ class Check(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     environment: str = ""
     exit_code: int = 0
-    timeout: float = 600.0
+    timeout: float = CHECK_TIMEOUT
+    purpose: str = ""
+    line: int = 0
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -32,6 +39,7 @@ class Environment(msgspec.Struct, frozen=True):
     name: str
     prefix: tuple[str, ...] = ()
     description: str = ""
+    line: int = 0
 
 
 NATIVE = Environment("native", (), "this machine")

@@ -9,12 +9,11 @@ from typing import Final, Literal
 
 import msgspec
 
+from interlock.apps.delivery.check import Check, Environment
 from interlock.wire.grammar import ID, LONGEST_ID
 
 Form = Literal["markdown", "yaml"]
 Level = Literal["error", "warning"]
-CHECK_TIMEOUT: Final = 600.0
-"""How many seconds a check may take, where the plan does not say."""
 ID_RULE: Final = (
     f"letters, digits and . _ / # -, at most {LONGEST_ID}, starting with a letter or digit"
 )
@@ -33,27 +32,6 @@ class Finding(msgspec.Struct, frozen=True):
     task_id: str = ""
     line: int = 0
     path: tuple[str, ...] = ()
-
-
-class Environment(msgspec.Struct, frozen=True):
-    """A place where commands run: the words that go before a command to run it there."""
-
-    name: str
-    prefix: tuple[str, ...] = ()
-    description: str = ""
-    line: int = 0
-
-
-class Check(msgspec.Struct, frozen=True):
-    """A command that proves the work. With no environment named, it runs in all of them."""
-
-    name: str
-    command: tuple[str, ...]
-    environment: str = ""
-    exit_code: int = 0
-    timeout: float = CHECK_TIMEOUT
-    purpose: str = ""
-    line: int = 0
 
 
 class Phase(msgspec.Struct, frozen=True):

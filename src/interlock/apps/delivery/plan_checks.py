@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.apps.delivery.plan import CHECK_TIMEOUT, Check, Environment, Plan
+from interlock.apps.delivery.check import CHECK_TIMEOUT, Check, Environment
+from interlock.apps.delivery.plan import Plan
 from interlock.apps.delivery.plan_commands import code, exit_code, prefix, timeout, words
 from interlock.apps.delivery.plan_tables import place_name, spread
 from interlock.apps.delivery.plan_words import one_line, plain_title

@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.apps.delivery.plan import CHECK_TIMEOUT, Check, Environment, Finding
+from interlock.apps.delivery.check import CHECK_TIMEOUT, Check, Environment
+from interlock.apps.delivery.plan import Finding
 from interlock.apps.delivery.plan_commands import code, exit_code, prefix, timeout, words
 from interlock.apps.delivery.plan_lines import Line, heading_of
 from interlock.apps.delivery.plan_words import DASHES, environment_name, one_line, plain_title

@@ -7,7 +7,8 @@ indented, which makes it code. Knows records. Refuses to know files.
 import shlex
 from collections.abc import Iterable, Iterator
 
-from interlock.apps.delivery.plan import CHECK_TIMEOUT, Phase, Plan, Task
+from interlock.apps.delivery.check import CHECK_TIMEOUT
+from interlock.apps.delivery.plan import Phase, Plan, Task
 from interlock.apps.delivery.plan_lines import quiet
 
 _INDENT = "    "
