@@ -29,7 +29,8 @@ BAD = f"""\
 - `x` exits 0
 """
 SAID = """\
-bad.md:9: error plan.cycle: these tasks wait for each other in a cycle: a → b → a; remove one of these waits
+bad.md:9: error plan.cycle: these tasks wait for each other in a cycle: a → b → a; \
+remove one of these waits
 bad.md:9: warning criteria.vague: the criterion 'The code is clean' of task 'a' cannot be tested: \
 nobody can see whether 'clean' is true; name a command, a value, a file or a number
 bad.md:15: error criteria.missing: task 'b' has no acceptance criteria, so nobody can tell when it \

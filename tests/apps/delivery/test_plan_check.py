@@ -50,7 +50,7 @@ def test_the_golden_plan_is_fit() -> None:
         ([task("a", criteria=("It works well",))], [("warning", "criteria.vague", "a")]),
         ([task("a", work="")], [("warning", "task.no-work", "a")]),
         ([task("a", title="")], [("warning", "task.no-title", "a")]),
-        ([task("a", environment="Mac")], [("error", "environment.unknown", "a")]),
+        ([task("a", environment="Mac")], [("warning", "environment.unknown", "a")]),
         ([task("a", target_files=("../b",))], [("error", "task.file-outside", "a")]),
         ([task("a", target_files=("/etc/passwd",))], [("error", "task.file-outside", "a")]),
     ],
@@ -104,6 +104,7 @@ def test_a_near_miss_is_named() -> None:
     (finding,) = found(task("1-auth-1"), task("b", "1-auth1"))
     assert finding.sentence.endswith("did you mean '1-auth-1'?")
     (finding,) = found(task("a", environment="mac"), environments=(Environment("Mac"),))
+    assert finding.level == "error"
     assert finding.sentence.endswith("did you mean 'Mac'?")
 
 

@@ -211,6 +211,7 @@ def _task(task: Task, allow_untestable: bool) -> Iterator[Finding]:
 
 
 def _places(plan: Plan) -> Iterator[Finding]:
+    """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
     known = [environment.name for environment in plan.environments]
     for name, count in Counter(known).items():
         if count > 1:
@@ -228,7 +229,8 @@ def _places(plan: Plan) -> Iterator[Finding]:
         if name and name not in places:
             hint = _meant(name, known, "add it to the table 'Environments', or name none")
             sentence = f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared"
-            yield Finding("error", "environment.unknown", f"{sentence}; {hint}", task_id, line)
+            level: Level = "error" if known or who.startswith("check") else "warning"
+            yield Finding(level, "environment.unknown", f"{sentence}; {hint}", task_id, line)
     yield from _doubled_checks(plan)
 
 
