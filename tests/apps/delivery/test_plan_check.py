@@ -10,6 +10,8 @@ from interlock.apps.delivery.plan_markdown import read_markdown
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
 TESTS = Check("Tests", ("pytest",))
+BOXED = Check("Tests", ("pytest",), "Box")
+BOX = (Environment("Box"),)
 
 
 def task(name: str, *blocked_by: str, line: int = 7, **fields: object) -> Task:
@@ -70,6 +72,8 @@ def test_tasks(tasks: list[Task], expected: list[tuple[str, str, str]]) -> None:
         ({"title": ""}, ("warning", "plan.no-title", "")),
         ({"phases": (Phase("9"),)}, ("warning", "phase.empty", "")),
         ({"checks": (TESTS, TESTS)}, ("error", "check.duplicate", "")),
+        ({"checks": (TESTS, BOXED), "environments": BOX}, ("error", "check.duplicate", "")),
+        ({"checks": (BOXED, TESTS), "environments": BOX}, ("error", "check.duplicate", "")),
         ({"checks": (Check("T", ("x",), "Box"),)}, ("error", "environment.unknown", "")),
         (
             {"environments": (Environment("Box"), Environment("Box"))},
