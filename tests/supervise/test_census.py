@@ -19,11 +19,7 @@ NAME = "a) R 1 (b\nc"
 @contextmanager
 def sleeper(**environment: str) -> Iterator["subprocess.Popen[bytes]"]:
     process = subprocess.Popen(
-        [
-            "sh",
-            "-c",
-            "echo; read -r _",
-        ],  # no exec: in the middle of one, /proc shows no environment
+        ["sh", "-c", "echo; read -r _"],  # no exec: in the middle of one, /proc shows no environment
         env={"PATH": os.environ["PATH"], **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
