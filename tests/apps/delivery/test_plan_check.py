@@ -11,6 +11,8 @@ from interlock.apps.delivery.plan_markdown import read_markdown
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
 TESTS = Check("Tests", ("pytest",))
+BOXED = Check("Tests", ("pytest",), "Box")
+BOX = (Environment("Box"),)
 
 
 def task(name: str, *blocked_by: str, line: int = 7, **fields: object) -> Task:
@@ -18,9 +20,9 @@ def task(name: str, *blocked_by: str, line: int = 7, **fields: object) -> Task:
     return Task(name, blocked_by=blocked_by, line=line, **given)  # type: ignore[arg-type]
 
 
-def found(*tasks: Task, allow: bool = False, **fields: object) -> tuple[Finding, ...]:
+def found(*tasks: Task, **fields: object) -> tuple[Finding, ...]:
     given = {"title": "P", "checks": (TESTS,), **fields}
-    return check_plan(Plan(tasks=tasks, **given), allow_untestable=allow)  # type: ignore[arg-type]
+    return check_plan(Plan(tasks=tasks, **given))  # type: ignore[arg-type]
 
 
 def brief(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
@@ -51,7 +53,7 @@ def test_the_golden_plan_is_fit() -> None:
         ([task("a", criteria=("It works well",))], [("warning", "criteria.vague", "a")]),
         ([task("a", work="")], [("warning", "task.no-work", "a")]),
         ([task("a", title="")], [("warning", "task.no-title", "a")]),
-        ([task("a", environment="Mac")], [("error", "environment.unknown", "a")]),
+        ([task("a", environment="Mac")], [("warning", "environment.unknown", "a")]),
         ([task("a", target_files=("../b",))], [("error", "task.file-outside", "a")]),
         ([task("a", target_files=("/etc/passwd",))], [("error", "task.file-outside", "a")]),
     ],
@@ -71,6 +73,8 @@ def test_tasks(tasks: list[Task], expected: list[tuple[str, str, str]]) -> None:
         ({"title": ""}, ("warning", "plan.no-title", "")),
         ({"phases": (Phase("9"),)}, ("warning", "phase.empty", "")),
         ({"checks": (TESTS, TESTS)}, ("error", "check.duplicate", "")),
+        ({"checks": (TESTS, BOXED), "environments": BOX}, ("error", "check.duplicate", "")),
+        ({"checks": (BOXED, TESTS), "environments": BOX}, ("error", "check.duplicate", "")),
         ({"checks": (Check("T", ("x",), "Box"),)}, ("error", "environment.unknown", "")),
         (
             {"environments": (Environment("Box"), Environment("Box"))},
@@ -83,8 +87,9 @@ def test_the_plan(fields: dict[str, object], expected: tuple[str, str, str]) -> 
 
 
 def test_untestable_tasks_can_be_allowed() -> None:
-    findings = found(task("a", criteria=()), task("b", criteria=("TODO",)), allow=True)
-    assert brief(findings) == [
+    tasks = (task("a", criteria=()), task("b", criteria=("TODO",)))
+    plan = Plan(title="P", tasks=tasks, checks=(TESTS,))
+    assert brief(check_plan(plan, allow_untestable=True)) == [
         ("warning", "criteria.missing", "a"),
         ("warning", "criteria.placeholder", "b"),
     ]
@@ -104,6 +109,7 @@ def test_a_near_miss_is_named() -> None:
     (finding,) = found(task("1-auth-1"), task("b", "1-auth1"))
     assert finding.sentence.endswith("did you mean '1-auth-1'?")
     (finding,) = found(task("a", environment="mac"), environments=(Environment("Mac"),))
+    assert finding.level == "error"
     assert finding.sentence.endswith("did you mean 'Mac'?")
 
 

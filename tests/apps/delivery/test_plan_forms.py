@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from tests.apps.delivery.plan_strategies import LINES, plans
 
-from interlock.apps.delivery.plan import Plan, contents
+from interlock.apps.delivery.plan import Environment, Plan, contents
 from interlock.apps.delivery.plan_markdown import read_markdown
 from interlock.apps.delivery.plan_writing import write_markdown
 from interlock.apps.delivery.plan_yaml import read_yaml_plan, write_yaml_plan
@@ -30,6 +30,11 @@ def test_any_plan_comes_back_from_both_forms(raw: Plan) -> None:
     read = read_markdown(write_markdown(plan))
     assert contents(read) == plan
     assert read.remarks == ()
+
+
+def test_dots_that_are_a_word_come_back() -> None:
+    plan = Plan(environments=(Environment("Box", ("in-box", "...")),))
+    assert contents(read_markdown(write_markdown(plan))) == plan
 
 
 @given(LINES)

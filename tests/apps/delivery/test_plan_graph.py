@@ -1,5 +1,7 @@
 """What waits for what, compared with the slow and obvious ways to find it."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +97,7 @@ def test_dependents_are_those_who_reach_it(given_plan: Plan) -> None:
         assert counted[name] == sum(name in _reached(other, waits) for other in can)
     path = critical_path(given_plan)
     assert len(path) == max(rounds(given_plan).values(), default=0)
-    assert all(one in waits[to] for one, to in zip(path, path[1:], strict=False))
+    assert all(one in waits[to] for one, to in pairwise(path))
 
 
 def _reached(start: str, waits: dict[str, set[str]]) -> set[str]:

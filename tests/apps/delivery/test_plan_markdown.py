@@ -98,6 +98,16 @@ def test_a_heading_inside_a_fence_is_no_task() -> None:
         assert "# Task 2: B" in plan.tasks[0].work
 
 
+def test_code_within_a_line_opens_no_fence() -> None:
+    plan = read_markdown("# Task 1: A\n```x``` is code\n# Task 2: B\n")
+    assert [task.id for task in plan.tasks] == ["1", "2"]
+
+
+def test_a_field_may_be_a_heading_as_high_as_its_task() -> None:
+    task = one("#### Work\nDo.\n#### Acceptance Criteria:\n- a 1\n#### Thanks\nto all")
+    assert (task.work, task.criteria) == ("Do.", ("a 1",))
+
+
 def test_a_fence_in_a_list_ends_with_its_point() -> None:
     plan = read_markdown("# Task 1: A\n- do\n     ```\n     # Task 2: B\n\n# Task 3: C\n")
     assert [task.id for task in plan.tasks] == ["1", "3"]
@@ -172,6 +182,7 @@ def test_blockers(written: str, ids: tuple[str, ...]) -> None:
         ("All of these:\n\n- a\n- b", ("a", "b")),
         ("The tests pass.\n\nThe page loads.", ("The tests pass.", "The page loads.")),
         ("- **Bold**: text", ("**Bold**: text",)),
+        ("It must hold that:\n\nthe page loads", ("It must hold that:", "the page loads")),
         ("none", ()),
         ("[ ] a box", ("a box",)),
         ("- [ ] [what must be true]", ("[what must be true]",)),
@@ -195,6 +206,7 @@ def test_what_belongs_to_no_field_belongs_to_the_work() -> None:
 def test_a_plain_word_is_a_label_once_and_a_bold_one_twice_is_told() -> None:
     task = one("Work: do\nEnvironment: Mac\n\n**Work**:\nEnvironment: production is next.")
     assert task.environment == "Mac"
+    assert task.work.endswith("Environment: production is next.")
     plan = read_markdown("# Task 1: A\n**Files**: a.py\n**Files**: b.py\n")
     assert plan.tasks[0].target_files == ("a.py", "b.py")
     assert codes(plan) == ["task.field-twice"]

@@ -45,7 +45,8 @@ def test_empty_fields_are_no_fields() -> None:
 
 def test_a_check_that_cannot_be_run_is_remarked_upon_with_its_line() -> None:
     plan = read_yaml_plan(
-        "checks:\n- {name: a, command: x, exit_code: 2, timeout: 5m}\n- {name: b, command: x && y}\n"
+        "checks:\n- {name: a, command: x, exit_code: 2, timeout: 5m}\n"
+        "- {name: b, command: x && y}\n"
         "- {name: c, command: x, exit_code: 900}\nenvironments:\n- {name: 'a,b'}\n- {name: all}\n"
     )
     (check,) = plan.checks

@@ -211,6 +211,7 @@ def _task(task: Task, allow_untestable: bool) -> Iterator[Finding]:
 
 
 def _places(plan: Plan) -> Iterator[Finding]:
+    """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
     known = [environment.name for environment in plan.environments]
     for name, count in Counter(known).items():
         if count > 1:
@@ -221,29 +222,35 @@ def _places(plan: Plan) -> Iterator[Finding]:
                 f"there are {count} environments {name!r}; keep one",
                 line=line,
             )
-    used = [(task.environment, _named(task), task.id, task.line) for task in plan.tasks]
-    used += [(check.environment, f"check {check.name!r}", "", check.line) for check in plan.checks]
-    places = set(known)
-    for name, who, task_id, line in used:
-        if name and name not in places:
-            hint = _meant(name, known, "add it to the table 'Environments', or name none")
-            sentence = f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared"
-            yield Finding("error", "environment.unknown", f"{sentence}; {hint}", task_id, line)
+    places = {"", *known}
+    for task in plan.tasks:
+        if task.environment not in places:
+            sentence = _undeclared(_named(task), task.environment, known)
+            yield _about(task, "error" if known else "warning", "environment.unknown", sentence)
+    for check in plan.checks:
+        if check.environment not in places:
+            sentence = _undeclared(f"check {check.name[:_SHOWN]!r}", check.environment, known)
+            yield Finding("error", "environment.unknown", sentence, line=check.line)
     yield from _doubled_checks(plan)
 
 
+def _undeclared(who: str, name: str, known: list[str]) -> str:
+    hint = _meant(name, known, "add it to the table 'Environments', or name none")
+    return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
+
+
 def _doubled_checks(plan: Plan) -> Iterator[Finding]:
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, set[str]] = {}
     for check in plan.checks:
-        key = check.name, check.environment
-        if key in seen or (check.environment and (check.name, "") in seen):
+        places = seen.setdefault(check.name, set())
+        if places & {"", check.environment} or (places and not check.environment):
             yield Finding(
                 "error",
                 "check.duplicate",
                 f"there are two checks {check.name!r} for one environment; rename one",
                 line=check.line,
             )
-        seen.add(key)
+        places.add(check.environment)
 
 
 def _named(task: Task) -> str:

@@ -18,7 +18,7 @@ LONGEST_TIMEOUT: Final = 7 * 24 * 3600.0
 _OPERATORS: Final = frozenset("|&;<>`")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+=")
 _PLACEHOLDER: Final = re.compile(
-    r"(?:[<{\[(]{1,2}(?:command|cmd|args?)[>}\])]{1,2}|\.\.\.|…|\$@|\$CMD)"
+    r"(?:^|\s)(?:[<{\[(]{1,2}(?:command|cmd|args?)[>}\])]{1,2}|\.\.\.|…|\$@|\$CMD)$", re.IGNORECASE
 )
 _DIRECT: Final = re.compile(
     r"(?:(?:just|run|execute|use|commands?|it|them|are|the|all|on|in)\s+){0,5}"
@@ -97,10 +97,13 @@ def _shell_operator(command: str) -> str:
 
 
 def prefix(how: str) -> tuple[str, ...]:
-    """The words before a command, from `How to Execute`: code, a bare command, or 'directly'."""
+    """The words before a command, from `How to Execute`: code, a bare command, or 'directly'.
+
+    A last word that only stands for the command, such as <command>, is left out.
+    """
     how = how.strip()
     quoted = _span(how[how.find("`") :])[0] if "`" in how else ""
-    text = _PLACEHOLDER.sub("", quoted or how[:_LONGEST]).strip()
+    text = _PLACEHOLDER.sub("", (quoted or how[:_LONGEST]).strip()).strip()
     if not text.strip(DASHES) or (not quoted and _DIRECT.fullmatch(text)):
         return ()
     first = text.split()[0]

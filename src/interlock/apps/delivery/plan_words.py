@@ -29,11 +29,7 @@ def lines_of(text: str) -> list[str]:
 
 def tidy(text: str) -> str:
     """A text of several lines: no blanks at line ends or around it, nor before all of it."""
-    lines = [line.rstrip() for line in lines_of(text)]
-    while lines and not lines[0]:
-        lines.pop(0)
-    while lines and not lines[-1]:
-        lines.pop()
+    lines = (line.rstrip() for line in lines_of(text))
     return textwrap.dedent("\n".join(lines)).strip()
 
 

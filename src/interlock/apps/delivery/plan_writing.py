@@ -69,7 +69,7 @@ def _tables(plan: Plan) -> Iterator[str]:
             "Environments",
             ("Name", "Description", "How to Execute"),
             (
-                (each.name, each.description, _code(shlex.join(each.prefix)) or "directly")
+                (each.name, each.description, _code(_joined(each.prefix)) or "directly")
                 for each in plan.environments
             ),
         )
@@ -81,7 +81,7 @@ def _tables(plan: Plan) -> Iterator[str]:
                 (
                     each.name,
                     each.environment,
-                    _code(shlex.join(each.command)),
+                    _code(_joined(each.command)),
                     str(each.exit_code),
                     _seconds(each.timeout),
                     each.purpose,
@@ -89,6 +89,11 @@ def _tables(plan: Plan) -> Iterator[str]:
                 for each in plan.checks
             ),
         )
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    """The words as one command. Bare dots at its end would stand for what is run."""
+    return " ".join("'...'" if word == "..." else shlex.quote(word) for word in words)
 
 
 def _seconds(timeout: float) -> str:
