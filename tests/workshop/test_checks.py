@@ -73,6 +73,18 @@ async def test_it_sees_the_environment_it_was_given(tmp_path: Path) -> None:
     assert result.output_tail == f"4100 {tmp_path}\n"
 
 
+async def test_the_folder_it_is_told_is_the_one_it_is_in(tmp_path: Path) -> None:
+    where = site(tmp_path, {**ENVIRON, "PWD": "/elsewhere"})
+    (result,) = await run_checks([cell("env")], where, RealClock())
+    assert f"PWD={tmp_path}" in result.output_tail.split("\n")
+
+
+async def test_what_it_says_when_it_is_ended_does_not_count(tmp_path: Path) -> None:
+    text = "trap 'echo 3 passed in 0.1s; exit 0' TERM; echo on; while :; do sleep 0.01; done"
+    result = await one(shell(text, timeout=0.3), tmp_path, Bounds(grace=5.0))
+    assert (result.output_tail, result.test_count) == ("on\n", None)
+
+
 async def test_one_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
     result = await one(shell("echo begun; exec sleep 300", timeout=0.3), tmp_path)
     assert (result.passed, result.timed_out, result.unavailable) == (False, True, False)

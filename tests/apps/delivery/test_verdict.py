@@ -39,9 +39,12 @@ TABLE = [
     ("fewer_tests", result(), result(test_count=10), False, False),
     ("fewer_tests", result(test_count=3), result(False, test_count=10), False, False),
     ("fewer_tests", result(False, test_count=3), result(False, test_count=10), False, False),
+    ("fewer_tests", result(False), result(False, test_count=10), False, False),
+    ("new_failure", result(False, exit_code=2), result(False), False, False),
     ("passing", result(test_count=11), result(test_count=10), True, True),
     ("passing", result(test_count=1), result(), True, True),
     ("new_failure", result(False), result(test_count=10), False, False),
+    ("new_failure", result(False, test_count=3), result(test_count=10), False, False),
     (
         "new_failure",
         result(False, test_count=10, failed_count=2),

@@ -1,1 +1,1 @@
-"""Delivery: plan tasks through developer, critic and auditor, with evidence instead of claims."""
+"""Delivery: a plan of tasks in, reviewed and proven changes out. Pure."""
