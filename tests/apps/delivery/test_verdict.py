@@ -27,6 +27,7 @@ TABLE = [
     ("old_failure", result(False), result(False), True, False),
     ("old_failure", LATE, LATE, True, False),
     ("new_failure", LATE, result(False), False, False),
+    ("old_failure", result(False), LATE, True, False),
     ("new_failure", result(False), result(), False, False),
     ("new_failure", LATE, result(), False, False),
     ("not_in_baseline", result(False), None, False, False),

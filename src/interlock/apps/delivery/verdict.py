@@ -146,7 +146,8 @@ def _worse(now: Result, before: Result) -> str:
         return f"{now.failed_count} tests failed, {before.failed_count} before"
     if now.timed_out and not before.timed_out:
         return "it came to an end before"
-    if now.exit_code != before.exit_code and now.failed_count is None and not now.timed_out:
+    timed = now.timed_out or before.timed_out
+    if now.exit_code != before.exit_code and now.failed_count is None and not timed:
         return f"its exit code was {before.exit_code} before"
     return ""
 
