@@ -73,6 +73,18 @@ async def test_it_sees_the_environment_it_was_given(tmp_path: Path) -> None:
     assert result.output_tail == f"4100 {tmp_path}\n"
 
 
+async def test_the_folder_it_is_told_is_the_one_it_is_in(tmp_path: Path) -> None:
+    where = site(tmp_path, {**ENVIRON, "PWD": "/elsewhere"})
+    (result,) = await run_checks([cell("env")], where, RealClock())
+    assert f"PWD={tmp_path}" in result.output_tail.split("\n")
+
+
+async def test_what_it_says_when_it_is_ended_does_not_count(tmp_path: Path) -> None:
+    text = "trap 'echo 3 passed in 0.1s; exit 0' TERM; echo on; while :; do sleep 0.01; done"
+    result = await one(shell(text, timeout=0.3), tmp_path, Bounds(grace=5.0))
+    assert (result.output_tail, result.test_count) == ("on\n", None)
+
+
 async def test_one_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
     result = await one(shell("echo begun; exec sleep 300", timeout=0.3), tmp_path)
     assert (result.passed, result.timed_out, result.unavailable) == (False, True, False)
@@ -225,7 +237,7 @@ async def test_a_nul_in_a_command_is_refused_without_a_process(tmp_path: Path) -
 
 
 async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path) -> None:
-    text = "mkdir live.$0; ls -d live.* | wc -l; sleep 0.05; rmdir live.$0"
+    text = "mkdir live.$0; set -- live.*; echo $#; sleep 0.05; rmdir live.$0"
     cells = [Cell(Check(str(n), ("sh", "-c", text, str(n))), NATIVE) for n in range(8)]
     heard: list[str] = []
     where = site(tmp_path)

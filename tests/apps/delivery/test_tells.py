@@ -253,6 +253,10 @@ def test_only_new_lines_tell() -> None:
     assert [tell.line for tell in tells("a.py", text, {6})] == [6]
 
 
+def test_comments_that_are_apart_are_no_block_of_code() -> None:
+    assert tells("a.py", "# y = f(x)\nz = 1\n# z = g(y)", {1, 3}) == ()
+
+
 def test_without_its_text_a_file_is_judged_by_its_new_lines() -> None:
     found = find_tells({"a.js": [(70, "  debugger;"), (90, "// TODO: x")]}, {})
     assert [(tell.line, tell.kind) for tell in found] == [(70, "debug"), (90, "leftover")]

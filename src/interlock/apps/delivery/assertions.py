@@ -51,7 +51,9 @@ def _empty(path: str, node: _Function, claims: "_Claims") -> Iterator[Tell]:
     marks = " ".join(ast.unparse(each) for each in node.decorator_list)
     if _OTHERWISE.search(marks) or claims.has(node):
         return
-    yield Tell(path, node.lineno, "empty_test", f"{node.name} asserts nothing: it cannot fail")
+    yield Tell(
+        path, node.lineno, "empty_test", f"{node.name} asserts nothing: only an error can fail it"
+    )
 
 
 def _hollow(path: str, node: ast.AST) -> Iterator[Tell]:

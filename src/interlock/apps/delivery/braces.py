@@ -93,7 +93,9 @@ def _empty_tests(path: str, text: SourceText, form: Form) -> Iterator[Tell]:
         helpers = _helpers(text.code, form) if helpers is None else helpers
         if helpers.isdisjoint(_CALLED.findall(text.code, start, end)):
             line = _line(text.code, start)
-            yield Tell(path, line, "empty_test", "this test asserts nothing: it cannot fail")
+            yield Tell(
+                path, line, "empty_test", "this test asserts nothing: only an error can fail it"
+            )
 
 
 def _helpers(code: str, form: Form) -> set[str]:

@@ -126,11 +126,12 @@ def _how(now: Result) -> str:
 
 
 def _fewer(now: Result, before: Result) -> str:
-    """A fall counts only where the tests were run through: a crash is a failure of its own."""
-    if before.test_count is None or now.timed_out:
+    """A new failure may well stop a runner early: that it failed is what is told then."""
+    new_failure = before.passed and not now.passed
+    if before.test_count is None or new_failure or now.timed_out:
         return ""
     if now.test_count is None:
-        return f"no test was counted, {before.test_count} before" if now.passed else ""
+        return f"no test was counted, {before.test_count} before"
     if now.test_count < before.test_count:
         return f"{now.test_count} tests were carried out, {before.test_count} before"
     return ""
@@ -145,6 +146,9 @@ def _worse(now: Result, before: Result) -> str:
         return f"{now.failed_count} tests failed, {before.failed_count} before"
     if now.timed_out and not before.timed_out:
         return "it came to an end before"
+    timed = now.timed_out or before.timed_out
+    if now.exit_code != before.exit_code and now.failed_count is None and not timed:
+        return f"its exit code was {before.exit_code} before"
     return ""
 
 
