@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MANIFEST = "workshop.json"
 LOCK = "lock"
 _FORM = 1
+_TRIES, _PAUSE = 40, 0.05
+"""For as long, a git that a killed process left may need to end."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
@@ -62,8 +64,8 @@ class Workshop:
         self.heed = heed
         self._lock = lock
         self.repo = home / CLONE
-        self.git = Git(self.repo, heed=heed)
-        self.ledger = Ledger(home / LEDGER)
+        self.git = self.hand(self.repo)
+        self.ledger = Ledger(home / LEDGER, heed)
 
     @classmethod
     def found(
@@ -88,7 +90,7 @@ class Workshop:
             else:
                 _same(manifest, source, slug, base)
             if not is_folder(home / CLONE):
-                make(home, manifest.found, slug, manifest.keep_hooks, heed)
+                make(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
             shop = cls(home, manifest, lock, clock, heed)
             shop._recover()
         except BaseException:
@@ -137,6 +139,25 @@ class Workshop:
         from interlock.workshop.tree import Tree  # noqa: PLC0415 - a tree and a shop know each other
 
         return Tree.all_of(self)
+
+    def hand(
+        self,
+        git_dir: Path,
+        tree: Path | None = None,
+        index: Path | None = None,
+        safe: tuple[str, ...] = (),
+    ) -> Git:
+        """git on that directory; with a tree it is one of ours, which shares our clone."""
+        shared = self.repo if tree is not None else None
+        return Git(
+            git_dir,
+            tree=tree,
+            index=index,
+            shared=shared,
+            heed=self.heed,
+            safe=safe,
+            lock=self._lock,
+        )
 
     def origin(self) -> dict[str, str]:
         """The refs of the user's repository, as they were found."""
@@ -234,14 +255,15 @@ def take_lock(home: Path) -> int:
         number = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise SourceError(f"{home} cannot be used: {error}; name another folder") from None
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(number)
-        raise StateError(
-            f"{home} is in use by another process; wait for it, or stop that run first"
-        ) from None
-    return number
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_PAUSE)
+        else:
+            return number
+    os.close(number)
+    raise StateError(f"{home} is in use by another process; wait for it, or stop that run first")
 
 
 def _same(manifest: Manifest, source: Path, slug: str, base: str) -> None:
