@@ -244,12 +244,12 @@ def test_one_process_at_a_time(bench: Workbench) -> None:
 
 def test_a_home_inside_the_repository_is_not_seen_there(bench: Workbench) -> None:
     bench.home = bench.source.folder / ".interlock" / "work"
-    before = bench.source.git("status", "--porcelain")
+    before = bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")
     shop = bench.shop()
     tree = shop.tree("one")
     (tree.root / ".git").unlink()
-    agent_git(tree, "add", "-A", check=False)
-    assert bench.source.git("status", "--porcelain") == before
+    agent_git(tree, "commit", "--allow-empty", "-m", "Above", check=False)
+    assert (bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")) == before
 
 
 def test_agents_commit_under_the_users_name(bench: Workbench) -> None:
