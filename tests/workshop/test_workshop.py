@@ -274,3 +274,17 @@ def test_the_callers_git_variables_lead_nowhere(
     (tree.root / "a.txt").write_text("work\n")
     assert tree.snapshot("Work").is_new
     assert (other.folder / "a.txt").read_text() == "other\n"
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "origin.json", "config"])
+def test_a_damaged_file_of_ours_is_a_sentence(bench: Workbench, name: str) -> None:
+    bench.shop().close()
+    kept = (bench.home / name).read_bytes()
+    (bench.home / name).unlink()
+    (bench.home / name).mkdir()
+    with pytest.raises(SourceError, match=f"{name} cannot be read"), bench.shop() as shop:
+        shop.tree("one").violations()
+    (bench.home / name).rmdir()
+    (bench.home / name).write_bytes(kept)
+    with bench.shop() as shop:
+        assert shop.tree("one").violations() == []

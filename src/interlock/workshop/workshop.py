@@ -63,6 +63,7 @@ class Workshop:
         self.clock = clock
         self.heed = heed
         self._lock = lock
+        self._is_open = False
         self.repo = home / CLONE
         self.git = self.hand(self.repo)
         self.ledger = Ledger(home / LEDGER, heed)
@@ -96,6 +97,7 @@ class Workshop:
         except BaseException:
             os.close(lock)
             raise
+        shop._is_open = True
         return shop
 
     @classmethod
@@ -161,7 +163,11 @@ class Workshop:
 
     def origin(self) -> dict[str, str]:
         """The refs of the user's repository, as they were found."""
-        return msgspec.json.decode((self.home / ORIGIN).read_bytes(), type=dict[str, str])
+        file = self.home / ORIGIN
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise _damaged(file, error) from None
 
     def keep_settings(self) -> None:
         """Put the clone's settings back: they count for all trees, and any agent can write."""
@@ -184,9 +190,9 @@ class Workshop:
         self.keep_settings()
 
     def close(self) -> None:
-        if self._lock >= 0:
+        if self._is_open:
+            self._is_open = False
             os.close(self._lock)
-            self._lock = -1
 
     def __enter__(self) -> "Workshop":
         return self
@@ -223,8 +229,15 @@ def read_manifest(home: Path) -> Manifest | None:
     return manifest
 
 
+def _damaged(file: Path, error: Exception) -> SourceError:
+    return SourceError(f"{file} cannot be read ({error}); bring it back from a copy")
+
+
 def _keep(kept: Path, file: Path) -> None:
-    content = kept.read_bytes()
+    try:
+        content = kept.read_bytes()
+    except OSError as error:
+        raise _damaged(kept, error) from None
     if not file.is_file() or file.is_symlink() or file.read_bytes() != content:
         remove(file)
         file.parent.mkdir(exist_ok=True)
