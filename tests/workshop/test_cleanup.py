@@ -69,6 +69,9 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
 def test_force_takes_all(bench: Workbench) -> None:
     with bench.shop() as shop:
         write(shop.tree("one"), {"a.txt": "lost\n"})
+    (bench.home / "ledger.json").write_text("damaged")
+    with pytest.raises(SourceError, match="clean this workshop with force"):
+        clean(bench.home, dry_run=False)
     clean(bench.home, dry_run=False, force=True)
     assert not bench.home.exists()
 

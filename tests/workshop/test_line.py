@@ -194,6 +194,9 @@ def test_who_comes_second_proposes_again(shop: Workshop) -> None:
     shop.line.accept(second)
     with pytest.raises(MovedError):
         shop.line.accept(first)
+    agent_git(one, "update-ref", shop.line.ref, shop.base)
+    with pytest.raises(MovedError):
+        shop.line.accept(first)
     calls: list[Path] = []
 
     def interrupted(folder: Path) -> str:
@@ -215,9 +218,10 @@ def test_a_line_that_an_agent_moved_is_put_back(shop: Workshop) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     agent_git(one, "commit", "-qam", "Straight to the line")
-    agent_git(one, "update-ref", shop.line.ref, "HEAD")
     write(two, {"b.txt": "two\n"})
-    merged(shop.line.merge(change(two), fine))
+    done = change(two)
+    agent_git(one, "update-ref", shop.line.ref, "HEAD")
+    merged(shop.line.merge(done, fine))
     assert subjects(shop) == ["two", "Begin"]
 
 

@@ -133,3 +133,22 @@ def test_a_lock_in_the_users_repository_is_not_broken(bench: Workbench, shop: Wo
     assert (lock / "plan.lock").exists()
     (lock / "plan.lock").unlink()
     assert shop.line.publish().is_done
+
+
+def test_killed_between_the_branch_and_the_ledger_it_is_still_ours(bench: Workbench) -> None:
+    with bench.shop() as shop:
+        work(shop, "one")
+        shop.line.publish()
+        second = work(shop, "two")
+    told: list[str] = []
+
+    def heed(step: str) -> None:
+        told.append(step)
+        if told[-2:] == ["git update-ref", "ledger"]:
+            raise KeyboardInterrupt
+
+    with bench.shop(heed) as shop, pytest.raises(KeyboardInterrupt):
+        shop.line.publish()
+    assert bench.source.git("rev-parse", BRANCH) == second
+    with bench.shop() as shop:
+        assert shop.line.publish().is_done

@@ -279,3 +279,16 @@ def test_prune_by_an_agent_removes_no_tree(shop: Workshop) -> None:
     taken = tree.snapshot("Work")
     assert kinds(taken) == ["git-file"]
     assert tree.diff(shop.base, taken.sha).paths == ("a.txt",)
+
+
+def test_a_tree_that_was_half_made_is_made_whole(bench: Workbench) -> None:
+    def heed(step: str) -> None:
+        if step == "git clean":
+            raise KeyboardInterrupt
+
+    with bench.shop(heed) as shop, pytest.raises(KeyboardInterrupt):
+        shop.tree("one")
+    with bench.shop() as shop:
+        tree = shop.tree("one")
+        assert tree.is_as_left(shop.base)
+        assert (tree.root / "a.txt").read_text() == "a\n"

@@ -244,12 +244,12 @@ def test_one_process_at_a_time(bench: Workbench) -> None:
 
 def test_a_home_inside_the_repository_is_not_seen_there(bench: Workbench) -> None:
     bench.home = bench.source.folder / ".interlock" / "work"
-    before = bench.source.git("status", "--porcelain")
+    before = bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")
     shop = bench.shop()
     tree = shop.tree("one")
     (tree.root / ".git").unlink()
-    agent_git(tree, "add", "-A", check=False)
-    assert bench.source.git("status", "--porcelain") == before
+    agent_git(tree, "commit", "--allow-empty", "-m", "Above", check=False)
+    assert (bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")) == before
 
 
 def test_agents_commit_under_the_users_name(bench: Workbench) -> None:
@@ -274,3 +274,17 @@ def test_the_callers_git_variables_lead_nowhere(
     (tree.root / "a.txt").write_text("work\n")
     assert tree.snapshot("Work").is_new
     assert (other.folder / "a.txt").read_text() == "other\n"
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "origin.json", "config"])
+def test_a_damaged_file_of_ours_is_a_sentence(bench: Workbench, name: str) -> None:
+    bench.shop().close()
+    kept = (bench.home / name).read_bytes()
+    (bench.home / name).unlink()
+    (bench.home / name).mkdir()
+    with pytest.raises(SourceError, match=f"{name} cannot be read"), bench.shop() as shop:
+        shop.tree("one").violations()
+    (bench.home / name).rmdir()
+    (bench.home / name).write_bytes(kept)
+    with bench.shop() as shop:
+        assert shop.tree("one").violations() == []

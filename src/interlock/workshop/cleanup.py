@@ -44,14 +44,14 @@ def clean(home: Path, *, dry_run: bool = True, force: bool = False) -> list[Remo
     """What is removed, or would be, and what is kept and why."""
     if not is_folder(home) or read_manifest(home) is None:
         raise SourceError(f"{home} is not a workshop of Interlock, so nothing is removed there")
-    if not is_folder(home / CLONE):
+    if force or not is_folder(home / CLONE):
         lock = take_lock(home)
         try:
             return _take_all(home, dry_run)
         finally:
             os.close(lock)
     with Workshop.open(home) as shop:
-        found = [] if force else _losses(shop)
+        found = _losses(shop)
         kept = {loss.path for loss in found}
         trees = [tree for tree in shop.trees() if str(tree.root) not in kept]
         if not found:
@@ -60,7 +60,7 @@ def clean(home: Path, *, dry_run: bool = True, force: bool = False) -> list[Remo
             if exists(tree.root):
                 found.append(Removal(str(tree.root)))
                 if not dry_run:
-                    tree.close(force=force)
+                    tree.close()
         return sorted(found, key=lambda row: row.path)
 
 

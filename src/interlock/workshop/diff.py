@@ -74,7 +74,7 @@ def added_lines(patch: bytes) -> dict[bytes, list[tuple[int, str]]]:
             number, left = int(hunk[1]), int(hunk[2] or b"1")
         elif line.startswith(b"diff --git "):
             path, left = b"", 0
-        elif not path and line.startswith(b"+++ "):
+        elif line.startswith(b"+++ "):
             path = _named(line[4:])
     return found
 

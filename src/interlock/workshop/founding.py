@@ -24,13 +24,13 @@ ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclu
 _HEADS, _ORIGIN = "refs/heads/", "refs/remotes/origin/"
 
 
-def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed) -> None:
+def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
     """The clone in `home`, with the line at the base. What an earlier try left is made anew."""
     making = home / MAKING
     remove(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = Git(making, heed=heed, safe=found.safe)
-    _clone(Git(home, heed=heed, safe=found.safe), found, making)
+    git = Git(making, heed=heed, safe=found.safe, lock=lock)
+    _clone(Git(home, heed=heed, safe=found.safe, lock=lock), found, making)
     if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
@@ -41,7 +41,7 @@ def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed) -> N
     write_whole(home / CONFIG, (making / "config").read_bytes())
     write_whole(home / EXCLUDE, b"")
     remove(home / LEDGER)
-    Ledger(home / LEDGER).move(git, {line_ref(slug): found.base})
+    Ledger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
     heed("rename")
     making.rename(home / CLONE)
 

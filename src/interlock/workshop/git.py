@@ -75,10 +75,13 @@ class Git:
     def __init__(
         self, git_dir: Path, *, tree: Path | None = None, index: Path | None = None,
         shared: Path | None = None, heed: Heed = unheeded, safe: tuple[str, ...] = (),
+        lock: int = -1,
     ) -> None:  # fmt: skip
         self.git_dir = git_dir
         self.tree = tree
         self._heed = heed
+        # A git that outlives us keeps the lock: who comes next waits until it has ended.
+        self._held = (lock,) if lock >= 0 else ()
         self._safe = [word for folder in safe for word in ("-c", f"safe.directory={folder}")]
         places = {"GIT_DIR": git_dir, "GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index}
         # Named outright: the file that leads from a work tree to its clone is in an agent's hands.
@@ -107,6 +110,7 @@ class Git:
                     stdout=subprocess.PIPE,
                     stderr=complaint,
                     start_new_session=True,
+                    pass_fds=self._held,
                 )
             except (OSError, ValueError) as error:
                 raise SourceError(f"git cannot be run in {self.git_dir}: {error}") from None

@@ -14,7 +14,7 @@ import msgspec
 from interlock.core.errors import SourceError, StateError
 from interlock.sources.git import first_line
 from interlock.workshop.files import write_whole
-from interlock.workshop.git import Git
+from interlock.workshop.git import Git, Heed, unheeded
 
 GONE = ""
 
@@ -35,8 +35,9 @@ class MovedError(StateError):
 class Ledger:
     """The refs of one clone. Threads take turns."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, heed: Heed = unheeded) -> None:
         self.file = file
+        self._heed = heed
         self._turn = threading.RLock()
         self._page = self._read()
 
@@ -98,6 +99,7 @@ class Ledger:
             ) from None
 
     def _write(self, page: Page) -> None:
+        self._heed("ledger")
         write_whole(self.file, msgspec.json.encode(page, order="sorted"))
         self._page = page
 

@@ -31,7 +31,7 @@ def publish(shop: Workshop, tip: str) -> Publication:
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
         raise SourceError(f"{found.folder} is not there any more; bring it back and publish again")
-    user = Git(Path(found.shared), heed=shop.heed, safe=found.safe)
+    user = shop.hand(Path(found.shared), safe=found.safe)
     at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
     if at == tip and at in shop.ledger.published:
         return Publication(branch=branch, sha=tip, is_done=True)

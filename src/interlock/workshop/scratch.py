@@ -26,9 +26,7 @@ class Scratch:
         self.folder = self.root / shop.manifest.found.prefix
         self.admin = shop.repo / "worktrees" / NAME
         self.index = shop.home / "indexes" / NAME
-        self.git = Git(
-            self.admin, tree=self.root, index=self.index, shared=shop.repo, heed=shop.heed
-        )
+        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
         found = {"INTERLOCK_TREE": str(self.folder), "GIT_TERMINAL_PROMPT": "0"}

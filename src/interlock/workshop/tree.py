@@ -12,7 +12,7 @@ import msgspec
 from interlock.core.errors import SourceError, StateError
 from interlock.workshop.diff import MOST_PATCH, Diff, read_diff
 from interlock.workshop.files import remove, write_whole
-from interlock.workshop.git import Git, dated
+from interlock.workshop.git import dated
 from interlock.workshop.mend import clear, mend_admin, mend_tree
 from interlock.workshop.names import folder_name, kept_ref, line_ref, task_branch
 from interlock.workshop.prepare import Prepared, prepare
@@ -65,9 +65,7 @@ class Tree:
         self.admin = shop.repo / "worktrees" / name
         self.index = shop.home / INDEXES / name
         self._turn = threading.RLock()
-        self.git = Git(
-            self.admin, tree=self.root, index=self.index, shared=shop.repo, heed=shop.heed
-        )
+        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
 
     @classmethod
     def enter(cls, shop: Workshop, task_id: str) -> "Tree":
@@ -149,8 +147,7 @@ class Tree:
             clear(self.admin)
             tip = self.shop.git.ask("rev-parse", "--verify", self.branch)
             align(self.git, self.index, tip)
-            theirs = Git(self.admin, tree=self.root, shared=self.shop.repo, heed=self.shop.heed)
-            forced = staged_by_force(theirs, tip)
+            forced = staged_by_force(self.shop.hand(self.admin, tree=self.root), tip)
             files = gather(self.git, self.root, forced, largest)
             files += examine(self.git, self.base, largest)
             violations += sorted(set(files))

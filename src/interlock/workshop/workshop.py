@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MANIFEST = "workshop.json"
 LOCK = "lock"
 _FORM = 1
+_TRIES, _PAUSE = 40, 0.05
+"""For as long, a git that a killed process left may need to end."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
@@ -61,9 +63,10 @@ class Workshop:
         self.clock = clock
         self.heed = heed
         self._lock = lock
+        self._is_open = False
         self.repo = home / CLONE
-        self.git = Git(self.repo, heed=heed)
-        self.ledger = Ledger(home / LEDGER)
+        self.git = self.hand(self.repo)
+        self.ledger = Ledger(home / LEDGER, heed)
 
     @classmethod
     def found(
@@ -88,12 +91,13 @@ class Workshop:
             else:
                 _same(manifest, source, slug, base)
             if not is_folder(home / CLONE):
-                make(home, manifest.found, slug, manifest.keep_hooks, heed)
+                make(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
             shop = cls(home, manifest, lock, clock, heed)
             shop._recover()
         except BaseException:
             os.close(lock)
             raise
+        shop._is_open = True
         return shop
 
     @classmethod
@@ -138,9 +142,32 @@ class Workshop:
 
         return Tree.all_of(self)
 
+    def hand(
+        self,
+        git_dir: Path,
+        tree: Path | None = None,
+        index: Path | None = None,
+        safe: tuple[str, ...] = (),
+    ) -> Git:
+        """git on that directory; with a tree it is one of ours, which shares our clone."""
+        shared = self.repo if tree is not None else None
+        return Git(
+            git_dir,
+            tree=tree,
+            index=index,
+            shared=shared,
+            heed=self.heed,
+            safe=safe,
+            lock=self._lock,
+        )
+
     def origin(self) -> dict[str, str]:
         """The refs of the user's repository, as they were found."""
-        return msgspec.json.decode((self.home / ORIGIN).read_bytes(), type=dict[str, str])
+        file = self.home / ORIGIN
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise _damaged(file, error) from None
 
     def keep_settings(self) -> None:
         """Put the clone's settings back: they count for all trees, and any agent can write."""
@@ -163,9 +190,9 @@ class Workshop:
         self.keep_settings()
 
     def close(self) -> None:
-        if self._lock >= 0:
+        if self._is_open:
+            self._is_open = False
             os.close(self._lock)
-            self._lock = -1
 
     def __enter__(self) -> "Workshop":
         return self
@@ -202,8 +229,15 @@ def read_manifest(home: Path) -> Manifest | None:
     return manifest
 
 
+def _damaged(file: Path, error: Exception) -> SourceError:
+    return SourceError(f"{file} cannot be read ({error}); bring it back from a copy")
+
+
 def _keep(kept: Path, file: Path) -> None:
-    content = kept.read_bytes()
+    try:
+        content = kept.read_bytes()
+    except OSError as error:
+        raise _damaged(kept, error) from None
     if not file.is_file() or file.is_symlink() or file.read_bytes() != content:
         remove(file)
         file.parent.mkdir(exist_ok=True)
@@ -234,14 +268,15 @@ def take_lock(home: Path) -> int:
         number = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise SourceError(f"{home} cannot be used: {error}; name another folder") from None
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(number)
-        raise StateError(
-            f"{home} is in use by another process; wait for it, or stop that run first"
-        ) from None
-    return number
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_PAUSE)
+        else:
+            return number
+    os.close(number)
+    raise StateError(f"{home} is in use by another process; wait for it, or stop that run first")
 
 
 def _same(manifest: Manifest, source: Path, slug: str, base: str) -> None:
