@@ -131,6 +131,7 @@ def test_verify_finds_nothing_but_rules_that_go_first() -> None:
     report = verify(written())
     assert {finding.id for finding in report.findings} <= {"circuit.overlap"}
     assert report.worst_case.dispatches == CIRCUIT.max_steps
+    assert "too many ways" in report.worst_case.reason
 
 
 def test_answers_by_chance_lead_to_an_end_and_seldom_to_the_best() -> None:
