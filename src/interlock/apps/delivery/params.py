@@ -11,7 +11,8 @@ from typing import Any, Final
 from interlock.apps.delivery.brief import Brief
 from interlock.apps.delivery.feedback import tell
 from interlock.core.case import Case
-from interlock.wire.fence import Fence, Piece
+from interlock.wire.catalogue import legal_for
+from interlock.wire.fence import Fence, Piece, shorten
 from interlock.wire.grammar import ID
 from interlock.wire.signal_block import signal_block
 
@@ -49,6 +50,9 @@ _LEGAL_ID: Final = re.compile(ID)
 _AUTHOR: Final = "IMPLEMENT"
 _REPAIR: Final = "REMEDIATE"
 _HEALTH: Final = "HEALTH_CHECK"
+_MOST_LINES: Final = 300
+_LONGEST_LINE: Final = 1_000
+_QUOTE: Final = "> "
 _GUIDED: Final = ("task", "specification", "guidance")
 
 
@@ -58,7 +62,7 @@ def parameters(*, case: Case, role: str, brief: Brief) -> dict[str, Any]:
     texts = _texts(case, brief)
     points = tell(brief.feedback, BLOCKS["feedback"][1])
     pieces = {
-        name: fence.block(title, texts[name], most)
+        name: _block(fence, title, texts[name], most)
         for name, (title, most) in BLOCKS.items()
         if texts[name].strip()
     }
@@ -71,6 +75,20 @@ def parameters(*, case: Case, role: str, brief: Brief) -> dict[str, Any]:
         "fence": {"mark": fence.mark, "note": _note(fence)},
         "notes": _notes(case, cut),
     }
+
+
+def _block(fence: Fence, title: str, text: str, most: int) -> Piece:
+    """The text between fence lines, as a quotation: a signal in it says nothing, even to whoever
+    reads an answer that repeats it."""
+    raw = shorten(text, most)
+    piece = fence.block(title, _quoted(raw.text.split("\n")), most)
+    opening, *inner, closing = piece.text.split("\n")
+    # Where a line was cut in two, its second half has lost the mark.
+    return Piece(f"{opening}\n{_quoted(inner)}\n{closing}", raw.cut + piece.cut)
+
+
+def _quoted(lines: Iterable[str]) -> str:
+    return "\n".join(line if line.startswith(_QUOTE) else f"{_QUOTE}{line}" for line in lines)
 
 
 def _identity(case: Case, role: str, brief: Brief) -> dict[str, Any]:
@@ -163,7 +181,16 @@ def _shown(value: Any) -> str:
 
 
 def _lines(values: Iterable[str]) -> str:
-    return "\n".join(f"- {' '.join(value.split())}" for value in values)
+    """A list, one line each; of a long one the beginning, and how much more there is."""
+    items = list(values)
+    lines = [f"- {_one_line(value)}" for value in items[:_MOST_LINES]]
+    more = len(items) - len(lines)
+    return "\n".join([*lines, f"- ... and {more:,} more"] if more else lines)
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text[: 2 * _LONGEST_LINE].split())
+    return words if len(text) <= _LONGEST_LINE else f"{words[:_LONGEST_LINE]}…"
 
 
 def _joined(*words: str) -> str:
@@ -171,8 +198,8 @@ def _joined(*words: str) -> str:
 
 
 def _signals(case: Case, role: str, brief: Brief) -> str:
-    """The catalogue's own words on how to answer; nothing for a human."""
-    if case.step in ("CLARIFY", "INFRA_GATE"):
+    """The catalogue's own words on how to answer; nothing for humans and programs."""
+    if not legal_for(role):
         return ""
     task_id = _id(case.case_id)
     block = signal_block(role, task_id=task_id or None, nonce=brief.nonce or None)
