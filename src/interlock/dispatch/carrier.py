@@ -71,8 +71,6 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     usage: Usage = Usage()
     answered_by: str = ""
     until: float = 0
-    program: bool = False
-    """Said by a program of ours, which may say what no agent may."""
 
 
 Deliver = Callable[[Reply], None]

@@ -18,7 +18,7 @@ from interlock.apps.delivery.brief import Brief, Command, Place
 from interlock.apps.delivery.params import parameters
 from interlock.core.case import OPEN, Case, Decision, Refused, Signal
 from interlock.core.circuit import HUMAN, Circuit
-from interlock.dispatch.carrier import NO_PREMISES, Ask, Clock, Premises, Reply
+from interlock.dispatch.carrier import NO_PREMISES, Clock, Premises
 from interlock.foreman import history, steps
 from interlock.foreman.experts import Experts
 from interlock.foreman.history import Past
@@ -26,16 +26,14 @@ from interlock.foreman.labours import Labours, Seen
 from interlock.foreman.plan_watch import PlanWatch
 from interlock.foreman.queues import Queues
 from interlock.foreman.site import Ground
-from interlock.store.history import lines_since
 from interlock.store.journal import Effect
-from interlock.store.runs import NewCase, journal_of
+from interlock.store.runs import NewCase, holds_of, journal_of
 from interlock.workshop.write_set import covers
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
 _CONFLICT: Final = "FILE CONFLICT"
-_FIXED: Final = "fixed"
-_RESTORED: Final = "restored"
+_BLOCKED: Final = ("INFRA_BLOCKED", "AUDIT_BLOCKED")
 
 
 class Foreman:
@@ -68,20 +66,7 @@ class Foreman:
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._complete: set[str] = set()
-        self._repairs = 0
-        self._blocked: dict[str, int] = {}
-        self._remember(connection, run_id)
-
-    def _remember(self, connection: Connection, run_id: int) -> None:
-        """How many repairs there were, and before how many each case was stopped."""
-        for line in lines_since(connection, run_id, 0):
-            self._note_repairs(line.case_id, line.decision)
-
-    def _note_repairs(self, case_id: str, decision: Decision) -> None:
-        if decision.rule == _FIXED:
-            self._repairs += 1
-        if decision.hold:
-            self._blocked[case_id] = self._repairs
+        self._holders = dict(holds_of(connection, circuit, run_id))
 
     # Where an agent works, and what it is told
 
@@ -151,9 +136,13 @@ class Foreman:
     # What came back
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        if signal.name in _BLOCKED or case.step in (steps.CHECK, steps.PROVE):
+            return _with(signal, under_repair=self._under_repair(case))
         match signal.name:
             case "TASK_INCOMPLETE":
-                return _with(signal, category=_category(signal.data))
+                category = _category(signal.data)
+                repair = category == "infrastructure" and self._under_repair(case)
+                return _with(signal, category=category, under_repair=repair)
             case "EXPERT_REQUEST":
                 known = self.experts.known(str(signal.data.get("target_agent", "")))
                 return _with(signal, expert_known=known)
@@ -186,19 +175,24 @@ class Foreman:
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
         self._story(case_no).append(Past(decision, data))
-        self._note_repairs(case.case_id, decision)
+        self._note_hold(case.case_id, decision)
         if case.step == steps.CONSULT:
             self.queues.leave_expert(case.case_id)
         return ()
 
-    def restored(self, ask: Ask) -> Reply | None:
-        """Says so when another case repaired the infrastructure while this one waited for it."""
-        if ask.step != steps.REMEDIATE:
-            return None
-        if self._blocked.get(ask.case_id, self._repairs) >= self._repairs:
-            return None
-        said = msgspec.json.encode({"signal": _RESTORED, "data": {}})
-        return Reply(ask.dispatch_id, said, program=True)
+    def _note_hold(self, case_id: str, decision: Decision) -> None:
+        """Whether this case repairs what stops all others, as the plan keeps it."""
+        if decision.hold:
+            self._holders.setdefault(decision.hold, case_id)
+        self._holders.pop(decision.release, None)
+        if decision.status != OPEN:
+            self._holders = {
+                name: holder for name, holder in self._holders.items() if holder != case_id
+            }
+
+    def _under_repair(self, case: Case) -> bool:
+        """Whether another case repairs the infrastructure already."""
+        return any(holder != case.case_id for holder in self._holders.values())
 
     # Who waits
 

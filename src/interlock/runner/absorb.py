@@ -25,7 +25,7 @@ def absorb(
         return Refused("Malformed", f"The answer cannot be read ({reply.reason}).")
     if reply.failure:
         return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
-    if step.language == "text" and not reply.program:
+    if step.language == "text":
         return _said(reply, step, case_id, premises)
     found = _decoded(reply.content)
     if isinstance(found, Refused):

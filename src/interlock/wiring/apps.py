@@ -74,6 +74,4 @@ def programs_of(circuit: str) -> tuple[str, ...]:
 
 def prompt_names(circuit: str) -> tuple[str, ...]:
     """The names that prompts of a circuit can read beside those of every circuit."""
-    if circuit == "delivery":
-        return delivery_params.NAMES
     return APPS[circuit].prompt_names if circuit in APPS else ()

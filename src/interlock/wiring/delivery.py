@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from interlock.core.circuit import Circuit
 from interlock.dispatch.carrier import Carrier
 from interlock.dispatch.labour import LabourDesk
-from interlock.dispatch.program import ProgramDesk
 from interlock.foreman.application import Foreman
 from interlock.foreman.plan_watch import PlanWatch, usable_plan
 from interlock.foreman.site import Ground
@@ -20,8 +19,6 @@ from interlock.runner.clock import RealClock
 from interlock.store.runs import Run, given_cases
 from interlock.wiring.staff import Staff
 from interlock.workshop.workshop import Workshop
-
-_REPAIRS = "remediation"
 
 
 def staff(
@@ -45,12 +42,8 @@ def staff(
     ground = Ground(shop, agreed, plan)
     foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
     ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours))
-    agents = {
-        role: ProgramDesk(foreman.restored, each) if role == _REPAIRS else each
-        for role, each in carriers.items()
-    }
     timed = _with_timeouts(circuit, agreed.timeouts)
-    return Staff(timed, {**agents, **ours}, foreman, unplaced=PROGRAMS)
+    return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
 
 
 def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
