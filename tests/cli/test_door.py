@@ -1,12 +1,15 @@
 """The door: help, exit codes, errors on stderr only, broken pipes, and who goes before whom."""
 
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 from tests.cli import triage
 from tests.cli.world import COMMAND, LIMIT, Said, World
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from interlock.cli.door import VERBS
+from interlock.cli.door import _enter, app
 
 HELP = """\
 Usage: interlock [OPTIONS] COMMAND [ARGS]...
@@ -19,36 +22,40 @@ Options:
   --help     Show this message and exit.
 
 Commands:
-  demo      See it all once, in seconds.
-  init      Set a project up.
-  analyze   Find the causes of failing tests.
-  report    Write the report of a suite anew, as it stands.
-  causes    The root causes that are known, of all suites.
-  cause     Say what became of a root cause.
-  push      Tell ReportPortal what was reviewed.
-  plan      Plans of tasks: check and show them.
-  run       Run cases through a circuit.
-  resume    Go on with an unfinished run.
-  stop      Ask the process at work to stop.
-  runs      All runs in the database.
-  status    How a run stands, and which of its cases need a look.
-  logs      The journal: every decision, in order.
-  inbox     The questions that wait for a human, in all runs.
-  answer    Answer a question.
-  cursor    Write the prompt of a case's next step, and say where it is.
-  save      Save the answer to a case's open step.
-  explain   The life of a case.
-  replay    Decide a recorded run again with other thresholds.
-  circuit   Circuits: list, show, draw and verify them.
-  simulate  Walk a circuit with random legal answers.
-  lint      Check prompts and transcripts.
-  emit      Say a line signal.
-  mcp       Let an agent pull its work.
-  respond   Answer signals that wait in files, with any command.
-  conform   Put a watcher through the file protocol and show what it did.
-  analyst   The built-in analyst's parts: JSONL in, JSONL out.
-  agents    Agent CLIs: what is installed, and whether it is what we know.
-  doctor    Check the machine and the database.
+  demo       See it all once, in seconds.
+  init       Set a project up.
+  analyze    Find the causes of failing tests.
+  report     Write the report of a suite anew, as it stands.
+  causes     The root causes that are known, of all suites.
+  cause      Say what became of a root cause.
+  push       Tell ReportPortal what was reviewed.
+  plan       Plans of tasks: check and show them.
+  deliver    Carry out a plan: written, reviewed, audited, proven, merged.
+  epic       Epics: long work over many sessions.
+  hitl       Human answers on issues: how comments are read.
+  calibrate  Measure an agent against failures whose causes are known.
+  run        Run cases through a circuit.
+  resume     Go on with an unfinished run.
+  stop       Ask the process at work to stop.
+  runs       All runs in the database.
+  status     How a run stands, and which of its cases need a look.
+  logs       The journal: every decision, in order.
+  inbox      The questions that wait for a human, in all runs.
+  answer     Answer a question.
+  cursor     Write the prompt of a case's next step, and say where it is.
+  save       Save the answer to a case's open step.
+  explain    The life of a case.
+  replay     Decide a recorded run again with other thresholds.
+  circuit    Circuits: list, show, draw and verify them.
+  simulate   Walk a circuit with random legal answers.
+  lint       Check prompts and transcripts.
+  emit       Say a line signal.
+  mcp        Let an agent pull its work.
+  respond    Answer signals that wait in files, with any command.
+  conform    Put a watcher through the file protocol and show what it did.
+  analyst    The built-in analyst's parts: JSONL in, JSONL out.
+  agents     Agent CLIs: what is installed, and whether it is what we know.
+  doctor     Check the machine and the database.
 """
 
 
@@ -110,15 +117,17 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
     assert said.out == HELP
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *([verb] for verb in VERBS if verb not in ("circuit", "analyst", "plan")),
-        *(["circuit", verb] for verb in ("list", "show", "draw", "verify", "schema")),
-        *(["plan", verb] for verb in ("check", "show")),
-    ],
-    ids=" ".join,
-)
+def verbs(group: TyperGroup | None = None, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """The words of every verb there is, but for the analyst's, which speak JSONL."""
+    _enter()
+    for name, command in (group or get_group(app)).commands.items():
+        if isinstance(command, TyperGroup) and not command.invoke_without_command:
+            yield from verbs(command, (*above, name)) if name != "analyst" else ()
+        else:
+            yield [*above, name]
+
+
+@pytest.mark.parametrize("words", [*verbs()], ids=" ".join)
 def test_every_verb_speaks_json(world: World, words: list[str]) -> None:
     said = world.say(*words, "--help")
     assert said.code == 0

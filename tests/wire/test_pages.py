@@ -15,6 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "protocols"
 
 def test_the_committed_pages_are_current() -> None:
     committed = {path.name: path.read_text() for path in DOCS.glob("*.md")}
+    committed.pop("checkpoint.md")  # written by hand: it is about a file, not about signals
     assert committed == render_pages()
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 deliver = typer.Typer(
     name="deliver",
     cls=DefaultVerb,
-    help="Carry out a plan: every task written, reviewed, audited, proven and merged.",
+    help="Carry out a plan: written, reviewed, audited, proven, merged.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

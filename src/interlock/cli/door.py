@@ -17,33 +17,14 @@ from interlock.cli.show import say, tell
 from interlock.core.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
-    *(
-        "demo",
-        "init",
-        "analyze",
-        "report",
-        "causes",
-        "cause",
-        "push",
-        "plan",
-        "deliver",
-        "run",
-    ),
-    *(
-        "resume",
-        "stop",
-        "runs",
-        "status",
-        "logs",
-        "inbox",
-        "answer",
-        "cursor",
-        "save",
-        "explain",
-        "replay",
-    ),
-    *("circuit", "simulate", "lint", "emit", "mcp", "respond", "conform", "analyst", "agents"),
-    "doctor",
+    *("demo", "init"),
+    *("analyze", "report", "causes", "cause", "push"),
+    *("plan", "deliver", "epic", "hitl", "calibrate", "tune"),
+    *("run", "resume", "stop", "runs", "status", "logs", "inbox", "answer"),
+    *("cursor", "save", "explain", "replay"),
+    *("circuit", "simulate", "lint", "emit"),
+    *("mcp", "serve", "respond", "conform"),
+    *("analyst", "agents", "doctor"),
 )
 """The order in which --help shows them: as a user meets them."""
 
@@ -118,6 +99,7 @@ def _enter() -> None:
         analyst_read,
         analyze,
         by_hand,
+        calibrate,
         causes,
         circuits,
         conform,
@@ -125,6 +107,8 @@ def _enter() -> None:
         demo,
         doctor,
         emit,
+        epic_checkpoint,
+        hitl,
         inbox,
         init,
         lint,

@@ -20,7 +20,7 @@ def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
     line = _line(type_, payload)
     if not json:
         say(line)
-    problem = _delivered(line)
+    problem = delivered(line)
     if json:
         document({"line": line, "delivered": None if problem is None else not problem})
     if problem:
@@ -44,7 +44,7 @@ def _line(kind: str, payload: str | None) -> str:
         raise SourceError(str(error)) from None
 
 
-def _delivered(line: str) -> str | None:
+def delivered(line: str) -> str | None:
     """Why it was not delivered; empty when it was, None when there is no session to tell."""
     from interlock.dispatch.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
     from interlock.wire.line_rows import PREFIX

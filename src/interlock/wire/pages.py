@@ -30,6 +30,7 @@ that says what to write instead.
 
 ## Beside the pages
 
+- [checkpoint.md](checkpoint.md) is about the file that `CHECKPOINT` signals speak of: the checkpoint of an epic.
 - [schemas/](schemas/) holds a JSON Schema for each file, for each accepted text signal (`text/`) and for
   each line signal (`lines/`), in the form in which `interlock lint --json` gives them.
 - [corpus.jsonl](corpus.jsonl) is a conformance corpus: transcripts, the rule each is about, and what a
@@ -42,7 +43,7 @@ that says what to write instead.
 - `interlock init` writes skills that teach an agent all of this: see
   [how to teach an agent](../howto/teach-an-agent.md).
 
-These pages are made from the signal catalogue; a test keeps them equal to it.
+The protocol pages are made from the signal catalogue; a test keeps them equal to it.
 """
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from tests.apps.delivery.plan_strategies import LINES, plans
 
-from interlock.apps.delivery.plan import Environment, Plan, contents
+from interlock.apps.delivery.check import Environment
+from interlock.apps.delivery.plan import Plan, contents
 from interlock.apps.delivery.plan_markdown import read_markdown
 from interlock.apps.delivery.plan_writing import write_markdown
 from interlock.apps.delivery.plan_yaml import read_yaml_plan, write_yaml_plan

@@ -1,0 +1,213 @@
+"""Two calibrations side by side: which differences are more than noise.
+
+Both must be of the same scenario and rules: then the same cases are drawn from both at once (a
+paired bootstrap). Many metrics are asked at once, so their p values are corrected (Holm). Fewer
+than six cases that differ can never tell: even if all went one way, chance does that often enough.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from interlock.calibrate.marks import Mark, Marks
+from interlock.calibrate.metric_table import OVERALL, Bounds, Metric, metric_table
+from interlock.calibrate.metrics import Rules, Sheet
+from interlock.calibrate.scorecard import Calibration, CaseRecord
+from interlock.calibrate.statistics import (
+    SEED,
+    TIMES,
+    Interval,
+    Row,
+    draw,
+    holm,
+    interval,
+    p_value,
+    sums,
+)
+from interlock.core.errors import SourceError
+
+FEWEST = 6
+"""2 x 0.5**6 is the first below 0.05."""
+ALPHA = 0.05
+
+Verdict = Literal["better", "worse", "noise", "same", "unmeasured"]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric in A and B, in the honest way. `p` is corrected."""
+
+    id: str
+    name: str
+    a: float | None
+    b: float | None
+    difference: float | None
+    interval: Interval | None
+    p: float | None
+    differing: int
+    """Cases whose marks are not the same."""
+    verdict: Verdict
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """`fixed` cases are solved in B and not in A (in most runs); `broken` the other way."""
+
+    scenario: str
+    a: str
+    b: str
+    cases: int
+    differences: tuple[Difference, ...]
+    fixed: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def compare(
+    one: Calibration, other: Calibration, *, times: int = TIMES, seed: int = SEED
+) -> Comparison:
+    """How B differs from A."""
+    _refuse_strangers(one, other)
+    rules = Rules(one.scorecard.edition, one.scorecard.weights, one.scorecard.left_out)
+    runs_a, runs_b = marks_by_run(one.records), marks_by_run(other.records)
+    a, b = Sheet(runs_a, rules), Sheet(runs_b, rules)
+    rows = [(*first, *second) for first, second in zip(a.rows, b.rows, strict=True)]
+    drawn = draw(rows, times, seed)
+    asked = [each for each in metric_table().metrics if each.kind != "spread"]
+    found = [_difference(metric, a, b, rows, drawn, (runs_a, runs_b)) for metric in asked]
+    fixed, broken = _flips(one.records, other.records)
+    return Comparison(
+        scenario=one.scorecard.scenario,
+        a=one.scorecard.about.agent,
+        b=other.scorecard.about.agent,
+        cases=len(a.case_ids),
+        differences=tuple(_judged(found)),
+        fixed=fixed,
+        broken=broken,
+    )
+
+
+def _refuse_strangers(one: Calibration, other: Calibration) -> None:
+    first, second = one.scorecard, other.scorecard
+    if first.digest != second.digest:
+        raise SourceError(
+            f"A is of scenario {first.scenario!r} ({first.digest}), B of {second.scenario!r} "
+            f"({second.digest}); compare runs of the same scenario"
+        )
+    if (first.edition, first.weights, first.left_out) != (
+        second.edition,
+        second.weights,
+        second.left_out,
+    ):
+        raise SourceError("A and B were counted by other rules; calibrate with the same ones")
+    cases = [{record.result.case_id for record in each.records} for each in (one, other)]
+    if cases[0] != cases[1] or not cases[0]:
+        raise SourceError("A and B do not hold the same cases; calibrate again")
+
+
+def marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:
+    runs: dict[int, dict[str, dict[str, Mark]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        for metric, mark in record.marks.items():
+            runs[record.run][metric][record.result.case_id] = mark
+    return [runs[number] for number in sorted(runs)]
+
+
+def _difference(
+    metric: Metric,
+    a: Sheet,
+    b: Sheet,
+    rows: Sequence[Row],
+    drawn: Sequence[Row],
+    runs: tuple[Sequence[Marks], Sequence[Marks]],
+) -> Difference:
+    in_a, in_b = a.estimate(metric.id, honest=True), b.estimate(metric.id, honest=True)
+    width = a.width
+
+    def apart(total: Row) -> float | None:
+        first, second = in_a(total[:width]), in_b(total[width:])
+        return None if first is None or second is None else second - first
+
+    total = sums(rows)
+    differing = _differing(runs, a.shares if metric.id == OVERALL else (metric.id,))
+    told = apart(total)
+    unlike = told is not None and differing > 0
+    found = interval(apart, rows, drawn) if unlike else None
+    if not told and found and found.method == "same in all":
+        unlike, found = False, None
+    return Difference(
+        id=metric.id,
+        name=metric.name,
+        a=in_a(total[:width]),
+        b=in_b(total[width:]),
+        difference=told,
+        interval=found,
+        p=p_value(apart, drawn) if unlike else None,
+        differing=differing,
+        verdict="noise" if unlike else "same" if told is not None else "unmeasured",
+    )
+
+
+def _differing(runs: tuple[Sequence[Marks], Sequence[Marks]], metrics: Iterable[str]) -> int:
+    """Cases whose marks differ in one of the metrics."""
+    unlike: set[str] = set()
+    for metric in metrics:
+        one, other = (_mean_marks(each, metric) for each in runs)
+        unlike |= {case for case in {*one, *other} if one.get(case) != other.get(case)}
+    return len(unlike)
+
+
+def _mean_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
+    found: dict[str, list[Mark]] = defaultdict(list)
+    for marks in runs:
+        for case, mark in marks.get(metric, {}).items():
+            found[case].append(mark)
+    return {
+        case: (
+            sum(counts for counts, _ in those) / len(those),
+            sum(of for _, of in those) / len(those),
+        )
+        for case, those in found.items()
+    }
+
+
+def _judged(found: Sequence[Difference]) -> list[Difference]:
+    asked = [each for each in found if each.p is not None]
+    corrected = dict(
+        zip((each.id for each in asked), holm([each.p or 0.0 for each in asked]), strict=True)
+    )
+    return [_verdict(each, corrected.get(each.id)) for each in found]
+
+
+def _verdict(each: Difference, p: float | None) -> Difference:
+    sure = p is not None and p < ALPHA and each.differing >= FEWEST
+    if not sure or not each.difference:
+        return msgspec.structs.replace(each, p=p)
+    metric = next(metric for metric in metric_table().metrics if metric.id == each.id)
+    up = _distance(metric.passes[metric_table().default], each.b or 0.0)
+    down = _distance(metric.passes[metric_table().default], each.a or 0.0)
+    return msgspec.structs.replace(each, p=p, verdict="better" if up < down else "worse")
+
+
+def _distance(bounds: Bounds, value: float) -> float:
+    """How far from best: from 1 for a metric that should be large or near 1, from 0 otherwise."""
+    low, high = bounds
+    if low is None:
+        return value
+    return -value if high is None else abs(value - 1)
+
+
+def _flips(
+    one: Sequence[CaseRecord], other: Sequence[CaseRecord]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    before, after = _mostly_solved(one), _mostly_solved(other)
+    order = list(before)
+    fixed = tuple(case for case in order if after[case] and not before[case])
+    broken = tuple(case for case in order if before[case] and not after[case])
+    return fixed, broken
+
+
+def _mostly_solved(records: Sequence[CaseRecord]) -> dict[str, bool]:
+    found: dict[str, list[bool]] = {}
+    for record in records:
+        found.setdefault(record.result.case_id, []).append(record.solved)
+    return {case: sum(told) * 2 > len(told) for case, told in found.items()}

@@ -1,0 +1,213 @@
+"""Metrics: values from marks, in the ancestor's way and in the honest way.
+
+The ancestor's way takes nothing measured for perfect (0/0 is 1.0); the honest way says None and
+leaves it out of the weighted mean. Both are always made; whoever shows them says which is which.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from math import sqrt
+
+import msgspec
+
+from interlock.calibrate.case_result import CaseResult, aligned
+from interlock.calibrate.marks import Mark, Marks, marks_of
+from interlock.calibrate.metric_table import OVERALL, SPREAD, Kind, Metric, metric_table
+from interlock.calibrate.scenario import Scenario
+from interlock.calibrate.statistics import Estimate, Row, spread, sums
+
+_ESTIMATED_STEP = 1_000
+"""Tokens of a step that nobody measured."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What is counted how: an edition of the table, its weights, and metrics left out of M19."""
+
+    edition: str = ""
+    weights: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def edition_name(self) -> str:
+        return self.edition or metric_table().default
+
+    @property
+    def weights_name(self) -> str:
+        return self.weights or metric_table().edition(self.edition_name).weights
+
+    @property
+    def shares(self) -> dict[str, float]:
+        found = metric_table().weights_of(self.weights_name)
+        return {metric: share for metric, share in found.items() if metric not in self.left_out}
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """A metric's value in the ancestor's way, in the honest way, and the cases it came from."""
+
+    id: str
+    value: float
+    honest: float | None
+    cases: int
+
+
+def tally(scenario: Scenario, results: Iterable[CaseResult], rules: Rules) -> Marks:
+    """The marks of one run."""
+    edition = metric_table().edition(rules.edition_name)
+    return marks_of(
+        scenario, aligned(scenario, results), same_path_is_found=edition.same_path_is_found
+    )
+
+
+def measure(runs: Sequence[Marks], rules: Rules) -> tuple[Measure, ...]:
+    """All metrics over one or more runs of the same cases: means, and the spread of M19."""
+    sheet = Sheet(runs, rules)
+    total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
+    return tuple(_measure(sheet, metric, total) for metric in metric_table().metrics)
+
+
+def _measure(sheet: "Sheet", metric: Metric, total: Row) -> Measure:
+    if metric.id == SPREAD:
+        plain = [_plain(sheet.overall(total, run, honest=False)) for run in range(sheet.runs)]
+        honest = [sheet.overall(total, run, honest=True) for run in range(sheet.runs)]
+        known = [each for each in honest if each is not None]
+        return Measure(metric.id, spread(plain), spread(known) if len(known) > 1 else None, 0)
+    value = sheet.estimate(metric.id, honest=False)(total)
+    return Measure(
+        metric.id,
+        _plain(value),
+        sheet.estimate(metric.id, honest=True)(total),
+        sheet.cases(metric),
+    )
+
+
+def _plain(value: float | None) -> float:
+    return 0.0 if value is None else value
+
+
+class Sheet:
+    """Marks as rows that add up: one row for each case, with the columns of every run."""
+
+    def __init__(self, runs: Sequence[Marks], rules: Rules) -> None:
+        self.runs = len(runs)
+        self.case_ids = sorted({case for marks in runs for each in marks.values() for case in each})
+        self._marks = runs
+        self.shares = rules.shares
+        self._kinds = {metric.id: metric.kind for metric in metric_table().counted}
+        places: dict[str, int] = {}
+        self._run_width = 0
+        for metric, kind in self._kinds.items():
+            places[metric] = self._run_width
+            self._run_width += _width(kind)
+        self._singles = {
+            metric: _Single(kind, places[metric], self._run_width)
+            for metric, kind in self._kinds.items()
+        }
+
+    @property
+    def width(self) -> int:
+        return self._run_width * self.runs
+
+    @cached_property
+    def rows(self) -> list[tuple[float, ...]]:
+        return [tuple(self._row(case)) for case in self.case_ids]
+
+    def _row(self, case: str) -> Iterable[float]:
+        for marks in self._marks:
+            for metric, kind in self._kinds.items():
+                yield from _columns(kind, marks.get(metric, {}).get(case))
+
+    def estimate(self, metric: str, *, honest: bool) -> Estimate:
+        """The metric as a function of summed rows: the mean over the runs that tell it."""
+        one = self.overall if metric == OVERALL else self._singles[metric]
+
+        def value(total: Row) -> float | None:
+            told = [one(total, run, honest=honest) for run in range(self.runs)]
+            known = [each for each in told if each is not None]
+            return sum(known) / len(known) if known else None
+
+        return value
+
+    def overall(self, total: Row, run: int, *, honest: bool) -> float | None:
+        """M19 of one run."""
+        values = {
+            metric: value
+            for metric in self.shares
+            if (value := self._singles[metric](total, run, honest=honest)) is not None
+        }
+        weight = sum(self.shares[metric] for metric in values)
+        if not weight:
+            return None
+        return sum(self.shares[metric] * value for metric, value in values.items()) / weight
+
+    def cases(self, metric: Metric) -> int:
+        """How many cases the metric comes from."""
+        if metric.kind == "weighted":
+            return len(self.case_ids)
+        return len({case for marks in self._marks for case in marks.get(metric.id, {})})
+
+
+class _Single:
+    """One counted metric of one run, at its place in a row."""
+
+    def __init__(self, kind: Kind, place: int, run_width: int) -> None:
+        self._kind = kind
+        self._place = place
+        self._run_width = run_width
+
+    def __call__(self, total: Row, run: int, *, honest: bool) -> float | None:
+        at = self._place + run * self._run_width
+        return value_of(self._kind, total[at : at + _width(self._kind)], honest=honest)
+
+
+def _width(kind: Kind) -> int:
+    return 6 if kind == "correlation" else 2
+
+
+def _columns(kind: Kind, mark: Mark | None) -> tuple[float, ...]:
+    if mark is None:
+        return (0.0,) * _width(kind)
+    one, other = float(mark[0]), float(mark[1])
+    if kind == "correlation":
+        return 1.0, one, other, one * one, one * other, other * other
+    return one, other
+
+
+def value_of(kind: Kind, total: Row, *, honest: bool) -> float | None:
+    """A value from summed columns. What is not measured is None, or the ancestor's number."""
+    if kind == "correlation":
+        return _correlation(total, honest)
+    one, other = total
+    match kind:
+        case "ratio":
+            return one / other if other else (None if honest else 1.0)
+        case "complement":
+            return 1.0 - one / other if other else (None if honest else 0.0)
+        case "loops" if other:
+            return one / other
+        case "loops":
+            return one + 1 if one or not honest else None
+        case _ if one:
+            return one
+        case _:
+            return None if honest else _ESTIMATED_STEP * other
+
+
+def _correlation(total: Row, honest: bool) -> float | None:
+    count, x, y, xx, xy, yy = total
+    if count < 2:
+        return None if honest else 0.0
+    x_spread, y_spread = count * xx - x * x, count * yy - y * y
+    if x_spread <= 1e-9 * count * xx or y_spread <= 1e-9 * count * max(yy, 1.0):
+        return None if honest else float(y == count)
+    return max(-1.0, min(1.0, (count * xy - x * y) / sqrt(x_spread * y_spread)))
+
+
+def overall_by(runs: Sequence[Marks], rules: Rules) -> Mapping[str, tuple[float, float | None]]:
+    """M19 under every set of weights, in both ways."""
+    found = {}
+    for name in metric_table().weights:
+        sheet = Sheet(runs, msgspec.structs.replace(rules, weights=name))
+        total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
+        plain = sheet.estimate(OVERALL, honest=False)(total)
+        found[name] = (_plain(plain), sheet.estimate(OVERALL, honest=True)(total))
+    return found

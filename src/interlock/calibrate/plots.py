@@ -1,0 +1,103 @@
+"""Plots as SVG: numbers in, places of shapes out; a template draws them and escapes all words.
+
+Knows scales and boxes, in the plot's own units; refuses to know colours, which are classes.
+"""
+
+import msgspec
+
+from interlock.calibrate.figures import figure
+from interlock.calibrate.prices import Cost
+from interlock.calibrate.scorecard import ClassRow, MetricRow
+from interlock.calibrate.statistics import Bin
+
+SIDE = 260.0
+"""The reliability diagram's square."""
+LENGTH = 300.0
+"""The longest bar."""
+STEP = 26
+"""From one bar to the next."""
+
+
+class Dot(msgspec.Struct, frozen=True):
+    x: float
+    y: float
+    radius: float
+    said: str
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A bar with a name before and a word behind it, and the interval's ends, if it has one."""
+
+    y: int
+    name: str
+    length: float
+    said: str
+    low: float | None = None
+    high: float | None = None
+    rest: float = 0.0
+    mark: float | None = None
+
+
+def reliability_dots(bins: tuple[Bin, ...]) -> list[Dot]:
+    """Confidence to the right, accuracy upwards; the area is the number of answers."""
+    most = max((each.count for each in bins), default=1)
+    return [
+        Dot(
+            round(each.confidence * SIDE, 1),
+            round((1 - each.accuracy) * SIDE, 1),
+            round(4 + 10 * (each.count / most) ** 0.5, 1),
+            f"{each.count} answers about {each.confidence:.2f} sure, {each.accuracy:.0%} right",
+        )
+        for each in bins
+    ]
+
+
+def class_bars(classes: tuple[ClassRow, ...]) -> list[Bar]:
+    """The share of each class that was right, with its interval."""
+    return [
+        Bar(
+            number * STEP,
+            each.defect_type,
+            round(LENGTH * each.right / each.cases, 1),
+            f"{each.right:g} of {each.cases}",
+            round(LENGTH * each.interval.low, 1) if each.interval else None,
+            round(LENGTH * each.interval.high, 1) if each.interval else None,
+        )
+        for number, each in enumerate(classes)
+    ]
+
+
+def cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
+    """Tokens of each step, read and written."""
+    most = max((cost.tokens for cost in by_step.values()), default=0) or 1
+    return [
+        Bar(
+            number * STEP,
+            step,
+            round(LENGTH * cost.prompt_tokens / most, 1),
+            f"{cost.tokens:,} tokens, {cost.steps} visits",
+            rest=round(LENGTH * cost.artifact_tokens / most, 1),
+        )
+        for number, (step, cost) in enumerate(by_step.items())
+    ]
+
+
+def metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
+    """Metrics between 0 and 1 with their intervals; the mark is a baseline's value."""
+    shown = [row for row in rows if row.id not in ("M4", "M17", "M18", "M20")]
+    return [
+        Bar(
+            number * STEP,
+            f"{row.id} {row.name}",
+            _place(row.honest) or 0.0,
+            figure(row.honest, 2),
+            _place(row.interval.low) if row.interval else None,
+            _place(row.interval.high) if row.interval else None,
+            mark=_place(row.baselines.get(baseline)),
+        )
+        for number, row in enumerate(shown)
+    ]
+
+
+def _place(value: float | None) -> float | None:
+    return None if value is None else round(LENGTH * min(max(value, 0.0), 1.0), 1)

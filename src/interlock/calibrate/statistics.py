@@ -1,0 +1,187 @@
+"""Statistics in plain Python: how far a number may be trusted, and how well confidence is founded.
+
+Knows rows of numbers that add up, and functions of their sums; refuses to know what they mean.
+Chance is an argument: the same seed gives the same interval on every machine.
+"""
+
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from math import sqrt
+from statistics import NormalDist
+from typing import Literal
+
+import msgspec
+
+TIMES = 2_000
+LEVEL = 0.95
+SEED = 20
+_NORMAL = NormalDist()
+
+Row = Sequence[float]
+Estimate = Callable[[Row], float | None]
+"""A number from the sums of some rows; None if they do not tell."""
+Method = Literal["BCa", "percentile", "Wilson", "same in all"]
+
+
+class Interval(msgspec.Struct, frozen=True):
+    low: float
+    high: float
+    method: Method
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """Answers of about the same confidence, and how many of them were right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def sums(rows: Sequence[Row]) -> list[float]:
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def draw(rows: Sequence[Row], times: int = TIMES, seed: int = SEED) -> list[list[float]]:
+    """The sums of as many rows, drawn with replacement, so many times."""
+    if not rows:
+        return []
+    chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
+    return [
+        list(map(sum, zip(*chance.choices(rows, k=len(rows)), strict=True))) for _ in range(times)
+    ]
+
+
+def interval(
+    estimate: Estimate,
+    rows: Sequence[Row],
+    drawn: Sequence[Row],
+    level: float = LEVEL,
+) -> Interval | None:
+    """The bootstrap's interval, bias-corrected and accelerated (BCa).
+
+    Percentiles where the correction is not defined; None where most draws tell nothing.
+    """
+    point = estimate(sums(rows)) if rows else None
+    values = sorted(value for each in drawn if (value := estimate(each)) is not None)
+    if point is None or len(values) * 2 <= len(drawn):
+        return None
+    if values[-1] - values[0] < 1e-12:
+        return Interval(values[0], values[-1], "same in all")
+    tail = (1 - level) / 2
+    shares = _corrected(estimate, rows, values, point, tail)
+    low, high = shares or (tail, 1 - tail)
+    return Interval(
+        quantile(values, low), quantile(values, high), "BCa" if shares else "percentile"
+    )
+
+
+def _corrected(
+    estimate: Estimate, rows: Sequence[Row], values: list[float], point: float, tail: float
+) -> tuple[float, float] | None:
+    below = (bisect_left(values, point - 1e-12) + bisect_right(values, point + 1e-12)) / 2
+    share = below / len(values)
+    if not 0 < share < 1:
+        return None
+    total = sums(rows)
+    without = [
+        value
+        for row in rows
+        if (value := estimate([all_ - one for all_, one in zip(total, row, strict=True)]))
+        is not None
+    ]
+    if len(without) < 2:
+        return None
+    mean = sum(without) / len(without)
+    square = sum((mean - each) ** 2 for each in without)
+    acceleration = sum((mean - each) ** 3 for each in without) / (6 * square**1.5) if square else 0
+    bias = _NORMAL.inv_cdf(share)
+
+    def moved(part: float) -> float:
+        z = bias + _NORMAL.inv_cdf(part)
+        return _NORMAL.cdf(bias + z / (1 - acceleration * z))
+
+    return moved(tail), moved(1 - tail)
+
+
+def p_value(estimate: Estimate, drawn: Sequence[Row]) -> float | None:
+    """How often a draw says otherwise than the sign says, two-sided; never 0."""
+    values = [value for each in drawn if (value := estimate(each)) is not None]
+    if not values:
+        return None
+    up = sum(value >= -1e-12 for value in values)
+    down = sum(value <= 1e-12 for value in values)
+    return min(1.0, 2 * (min(up, down) + 1) / (len(values) + 1))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's correction: p values of several questions asked at once, in the same order."""
+    order = sorted(range(len(values)), key=lambda at: values[at])
+    corrected = [0.0] * len(values)
+    highest = 0.0
+    for rank, at in enumerate(order):
+        highest = max(highest, min(1.0, values[at] * (len(values) - rank)))
+        corrected[at] = highest
+    return corrected
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Between the two nearest of sorted values."""
+    place = min(max(share, 0.0), 1.0) * (len(ordered) - 1)
+    at = int(place)
+    following = ordered[min(at + 1, len(ordered) - 1)]
+    return ordered[at] + (following - ordered[at]) * (place - at)
+
+
+def wilson(right: float, of: float, level: float = LEVEL) -> Interval | None:
+    """The interval of a share; it has a width also where all or none are right."""
+    if of <= 0:
+        return None
+    z = _NORMAL.inv_cdf((1 + level) / 2)
+    share = right / of
+    scale = 1 + z * z / of
+    middle = (share + z * z / (2 * of)) / scale
+    half = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / scale
+    return Interval(max(0.0, middle - half), min(1.0, middle + half), "Wilson")
+
+
+def spread(values: Sequence[float]) -> float:
+    """The standard deviation of a sample; 0 for one value."""
+    if len(values) < 2:
+        return 0.0
+    mean = sum(values) / len(values)
+    return sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
+
+
+def brier(answers: Sequence[tuple[float, bool]]) -> float | None:
+    """The mean squared distance of confidence and truth: 0 is best, 0.25 is always saying 0.5."""
+    if not answers:
+        return None
+    return sum((confidence - right) ** 2 for confidence, right in answers) / len(answers)
+
+
+def reliability(answers: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
+    """Answers by confidence. Bins that nobody is in are left out; 1.0 belongs to the last."""
+    held: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in answers:
+        held.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
+    return tuple(
+        Bin(
+            at / bins,
+            (at + 1) / bins,
+            len(those),
+            sum(confidence for confidence, _ in those) / len(those),
+            sum(right for _, right in those) / len(those),
+        )
+        for at, those in sorted(held.items())
+    )
+
+
+def calibration_error(answers: Sequence[tuple[float, bool]], bins: int = 10) -> float | None:
+    """ECE: how far confidence is from accuracy, in the mean over answers."""
+    if not answers:
+        return None
+    found = reliability(answers, bins)
+    return sum(each.count * abs(each.confidence - each.accuracy) for each in found) / len(answers)

@@ -1,0 +1,244 @@
+"""The verbs epic checkpoint show, write, clear and restore-stash: an epic's place, kept on disk.
+
+`write` is what an agent calls from inside its session, before it ends.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interlock.cli.door import Exit
+from interlock.cli.emit import delivered
+from interlock.cli.epic import epic
+from interlock.cli.show import Json, counted, document, say, table, tell
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.apps.epic.checkpoint import Checkpoint, NextAction
+    from interlock.apps.epic.migrate import Unread
+    from interlock.expedition.checkpoints import Checkpoints
+    from interlock.expedition.generations import Loaded
+
+checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
+epic.add_typer(checkpoint, name="checkpoint")
+
+EpicId = Annotated[
+    str | None, typer.Option("--epic", metavar="ID", help="The epic; default the active one.")
+]
+WrittenEpic = Annotated[str, typer.Option("--epic", metavar="ID", help="The epic.")]
+StoryId = Annotated[str, typer.Option("--story", metavar="ID", help="The story at hand.")]
+Phase = Annotated[str, typer.Option("--phase", help="The phase at hand, for example phase-2.")]
+Task = Annotated[str, typer.Option("--task", help="The task at hand: a number or a few words.")]
+StatusWord = Annotated[str, typer.Option("--status", help="How the story stands.")]
+Note = Annotated[str | None, typer.Option("--note", help="What the next session must know.")]
+Next = Annotated[
+    str | None,
+    typer.Option("--next", metavar="[TYPE:]TEXT", help="What the next session does first."),
+]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete instead of archiving; with --yes.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Yes, really delete.")]
+Number = Annotated[
+    int | None, typer.Argument(metavar="NUMBER", help="The recovery's number; default the newest.")
+]
+
+
+@checkpoint.command()
+def show(epic_id: EpicId = None, json: Json = False) -> None:
+    """The checkpoint of an epic, and whether it is sound."""
+    from interlock.apps.epic.migrate import Unread
+
+    kept = _checkpoints()
+    wanted = epic_id or kept.active()
+    found = kept.read(wanted) if wanted else Unread("MISSING", "there is no checkpoint here")
+    if isinstance(found, Unread):
+        _show_unread(found, wanted, json)
+        raise typer.Exit(Exit.FAILED)
+    if json:
+        document({"found": True, "epic_id": wanted, **_described(found)})
+        return
+    _show_checkpoint(found.checkpoint)
+    for notice in found.notices:
+        tell(f"interlock: {notice}")
+
+
+@checkpoint.command()
+def write(
+    epic_id: WrittenEpic,
+    story_id: StoryId,
+    phase: Phase,
+    task: Task,
+    status: StatusWord = "in_progress",
+    note: Note = None,
+    next_action: Next = None,
+    json: Json = False,
+) -> None:
+    """Keep the place of the work, and say the signal that ends this session.
+
+    HEAD and the branch are recorded as they are: commit first. Prints one line, the signal; in a
+    supervised session, delivers it too.
+    """
+    line = _signal(epic_id, story_id, phase, task)
+    written = _written(epic_id, story_id, phase, task, status, note, next_action)
+    if not json:
+        say(line)
+    problem = delivered(line)
+    if json:
+        sent = None if problem is None else not problem
+        place = {"epic_id": epic_id, "generation": written.checkpoint.generation}
+        paths = {"path": str(written.path), "notices": list(written.notices)}
+        document({"line": line, "delivered": sent, **place, **paths})
+    for notice in written.notices if not json else ():
+        tell(f"interlock: {notice}")
+    if problem:
+        tell(f"interlock: written and printed, but not delivered: {problem}")
+        raise typer.Exit(Exit.FAILED)
+
+
+@checkpoint.command()
+def clear(
+    epic_id: EpicId = None, delete: Delete = False, yes: Yes = False, json: Json = False
+) -> None:
+    """Take an epic's checkpoint out of the way. It is archived, unless you say --delete --yes."""
+    if delete and not yes:
+        raise SourceError("--delete loses the checkpoint for good: say --delete --yes, or archive")
+    kept = _checkpoints()
+    wanted = epic_id or kept.active()
+    stashes = _kept_stashes(kept, wanted)
+    word = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    moved = kept.clear(wanted, word, delete) if wanted else []
+    paths = [str(path) for path in moved]
+    if json:
+        fields = {"epic_id": wanted, "deleted": delete, "files": paths, "stashes": stashes}
+        document(fields)
+        return
+    done = "deleted" if delete else "archived as"
+    say("\n".join(f"{done} {path}" for path in paths) or "there is no checkpoint to clear")
+    for stash in stashes:
+        tell(f"interlock: work that was set aside is still there: git stash apply {stash}")
+
+
+@checkpoint.command("restore-stash")
+def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = False) -> None:
+    """Bring back the work that a recovery has set aside."""
+    from interlock.expedition.recovery import restore_stash as restore
+
+    kept = _checkpoints()
+    wanted = epic_id or kept.active()
+    if not wanted:
+        raise SourceError("there is no checkpoint here, so nothing was set aside")
+    done = restore(kept, wanted, number, _now())
+    if json:
+        document({"epic_id": wanted, "number": done.number, "stash": done.stash})
+    else:
+        say(f"restored recovery {done.number} ({done.stash[:12]}); the stash itself is kept")
+
+
+def _checkpoints() -> "Checkpoints":
+    from interlock.expedition.checkpoints import Checkpoints
+    from interlock.expedition.place import find_place
+
+    return Checkpoints(find_place(Path()))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _signal(*fields: str) -> str:
+    """The signal's line, checked before anything is written."""
+    from interlock.wire.lines import canonical_line
+
+    try:
+        return canonical_line("CHECKPOINT:WRITE", fields)
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+
+
+def _written(
+    epic_id: str,
+    story_id: str,
+    phase: str,
+    task: str,
+    status: str,
+    note: str | None,
+    next_action: str | None,
+) -> "Loaded":
+    from interlock.apps.epic.checkpoint import Moved, moved
+    from interlock.apps.epic.status import read_status
+    from interlock.expedition.git_state import current_work
+
+    kept, at = _checkpoints(), _now()
+    said = Moved(
+        epic_id=epic_id,
+        story_id=story_id,
+        phase=phase.strip(),
+        task=task.strip(),
+        status=read_status(status),
+        note=note,
+        next_action=_next_action(next_action),
+    )
+    work = current_work(kept.place.root)
+    return kept.update(epic_id, lambda before: moved(before, said, work, at), at)
+
+
+def _next_action(said: str | None) -> "NextAction | None":
+    from typing import get_args
+
+    from interlock.apps.epic.checkpoint import ActionType, NextAction
+
+    if not said:
+        return None
+    word, _, rest = said.partition(":")
+    kind: ActionType | None = next((a for a in get_args(ActionType) if a == word.strip()), None)
+    if kind is None:
+        return NextAction(description=said.strip())
+    return NextAction(type=kind, description=rest.strip())
+
+
+def _kept_stashes(kept: "Checkpoints", epic_id: str) -> list[str]:
+    from interlock.expedition.generations import Loaded
+
+    found = kept.read(epic_id) if epic_id else None
+    entries = found.checkpoint.recoveries if isinstance(found, Loaded) else ()
+    return [each.stash for each in entries if each.state == "stashed"]
+
+
+def _described(found: "Loaded") -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "path": str(found.path),
+        "shape": found.shape,
+        "fell_back": found.fell_back,
+        "notices": list(found.notices),
+        "checkpoint": msgspec.to_builtins(found.checkpoint),
+    }
+
+
+def _show_unread(found: "Unread", epic_id: str, json: bool) -> None:
+    if json:
+        why = {"kind": found.kind, "code": found.code, "sentence": found.sentence}
+        document({"found": False, "epic_id": epic_id, **why})
+    else:
+        tell(f"interlock: {found.kind} ({found.code}): {found.sentence}")
+
+
+def _show_checkpoint(found: "Checkpoint") -> None:
+    here, git, action = found.position, found.git, found.next_action
+    number = counted(found.generation, "write", "writes")
+    say(f"epic {found.epic.id}: {found.epic.status}, {number}, last at {found.updated}")
+    say(f"  story {here.story_id or '-'}, phase {here.phase or '-'}, task {here.task or '-'}")
+    dirty = ", with uncommitted work" if git.dirt else ""
+    say(f"  git {git.branch or 'no branch'} at {git.commit[:12] or 'no commit'}{dirty}")
+    say(f"  next {action.type}{f': {action.description}' if action.description else ''}")
+    if found.note:
+        say(f"  note {found.note}")
+    stashes = [each for each in found.recoveries if each.state == "stashed"]
+    for each in stashes:
+        say(f"  recovery {each.number} set work aside: {each.stash[:12]}")
+    table(
+        ("STORY", "STATUS", "COMMIT", ""),
+        ((s.id, s.status, s.commit[:12], s.reason) for s in found.stories),
+    )

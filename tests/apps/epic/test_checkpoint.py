@@ -1,0 +1,148 @@
+"""The record: what is written is read back, and what could not be read back is not written."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.apps.epic.checkpoint import (
+    Checkpoint,
+    Epic,
+    Failure,
+    Moved,
+    NextAction,
+    Position,
+    Recovery,
+    Story,
+    Work,
+    moved,
+)
+from interlock.apps.epic.checkpoint_file import check_epic_id, encode
+from interlock.apps.epic.migrate import Understood, read_checkpoint
+from interlock.apps.epic.status import Status
+from interlock.core.errors import SourceError, StateError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,20}", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts
+values = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
+stories = st.builds(
+    Story, id=ids, file=texts, status=st.sampled_from(Status), commit=st.sampled_from(["", COMMIT])
+)
+checkpoints = st.builds(
+    Checkpoint,
+    generation=st.integers(0, 10**9),
+    epic=st.builds(Epic, id=ids, title=texts, status=st.sampled_from(Status)),
+    stories=st.lists(stories, unique_by=lambda each: each.id, max_size=4).map(tuple),
+    position=st.builds(Position, story_id=ids, phase=texts, task=texts),
+    git=st.builds(Work, commit=st.just(COMMIT), branch=texts, unborn=st.booleans()),
+    failures=st.lists(st.builds(Failure, message=texts), max_size=3).map(tuple),
+    attempts=st.dictionaries(texts, st.integers(0, 100), max_size=3),
+    recoveries=st.lists(st.builds(Recovery, number=st.integers(1, 9)), max_size=2).map(tuple),
+    note=texts,
+    extra=st.dictionaries(texts, values, max_size=3),
+)
+
+
+@given(checkpoints)
+def test_what_is_written_is_read_back(checkpoint: Checkpoint) -> None:
+    assert read_checkpoint(encode(checkpoint)) == Understood(checkpoint, "version-2")
+
+
+def a_checkpoint(**fields: Any) -> Checkpoint:
+    return Checkpoint(epic=Epic(id="epic-3"), **fields)
+
+
+def deep(levels: int) -> Any:
+    return [deep(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"note": "a\x00b"}, "holds a NUL character"),
+        ({"note": "a\ud800b"}, "holds half a character"),
+        ({"note": "x" * 4_001}, "note has more than 4,000 characters"),
+        ({"extra": {"n": 2**63}}, "does not fit into 64 bits"),
+        ({"extra": {"n": float("inf")}}, "a number is infinite"),
+        ({"extra": {"deep": deep(60)}}, "nested deeper than 40 levels"),
+        ({"extra": {"long": "x" * (1 << 20)}}, r"at most 1,048,576 are kept: shorten its notes"),
+        ({"git": Work(commit="HEAD")}, "git.commit is no commit"),
+        ({"git": Work(commit="--upload-pack=x")}, "git.commit is no commit"),
+        ({"position": Position(story_id="../x")}, "position.story_id is no id"),
+        ({"stories": (Story(id="a"), Story(id="a"))}, "a story is named twice"),
+        ({"stories": (Story(id=""),)}, "a story has no id"),
+        ({"attempts": {"retry": -1}}, "attempts.retry is below 0"),
+        ({"recoveries": (Recovery(number=1, stash="stash@{0}"),)}, "stash is no commit"),
+    ],
+)
+def test_what_cannot_be_read_back_is_not_written(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(SourceError, match=why):
+        encode(a_checkpoint(**fields))
+
+
+BAD_IDS = ["", ".", "..", "../x", "a/b", "/etc", "a b", "-x", ".x", "a\x00", "a:b", "a\n", "ä"]
+
+
+@pytest.mark.parametrize("epic_id", [*BAD_IDS, "x" * 101, "active", "Checkpoint", "a\\b", "{e}"])
+def test_an_id_that_cannot_name_a_file(epic_id: str) -> None:
+    with pytest.raises(SourceError, match="cannot be an epic's id: use letters, digits"):
+        check_epic_id(epic_id)
+
+
+def said(**fields: Any) -> Moved:
+    known: dict[str, Any] = {"epic_id": "epic-3", "story_id": "3-1", "phase": "p", "task": "5"}
+    return Moved(**{**known, **fields})
+
+
+def test_a_session_says_where_it_is() -> None:
+    work = Work(commit=COMMIT, branch="main")
+    first = moved(None, said(note="mind the gap"), work, "T1")
+    assert first.position == Position(story_id="3-1", phase="p", task="5")
+    assert (first.git, first.note, first.created) == (work, "mind the gap", "T1")
+    done = moved(first, said(status=Status.DONE, next_action=NextAction(type="hitl")), work, "T2")
+    assert done.stories == (Story(id="3-1", status=Status.DONE, commit=COMMIT),)
+    assert (done.note, done.next_action.type) == ("mind the gap", "hitl")
+    after = moved(done, said(story_id="3-2", note=""), work, "T3")
+    assert [each.id for each in after.stories] == ["3-1", "3-2"]
+    assert (after.note, after.next_action) == ("", NextAction())
+    with pytest.raises(StateError, match="story 3-1 is done: in_progress cannot follow"):
+        moved(after, said(), work, "T4")
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.CANCELLED])
+def test_an_epic_that_is_over_is_not_moved(status: Status) -> None:
+    over = Checkpoint(epic=Epic(id="epic-3", status=status))
+    with pytest.raises(StateError, match=f"epic epic-3 is {status}: begin a new one"):
+        moved(over, said(), Work(), "T")
+
+
+def test_a_paused_epic_is_at_work_again() -> None:
+    paused = Checkpoint(epic=Epic(id="epic-3", status=Status.PAUSED))
+    assert moved(paused, said(), Work(), "T").epic.status == Status.IN_PROGRESS
+
+
+def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:
+    checkpoint = a_checkpoint()
+    for number in range(1, 121):
+        state = "stashed" if number == 7 else "complete"
+        entry = Recovery(number=number, state="started", stash="")
+        checkpoint = checkpoint.with_recovery(entry)
+        checkpoint = checkpoint.with_recovery(
+            msgspec.structs.replace(entry, state=state, stash=COMMIT if number == 7 else "")
+        )
+        checkpoint = checkpoint.with_failure(Failure(message=str(number)))
+    assert [each.number for each in checkpoint.recoveries] == [7, *range(71, 121)]
+    assert [each.message for each in checkpoint.failures] == [str(n) for n in range(71, 121)]
+
+
+def test_a_file_is_pretty_json_with_its_checksum() -> None:
+    raw = encode(a_checkpoint())
+    assert raw.startswith(b'{\n  "version": 2,\n  "generation": 0,\n')
+    assert json.loads(raw)["checksum"].startswith("sha256:")

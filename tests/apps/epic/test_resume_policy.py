@@ -1,0 +1,55 @@
+"""The policy: a row for every finding, and the most cautious of them counts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.apps.epic.resume_policy import (
+    DEFAULTS,
+    Action,
+    Finding,
+    GitState,
+    decide,
+    read_policy,
+    sentence,
+)
+from interlock.core.errors import SourceError
+
+
+def test_every_finding_has_a_row_and_words() -> None:
+    assert set(DEFAULTS) == set(Finding)
+    state = GitState(findings=(), tracked=("a", "b", "c", "d", "e"), operation="merge", ahead=1)
+    words = {sentence(each, state) for each in Finding}
+    assert len(words) == len(Finding)
+    assert "files were changed since: a, b, c and 2 more" in words
+    assert "HEAD nothing is 1 commit ahead of the checkpoint" in words
+
+
+@given(st.sets(st.sampled_from(Finding), min_size=1))
+def test_the_most_cautious_counts(findings: set[Finding]) -> None:
+    found = decide(GitState(findings=tuple(sorted(findings))))
+    assert found.action == max(DEFAULTS[each] for each in findings)
+    assert {DEFAULTS[each] for each in found.because} == {found.action}
+    assert all(sentence(each, GitState(findings=())) for each in found.because)
+
+
+def test_a_projects_own_rows() -> None:
+    policy = read_policy({"dirty-tracked": "ask", "behind": "continue"})
+    assert (policy[Finding.DIRTY_TRACKED], policy[Finding.BEHIND]) == (Action.ASK, Action.CONTINUE)
+    assert policy[Finding.DIVERGED] == DEFAULTS[Finding.DIVERGED]
+    dirty = GitState(findings=(Finding.EQUAL, Finding.DIRTY_TRACKED), tracked=("a",))
+    assert decide(dirty, policy).action == Action.ASK
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"late": "ask"}, "'late' is nothing git can be on resume; use equal, ahead"),
+        ({"behind": "reset"}, "behind = 'reset': use one of continue, stash, ask, refuse"),
+        ({"behind": "stash"}, "behind = stash: only dirty_as_left, dirty_tracked"),
+        ({"operation": "continue"}, "operation = continue: use ask or refuse"),
+    ],
+)
+def test_rows_that_cannot_be(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(SourceError, match=why):
+        read_policy(settings)

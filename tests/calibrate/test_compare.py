@@ -1,0 +1,89 @@
+"""Comparisons: what is more than noise, what is not, and what cannot be compared."""
+
+import msgspec
+import pytest
+from tests.calibrate.answers import mistaken, perfect
+from tests.calibrate.worlds import built, small
+
+from interlock.calibrate.compare import FEWEST, Comparison, compare
+from interlock.calibrate.metrics import Rules
+from interlock.calibrate.scenario_file import find_scenario
+from interlock.calibrate.scorecard import Calibration, Results, calibration
+from interlock.calibrate.scorecard_text import comparison_text
+from interlock.core.errors import SourceError
+
+SHOP = find_scenario("web-shop").scenario
+GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)
+
+
+def told(*runs: Results, rules: Rules = Rules()) -> Calibration:  # noqa: B008
+    return calibration(SHOP, runs, rules=rules, times=10)
+
+
+def against(one: Calibration, other: Calibration) -> Comparison:
+    return compare(one, other, times=800)
+
+
+def verdicts(found: Comparison) -> dict[str, str]:
+    return {each.id: each.verdict for each in found.differences}
+
+
+def test_the_same_run_differs_in_nothing() -> None:
+    found = against(told(BAD), told(BAD))
+    assert set(verdicts(found).values()) <= {"same", "unmeasured"}
+    assert (found.fixed, found.broken) == ((), ())
+
+
+def test_a_run_that_is_half_wrong_is_worse_and_the_other_way_better() -> None:
+    there, back = against(told(GOOD), told(BAD)), against(told(BAD), told(GOOD))
+    for metric in ("M1", "M2", "M15", "M16", "M19"):
+        assert verdicts(there)[metric] == "worse"
+        assert verdicts(back)[metric] == "better"
+    assert (there.fixed, there.broken) == (back.broken, back.fixed)
+    assert len(there.broken) > FEWEST
+    one, other = there.differences[0], back.differences[0]
+    assert one.difference == pytest.approx(-(other.difference or 0))
+
+
+def test_a_few_cases_never_tell() -> None:
+    few = (*GOOD[: FEWEST - 1],)
+    wrong = tuple(msgspec.structs.replace(each, actual_defect_type="ti001") for each in few)
+    found = against(told(GOOD), told((*wrong, *GOOD[FEWEST - 1 :])))
+    assert next(each.differing for each in found.differences if each.id == "M1") == FEWEST - 1
+    assert verdicts(found)["M1"] == "noise"
+
+
+def test_lower_is_better_where_it_is() -> None:
+    hits = tuple(msgspec.structs.replace(each, actual_recall_hit=True) for each in GOOD)
+    cheap = tuple(msgspec.structs.replace(each, prompt_tokens_total=1) for each in GOOD)
+    assert verdicts(against(told(GOOD), told(hits)))["M4"] == "worse"
+    assert verdicts(against(told(GOOD), told(cheap)))["M18"] == "better"
+
+
+def test_runs_may_be_more_on_one_side() -> None:
+    found = against(told(GOOD), told(GOOD, BAD))
+    first = found.differences[0]
+    alone = against(told(GOOD), told(BAD)).differences[0]
+    assert first.difference == pytest.approx((alone.difference or 0) / 2)
+    assert against(told(GOOD), told(GOOD, GOOD)).differences[0].verdict == "same"
+
+
+def test_strangers_are_not_compared() -> None:
+    other = built(small())
+    stranger = calibration(other, [perfect(other)], times=10)
+    with pytest.raises(SourceError, match="compare runs of the same scenario"):
+        against(told(GOOD), stranger)
+    with pytest.raises(SourceError, match="other rules"):
+        against(told(GOOD), told(GOOD, rules=Rules("v2")))
+    one = told(GOOD)
+    with pytest.raises(SourceError, match="same cases"):
+        compare(one, msgspec.structs.replace(one, records=one.records[1:]))
+
+
+def test_the_text_names_what_is_clear_and_which_cases_flipped() -> None:
+    lines = comparison_text(against(told(BAD), told(GOOD)))
+    clear = next(line for line in lines if line.startswith("more than noise: "))
+    assert "M1," in clear
+    assert "M6" not in clear
+    assert any(line.startswith("solved in B alone: ") and "W" in line for line in lines)
+    assert lines[-1] == "solved in A alone: none"

@@ -1,0 +1,141 @@
+"""Statistics: values reckoned by hand, and laws."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from interlock.calibrate.statistics import (
+    brier,
+    calibration_error,
+    draw,
+    holm,
+    interval,
+    p_value,
+    quantile,
+    reliability,
+    spread,
+    sums,
+    wilson,
+)
+
+
+def share(total: Sequence[float]) -> float | None:
+    return total[0] / total[1] if total[1] else None
+
+
+def rows(right: int, of: int) -> list[tuple[float, float]]:
+    return [(1.0, 1.0)] * right + [(0.0, 1.0)] * (of - right)
+
+
+def test_wilson_by_hand() -> None:
+    found = wilson(8, 10)
+    assert found is not None
+    assert (round(found.low, 4), round(found.high, 4)) == (0.4902, 0.9433)
+    perfect = wilson(12, 12)
+    assert perfect is not None
+    assert (round(perfect.low, 4), perfect.high) == (0.7575, 1.0)
+    assert wilson(0, 0) is None
+
+
+def test_the_bootstrap_of_a_share_is_about_its_normal_interval() -> None:
+    told = rows(30, 60)
+    found = interval(share, told, draw(told))
+    assert found is not None
+    assert found.method == "BCa"
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.0645, abs=0.02)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.0645, abs=0.02)
+
+
+def test_bca_leans_where_the_sample_is_skewed() -> None:
+    told = [(float(value), 1.0) for value in (1, 1, 1, 1, 1, 1, 2, 2, 3, 40)]
+    drawn = draw(told)
+    found = interval(share, told, drawn)
+    assert found is not None
+    values = sorted(value for each in drawn if (value := share(each)) is not None)
+    assert found.low > quantile(values, 0.025)
+    assert found.high > quantile(values, 0.975)
+
+
+def test_what_never_varies_says_so_and_what_is_rarely_known_has_no_interval() -> None:
+    told = rows(5, 5)
+    found = interval(share, told, draw(told))
+    assert found is not None
+    assert (found.low, found.high, found.method) == (1.0, 1.0, "same in all")
+    rare = [(1.0, 1.0)] + [(0.0, 0.0)] * 5
+    assert interval(lambda total: share(total) if total[1] == 1 else None, rare, draw(rare)) is None
+    assert interval(share, [], []) is None
+
+
+@given(some.lists(some.booleans(), min_size=1, max_size=30), some.randoms())
+def test_the_same_seed_gives_the_same_draws_and_order_changes_no_estimate(
+    right: list[bool], chance: Random
+) -> None:
+    told = [(float(each), 1.0) for each in right]
+    assert draw(told, 20, 3) == draw(told, 20, 3)
+    assert draw(told, 20, 3) != draw(told, 20, 4) or len(set(told)) == 1 or len(told) < 9
+    shuffled = list(told)
+    chance.shuffle(shuffled)
+    assert sums(shuffled) == sums(told)
+    assert all(each[1] == len(told) for each in draw(told, 20))
+
+
+def test_p_values_are_small_when_all_draws_agree_and_never_zero() -> None:
+    assert p_value(lambda total: total[0], [(1.0,)] * 1999) == pytest.approx(2 / 2000)
+    assert p_value(lambda total: total[0], [(1.0,), (-1.0,)] * 50) == 1.0
+    assert p_value(lambda total: total[0], [(0.0,)] * 9) == 1.0
+    assert p_value(lambda _total: None, [(0.0,)] * 9) is None
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+@given(some.lists(some.floats(0, 1), max_size=20))
+def test_holm_never_lowers_and_keeps_the_order(values: list[float]) -> None:
+    found = holm(values)
+    assert all(new >= old for new, old in zip(found, values, strict=True))
+    ranked = [found[at] for at in sorted(range(len(values)), key=values.__getitem__)]
+    assert ranked == sorted(ranked)
+
+
+def test_brier_and_calibration_error_by_hand() -> None:
+    answers = [(0.9, True), (0.9, True), (0.95, False), (0.2, False)]
+    assert brier(answers) == pytest.approx((0.01 + 0.01 + 0.9025 + 0.04) / 4)
+    bins = reliability(answers)
+    assert [(each.low, each.count) for each in bins] == [(0.2, 1), (0.9, 3)]
+    gap = abs((0.9 + 0.9 + 0.95) / 3 - 2 / 3)
+    assert calibration_error(answers) == pytest.approx((0.2 + 3 * gap) / 4)
+    assert brier([]) is None
+    assert calibration_error([]) is None
+
+
+@given(some.lists(some.tuples(some.floats(0, 1), some.booleans()), min_size=1, max_size=40))
+def test_every_answer_is_in_one_bin_and_errors_are_shares(
+    answers: list[tuple[float, bool]],
+) -> None:
+    assert sum(each.count for each in reliability(answers)) == len(answers)
+    error, score = calibration_error(answers), brier(answers)
+    assert error is not None
+    assert score is not None
+    assert 0 <= error <= 1
+    assert 0 <= score <= 1
+    assert calibration_error(answers[::-1]) == pytest.approx(error)
+
+
+def test_an_oracle_is_perfect_and_the_last_bin_holds_one() -> None:
+    answers = [(1.0, True), (0.0, False)]
+    assert (brier(answers), calibration_error(answers)) == (0.0, 0.0)
+    assert [each.low for each in reliability(answers)] == [0.0, 0.9]
+
+
+def test_spread_and_quantiles_by_hand() -> None:
+    assert spread([1.0]) == 0.0
+    assert spread([1.0, 3.0]) == pytest.approx(2**0.5)
+    assert quantile([0.0, 1.0, 4.0], 0.5) == 1.0
+    assert quantile([0.0, 1.0, 4.0], 0.75) == 2.5
+    assert (quantile([5.0], 0.9), quantile([1.0, 2.0], 1.0)) == (5.0, 2.0)

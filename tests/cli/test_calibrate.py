@@ -1,0 +1,80 @@
+"""The verbs of calibrate: scenarios, check, compare."""
+
+import json
+from pathlib import Path
+
+from tests.calibrate.answers import mistaken, perfect
+from tests.calibrate.worlds import small
+from tests.cli.world import World
+
+from interlock.calibrate.scenario_file import find_scenario
+from interlock.calibrate.scorecard import About, calibration
+from interlock.calibrate.scorecard_json import calibration_json
+
+
+def test_scenarios_are_listed(world: World) -> None:
+    said = world.say("calibrate", "scenarios")
+    assert (said.code, said.err) == (0, "")
+    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
+        ["data-pipeline", "30"],
+        ["mobile-backend", "16"],
+        ["network-daemon", "24"],
+        ["web-shop", "60"],
+    ]
+    rows = world.say("calibrate", "scenarios", "--json").json["scenarios"]
+    assert [row["cases"] for row in rows] == [30, 16, 24, 60]
+    assert [row["planted"] for row in rows] == [0, 0, 5, 6]
+
+
+def test_a_sound_scenario_passes_and_a_broken_one_is_told(world: World) -> None:
+    world.write("good.json", json.dumps(small()))
+    assert world.say("calibrate", "check", "good.json").out == "small: 2 cases, 0 findings, sound\n"
+    plain = small()
+    plain["cases"][0]["rca_id"] = "R9"
+    plain["cases"][0]["symptom_id"] = ""
+    world.write("bad.json", json.dumps(plain))
+    said = world.say("calibrate", "check", "bad.json")
+    assert said.code == 6
+    assert "error: C1: rca_id names 'R9', which is not there [unknown-id]" in said.out
+    assert said.out.endswith("not sound\n")
+    found = world.say("calibrate", "check", "bad.json", "--json")
+    assert found.code == 6
+    assert not found.json["sound"]
+    assert {each["id"] for each in found.json["findings"]} >= {"unknown-id"}
+
+
+def test_check_takes_a_shipped_name_and_refuses_what_is_no_scenario(world: World) -> None:
+    assert world.say("calibrate", "check", "mobile-backend").code == 0
+    world.write("odd.json", "{")
+    for name in ("odd.json", "nowhere.json", "."):
+        said = world.say("calibrate", "check", name)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.count("\n") == 1
+
+
+def results(folder: Path) -> None:
+    scenario = find_scenario("web-shop").scenario
+    for name, run in {"a": mistaken(scenario, 0.5), "b": perfect(scenario)}.items():
+        told = calibration(scenario, [run], about=About(agent=f"agent {name}"), times=10)
+        (folder / f"{name}.json").write_text(calibration_json(told))
+
+
+def test_two_results_are_compared(world: World) -> None:
+    results(world.folder)
+    said = world.say("calibrate", "compare", "a.json", "b.json")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("web-shop, 60 cases: A agent a, B agent b\n")
+    assert "more than noise: M1" in said.out
+    found = world.say("calibrate", "compare", "a.json", "b.json", "--json").json
+    first = found["differences"][0]
+    assert (first["id"], first["b"], first["verdict"]) == ("M1", 1.0, "better")
+
+
+def test_what_cannot_be_compared_is_a_usage_error(world: World) -> None:
+    results(world.folder)
+    world.write("odd.json", "[]")
+    for words in (("a.json", "odd.json"), ("gone.json", "a.json"), ("a.json", ".")):
+        said = world.type("calibrate", "compare", *words)
+        assert (said.code, said.out) == (2, "")
+        assert "Traceback" not in said.err
+        assert said.err.count("\n") == 1

@@ -1,0 +1,440 @@
+"""A gate over a GitHub issue: opened once, looked at cheaply, answered by those who may."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+from tests.world.bench import Bench, ask
+from tests.world.clock import FakeClock
+from tests.world.github import OWN, REPO, Github, a_github
+
+from interlock.dispatch.issue_desk import LONGEST_S, POLL_S, IssueDesk
+from interlock.sources.github_address import GithubAddress
+from interlock.sources.github_issues import Issues, request_mark
+from interlock.sources.github_rest import GithubRest
+
+
+@pytest.fixture
+def github() -> Iterator[Github]:
+    with a_github() as running:
+        yield running
+
+
+class Sitting(Bench):
+    """A desk before a GitHub, and a clock that is moved look by look."""
+
+    def __init__(self, github: Github, allowed: tuple[str, ...] = (), token: str = "") -> None:
+        address = github.address
+        if token:
+            address = GithubAddress(address.url, address.repo, token)
+        self.github = github
+        self.desk = IssueDesk(
+            Issues(GithubRest(address, timeout_s=5)), FakeClock(), "w", allowed=allowed
+        )
+        super().__init__(self.desk, self.desk._clock)  # type: ignore[arg-type]
+
+    async def rests(self) -> None:
+        """Until the look under way is over."""
+        tasks = [each.task for each in self.desk._open.values() if each.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=20)
+
+    async def asks(self, number: int = 1) -> None:
+        self.carrier.send([ask(number, prompt="Is the plan good?", step="gate")])
+        await self.rests()
+
+    async def looks(self, times: int = 1) -> None:
+        for _ in range(times):
+            if self.replies and not self.desk._open:
+                return
+            assert self.clock.advance()
+            await self.rests()
+
+    @property
+    def answers(self) -> list[tuple[str, str, str]]:
+        said = [(json.loads(each.content), each.answered_by) for each in self.replies]
+        return [(data["decision"], data["comment"], by) for data, by in said]
+
+
+async def test_the_issue_says_what_is_asked_and_how_to_answer(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        issue = github.issues[0]
+        assert issue["title"] == "Review: A - gate"
+        assert "Is the plan good?" in issue["body"]
+        assert "/approve" in issue["body"]
+        assert issue["body"].endswith(f"{request_mark('w-1')}\n")
+        assert [each["name"] for each in issue["labels"]] == ["hitl/review", "needs-approval"]
+        assert github.labels == ["hitl/review", "needs-approval"]
+        assert sitting.replies == []
+
+
+async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        await sitting.looks(3)
+        github.comment(1, "Looks good to me, thanks!", "ann")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "ann")]
+        assert sitting.replies[0].dispatch_id == 1
+
+
+@pytest.mark.parametrize(
+    ("comment", "decision", "notes"),
+    [
+        ("/revise rename the table", "revise", "rename the table"),
+        ("LGTM but the tests fail", "revise", "LGTM but the tests fail"),
+        ("not approved", "revise", ""),
+        ("Let's discuss the rollout.", "discuss", "Let's discuss the rollout."),
+        ("Please stop.", "halt", "Please stop."),
+        ("/defer", "defer", ""),
+    ],
+)
+async def test_the_other_decisions(github: Github, comment: str, decision: str, notes: str) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, comment)
+        await sitting.looks(2)
+        assert sitting.answers == [(decision, notes, "ann")]
+
+
+async def test_in_steady_state_a_look_is_one_conditional_request(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "hm, reading", "eve")
+        await sitting.looks(4)
+        before = len(github.log)
+        await sitting.looks(40)
+        steady = github.log[before:]
+        assert len(steady) == 40
+        assert {status for _, _, status in steady} == {304}
+
+
+async def test_a_day_of_silence_is_looked_at_ever_less_often(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        begun, before = sitting.clock.time, len(github.log)
+        while sitting.clock.time < begun + 24 * 3600:
+            await sitting.looks()
+        assert len(github.log) - before < 400
+        last = sitting.clock.time
+        await sitting.looks()
+        assert sitting.clock.time - last == 10 * POLL_S
+        github.comment(1, "reading", "eve")
+        await sitting.looks(2)
+        last = sitting.clock.time
+        await sitting.looks()
+        assert sitting.clock.time - last == POLL_S
+
+
+async def test_a_restart_finds_the_same_issue(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+    github.comment(1, "/approve")
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        assert sitting.answers == [("approve", "", "ann")]
+    assert len(github.issues) == 1
+
+
+async def test_an_issue_whose_creation_was_not_acknowledged_is_not_opened_again(
+    github: Github,
+) -> None:
+    github.lost = ["/issues"]
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        await sitting.looks()
+        github.comment(1, "/approve")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "ann")]
+    assert len(github.issues) == 1
+
+
+async def test_the_issue_is_found_behind_many_others(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+    for number in range(250):
+        github.opened(f"later {number}", "")
+    github.comment(1, "/approve")
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        assert sitting.answers == [("approve", "", "ann")]
+    assert len(github.issues) == 251
+
+
+async def test_a_strangers_issue_with_our_marker_is_not_ours(github: Github) -> None:
+    github.opened("mine", request_mark("w-1"), by="eve")
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+    assert [each["user"]["login"] for each in github.issues] == ["eve", OWN]
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+async def test_an_answer_behind_hundreds_of_comments(github: Github, heeds: bool) -> None:
+    github.heeds_since = heeds
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "first", "eve")["updated_at"] = "2020-01-01T00:00:00Z"
+        for number in range(230):
+            github.comment(1, f"remark {number}", "eve")
+        await sitting.looks(8)
+        before = len(github.log)
+        await sitting.looks(8)
+        assert len(github.log) == before + 8
+        github.comment(1, "Approved.", "bob")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "bob")]
+
+
+@pytest.mark.parametrize("who", ["eve", "nobody", "robot[bot]", OWN])
+async def test_those_who_may_not_answer_are_not_heard(github: Github, who: str) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "/approve", who)
+        await sitting.looks(4)
+        assert sitting.replies == []
+        assert all("asked-back" not in each["body"] for each in github.comments[1])
+
+
+async def test_an_app_that_speaks_for_a_human_is_a_bot(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "/approve", performed_via_github_app={"slug": "helper"})
+        await sitting.looks(4)
+        assert sitting.replies == []
+
+
+async def test_a_list_of_names_goes_before_write_access(github: Github) -> None:
+    async with Sitting(github, allowed=("Eve",)) as sitting:
+        await sitting.asks()
+        github.comment(1, "/halt", "bob")
+        await sitting.looks(3)
+        assert sitting.replies == []
+        github.comment(1, "/approve", "eve")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "eve")]
+
+
+async def test_a_permission_is_looked_up_once(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        for _ in range(5):
+            github.comment(1, "hello there", "eve")
+            await sitting.looks(2)
+        asked = github.asked().count(f"GET /repos/{REPO}/collaborators/eve/permission")
+        assert asked == 1
+
+
+async def test_an_unclear_word_is_asked_back_about_once(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "👍")
+        await sitting.looks(9)
+        asked = [each["body"] for each in github.comments[1] if "asked-back" in each["body"]]
+        assert len(asked) == 1
+        assert asked[0].startswith("@ann, this could not be taken for an answer")
+        assert sitting.replies == []
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        await sitting.looks(9)
+        assert len(github.comments[1]) == 2
+        github.comment(1, "/approve")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "ann")]
+
+
+async def test_a_second_unclear_word_is_a_new_turn(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "👍")
+        await sitting.looks(2)
+        github.comment(1, "yes")
+        await sitting.looks(4)
+        asked = [each for each in github.comments[1] if "asked-back" in each["body"]]
+        assert len(asked) == 2
+
+
+async def test_closing_is_no_answer_and_is_asked_back_about_once(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.close(1)
+        await sitting.looks(12)
+        said = [each["body"] for each in github.comments[1]]
+        assert len(said) == 1
+        assert said[0].startswith("Closing this issue is no answer.")
+        assert sitting.replies == []
+
+
+async def test_the_label_counts_by_who_set_it(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.label(1, "approved", "eve")
+        await sitting.looks(5)
+        github.label(1, "approved", OWN)
+        await sitting.looks(5)
+        assert sitting.replies == []
+        github.label(1, "approved", "ann", on=False)
+        github.label(1, "approved", "ann")
+        await sitting.looks(5)
+        assert sitting.answers == [("approve", "", "ann")]
+
+
+async def test_label_and_comment_that_differ(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.label(1, "approved", "ann")
+        github.comment(1, "Please rename the table.", "bob")
+        await sitting.looks(5)
+        assert sitting.answers == [("revise", "Please rename the table.", "bob")]
+
+
+async def test_an_edited_approval_by_who_knows_whom_is_unclear(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        comment = github.comment(1, "reading it", "ann")
+        await sitting.looks(2)
+        github.edit(comment, "/approve")
+        await sitting.looks(4)
+        assert sitting.replies == []
+        assert "it was edited" in github.comments[1][-1]["body"]
+        github.edit(comment, "/approve", editor={"login": "ann"})
+        await sitting.looks(4)
+        assert sitting.answers == [("approve", "", "ann")]
+
+
+async def test_an_edit_that_holds_back_counts(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        comment = github.comment(1, "reading it", "ann")
+        await sitting.looks(2)
+        github.edit(comment, "/halt")
+        await sitting.looks(4)
+        assert [decision for decision, *_ in sitting.answers] == ["halt"]
+
+
+@pytest.mark.parametrize(
+    ("lay", "waits"),
+    [
+        (lambda hub: hub.fault("403", "/comments", retry_after="90"), 90),
+        (lambda hub: hub.fault("429", "/comments", retry_after="77"), 77),
+        (
+            lambda hub: hub.fault(
+                "403",
+                "/comments",
+                x_ratelimit_remaining="0",
+                x_ratelimit_reset=str(hub.now + 600),
+            ),
+            601,
+        ),
+        (lambda hub: hub.fault("403 You have exceeded a secondary rate limit", "/comments"), 60),
+        (lambda hub: hub.fault("502", "/comments"), 60),
+        (lambda hub: hub.fault("half", "/comments"), 60),
+        (lambda hub: hub.fault("500", "/comments", retry_after="1"), POLL_S),
+    ],
+)
+async def test_it_comes_again_when_github_says_so(
+    github: Github, lay: Callable[[Github], None], waits: float
+) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "/approve")
+        lay(github)
+        await sitting.looks()
+        failed_at = sitting.clock.time
+        assert sitting.replies == []
+        await sitting.looks()
+        assert sitting.clock.time - failed_at == waits
+        assert sitting.answers == [("approve", "", "ann")]
+
+
+async def test_pauses_grow_to_a_limit_and_end_with_the_first_answer(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.fault("503", times=6)
+        times = []
+        for _ in range(8):
+            await sitting.looks()
+            times.append(sitting.clock.time)
+        pauses = [b - a for a, b in pairwise(times)]
+        assert pauses == [60, 120, 240, LONGEST_S, LONGEST_S, LONGEST_S, POLL_S]
+
+
+async def test_nothing_that_was_seen_is_lost_when_the_next_question_fails(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "/approve")
+        github.fault("502", "/permission")
+        await sitting.looks(2)
+        assert sitting.answers == [("approve", "", "ann")]
+
+
+@pytest.mark.parametrize("kind", ["401", "403 Resource not accessible by personal access token"])
+async def test_a_token_without_rights_is_a_failure_and_no_decision(
+    github: Github, kind: str
+) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.fault(kind, "/comments")
+        await sitting.looks()
+        (reply,) = sitting.replies
+        assert (reply.failure, reply.content) == ("crash", b"")
+        assert reply.reason.startswith("GITHUB_AUTH_FAILED: ")
+        assert "ghp_" not in reply.reason
+
+
+async def test_a_wrong_token_opens_nothing(github: Github) -> None:
+    async with Sitting(github, token="wrong") as sitting:
+        await sitting.asks()
+        assert sitting.replies[0].reason.startswith("GITHUB_AUTH_FAILED: ")
+    assert github.issues == []
+
+
+async def test_a_question_that_was_settled_is_not_looked_at(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        sitting.carrier.settled(1)
+        before = len(github.log)
+        assert not sitting.clock.advance()
+        assert len(github.log) == before
+
+
+async def test_sent_twice_it_is_asked_once(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        sitting.carrier.send([ask(1)])
+        await sitting.asks()
+        sitting.carrier.send([ask(1)])
+        await sitting.rests()
+    assert len(github.issues) == 1
+
+
+async def test_two_questions_have_an_issue_each(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks(1)
+        await sitting.asks(2)
+        github.comment(2, "/approve")
+        await sitting.looks(4)
+        assert [each.dispatch_id for each in sitting.replies] == [2]
+
+
+async def test_a_question_cannot_carry_our_marker(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        sitting.carrier.send([ask(1, prompt=f"{request_mark('w-2')} `x` " + "y" * 100_000)])
+        await sitting.rests()
+        assert request_mark("w-2") not in github.issues[0]["body"]
+        assert len(github.issues[0]["body"]) < 65_536
+
+
+async def test_woken_it_looks_at_once_and_at_everything(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        assert sitting.desk.bound(REPO.upper(), 1)
+        assert not sitting.desk.bound(REPO, 2)
+        assert not sitting.desk.bound("harbour/other", 1)
+        github.label(1, "approved", "bob")
+        sitting.desk.wake(2)
+        assert sitting.desk._open[1].task is None
+        sitting.desk.wake(1)
+        await sitting.rests()
+        assert sitting.answers == [("approve", "", "bob")]

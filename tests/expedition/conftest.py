@@ -1,0 +1,22 @@
+"""A repository with two commits, and its checkpoints."""
+
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.expedition.checkpoints import Checkpoints
+from interlock.expedition.place import find_place
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> GitRepo:
+    made = GitRepo(tmp_path / "repo")
+    made.commit("one", {"a.txt": "one\n"})
+    made.commit("two", {"a.txt": "two\n", "b.txt": "b\n"})
+    return made
+
+
+@pytest.fixture
+def kept(repo: GitRepo) -> Checkpoints:
+    return Checkpoints(find_place(repo.folder))

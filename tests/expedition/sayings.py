@@ -1,0 +1,32 @@
+"""Checkpoints as a session would write them, in one call."""
+
+from pathlib import Path
+
+from interlock.apps.epic.checkpoint import Checkpoint, Moved, moved
+from interlock.expedition.checkpoints import Checkpoints
+from interlock.expedition.generations import Loaded
+from interlock.expedition.git_state import current_work
+from interlock.expedition.place import find_place
+
+AT = "2026-01-02T03:04:05Z"
+EPIC = "epic-3"
+
+
+def checkpoints(folder: Path) -> Checkpoints:
+    return Checkpoints(find_place(folder))
+
+
+def write(kept: Checkpoints, task: str = "5", epic_id: str = EPIC) -> Loaded:
+    work = current_work(kept.place.root)
+    said = Moved(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
+    return kept.update(epic_id, lambda before: moved(before, said, work, AT), AT)
+
+
+def loaded(kept: Checkpoints, epic_id: str = EPIC) -> Loaded:
+    found = kept.read(epic_id)
+    assert isinstance(found, Loaded), found
+    return found
+
+
+def task_of(checkpoint: Checkpoint | None) -> str:
+    return checkpoint.position.task if checkpoint else ""

@@ -1,0 +1,262 @@
+"""Git on resume, with real repositories: every relation, kind of dirt, branch and operation."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.apps.epic.checkpoint import Work
+from interlock.apps.epic.resume_policy import Action, Finding, decide
+from interlock.core.errors import SourceError
+from interlock.expedition.git_state import current_work, look
+
+F = Finding
+
+
+def nothing(repo: GitRepo) -> None:
+    pass
+
+
+def commit(repo: GitRepo) -> None:
+    repo.commit("three", {"c.txt": "c\n"})
+
+
+def step_back(repo: GitRepo) -> None:
+    repo.git("reset", "--quiet", "--hard", "HEAD~1")
+
+
+def diverge(repo: GitRepo) -> None:
+    step_back(repo)
+    repo.commit("another two", {"d.txt": "d\n"})
+
+
+def change(repo: GitRepo) -> None:
+    repo.write({"a.txt": "changed\n"})
+
+
+def stage(repo: GitRepo) -> None:
+    change(repo)
+    repo.git("add", "a.txt")
+
+
+def remove(repo: GitRepo) -> None:
+    repo.write({"b.txt": None})
+
+
+def add_new(repo: GitRepo) -> None:
+    repo.write({"new.txt": "new\n"})
+
+
+def change_and_add(repo: GitRepo) -> None:
+    change(repo)
+    add_new(repo)
+
+
+def other_branch(repo: GitRepo) -> None:
+    repo.branch("side")
+
+
+def detach(repo: GitRepo) -> None:
+    repo.git("checkout", "--quiet", "--detach")
+
+
+def orphan(repo: GitRepo) -> None:
+    repo.git("checkout", "--quiet", "--orphan", "void")
+    repo.git("rm", "-rfq", ".")
+
+
+RELATIONS = [
+    (nothing, (F.EQUAL,)),
+    (commit, (F.AHEAD,)),
+    (step_back, (F.BEHIND,)),
+    (diverge, (F.DIVERGED,)),
+]
+DIRT = [
+    (nothing, ()),
+    (change, (F.DIRTY_TRACKED,)),
+    (stage, (F.DIRTY_TRACKED,)),
+    (add_new, (F.DIRTY_UNTRACKED,)),
+    (change_and_add, (F.DIRTY_TRACKED, F.DIRTY_UNTRACKED)),
+]
+PLACES = [(nothing, ()), (other_branch, (F.OTHER_BRANCH,)), (detach, (F.DETACHED,))]
+Deed = Callable[[GitRepo], None]
+Findings = tuple[Finding, ...]
+
+
+@pytest.mark.parametrize(("place", "where"), PLACES)
+@pytest.mark.parametrize(("dirt", "dirty"), DIRT)
+@pytest.mark.parametrize(("relation", "related"), RELATIONS)
+def test_the_matrix(
+    repo: GitRepo,
+    relation: Deed,
+    related: Findings,
+    dirt: Deed,
+    dirty: Findings,
+    place: Deed,
+    where: Findings,
+) -> None:
+    recorded = current_work(repo.folder)
+    for deed in (relation, place, dirt):
+        deed(repo)
+    before = repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")
+    state = look(repo.folder, recorded)
+    assert state.findings == (*related, *where, *dirty)
+    assert state.dirty == bool(dirty)
+    assert (repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")) == before
+
+
+def test_counts_and_names(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    diverge(repo)
+    repo.commit("three")
+    change_and_add(repo)
+    state = look(repo.folder, recorded)
+    assert (state.ahead, state.behind) == (2, 1)
+    assert (state.tracked, state.untracked) == (("a.txt",), ("new.txt",))
+    assert (state.recorded_commit, state.branch) == (recorded.commit, "main")
+
+
+def test_a_removed_file_and_strange_names(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    remove(repo)
+    repo.write({"größe \n$(x).txt": "x"})
+    state = look(repo.folder, recorded)
+    assert (state.tracked, state.untracked) == (("b.txt",), ("größe \n$(x).txt",))
+
+
+def test_a_commit_that_is_not_there(repo: GitRepo) -> None:
+    for commit_id in ("1" * 40, "1" * 64, "1234567"):
+        assert look(repo.folder, Work(commit=commit_id, branch="main")).findings == (
+            F.MISSING_COMMIT,
+        )
+
+
+def test_a_blob_is_no_commit_and_a_short_hash_is_one(repo: GitRepo) -> None:
+    blob = repo.git("rev-parse", "HEAD:a.txt")
+    assert look(repo.folder, Work(commit=blob)).findings == (F.MISSING_COMMIT,)
+    short = repo.git("rev-parse", "--short=8", "HEAD")
+    assert look(repo.folder, Work(commit=short)).findings == (F.EQUAL,)
+
+
+def test_a_commit_cut_off_from_every_branch_is_still_compared(repo: GitRepo) -> None:
+    commit(repo)
+    recorded = current_work(repo.folder)
+    step_back(repo)
+    assert look(repo.folder, recorded).findings == (F.BEHIND,)
+
+
+def test_an_orphan_branch(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    orphan(repo)
+    assert look(repo.folder, recorded).findings == (F.DIVERGED, F.OTHER_BRANCH)
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    repo = GitRepo(tmp_path / "fresh")
+    recorded = current_work(repo.folder)
+    assert recorded == Work(branch="main", unborn=True)
+    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+    repo.commit("one", {"a": "a"})
+    assert look(repo.folder, recorded).findings == (F.AHEAD,)
+    assert look(repo.folder, Work()).findings == (F.UNRECORDED,)
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    assert current_work(tmp_path) == Work()
+    assert look(tmp_path, Work()).findings == (F.NO_REPOSITORY,)
+    gone = look(tmp_path, Work(commit="1" * 40))
+    assert gone.findings == (F.REPOSITORY_GONE,)
+    assert decide(gone).action == Action.REFUSE
+
+
+def test_a_bare_repository_is_no_place_to_work(tmp_path: Path) -> None:
+    bare = GitRepo(tmp_path / "bare", bare=True)
+    assert look(bare.folder, Work()).findings == (F.NO_REPOSITORY,)
+
+
+def test_what_was_left_uncommitted_is_known_again(repo: GitRepo) -> None:
+    change_and_add(repo)
+    recorded = current_work(repo.folder)
+    assert recorded.dirt
+    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_AS_LEFT)
+    repo.write({"a.txt": "changed again\n"})
+    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_TRACKED, F.DIRTY_UNTRACKED)
+
+
+def test_the_tools_own_folders_are_no_dirt(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    repo.write({".sage/logs/x.log": "x", ".interlock/interlock.db": "x", ".asterisk/s.json": "{}"})
+    assert current_work(repo.folder) == recorded
+    repo.write({"deep/.sage/x": "x"})
+    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_UNTRACKED)
+
+
+def conflict(repo: GitRepo, *words: str) -> None:
+    """Two branches change one line; the given command stops in the middle."""
+    repo.git("checkout", "--quiet", "-b", "side", "HEAD~1")
+    repo.commit("side", {"a.txt": "side\n"})
+    repo.checkout("main")
+    with pytest.raises(AssertionError):
+        repo.git(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "operation"),
+    [
+        (("merge", "side"), "merge"),
+        (("cherry-pick", "side"), "cherry-pick"),
+        (("rebase", "side"), "rebase"),
+        (("rebase", "--apply", "side"), "rebase"),
+        (("revert", "HEAD~1"), "revert"),
+    ],
+)
+def test_an_operation_in_progress(repo: GitRepo, words: tuple[str, ...], operation: str) -> None:
+    recorded = current_work(repo.folder)
+    conflict(repo, *words)
+    state = look(repo.folder, recorded)
+    assert F.OPERATION in state.findings
+    assert state.operation == operation
+    found = decide(state)
+    assert found.action == Action.REFUSE
+    assert found.reason == f"a {operation} is in progress: finish or abort it"
+
+
+def test_a_bisect(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    repo.git("bisect", "start")
+    assert look(repo.folder, recorded).operation == "bisect"
+
+
+def test_a_repository_that_cannot_be_read_is_no_clean_one(repo: GitRepo) -> None:
+    recorded = current_work(repo.folder)
+    (repo.folder / ".git" / "index").write_bytes(b"broken")
+    with pytest.raises(SourceError, match="git cannot say what has changed"):
+        look(repo.folder, recorded)
+
+
+def test_hooks_and_the_callers_variables_are_not_heard(
+    repo: GitRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = current_work(repo.folder)
+    other = GitRepo(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere")
+    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+
+
+def test_a_dirty_submodule_is_not_ours_to_judge(repo: GitRepo, tmp_path: Path) -> None:
+    other = GitRepo(tmp_path / "other")
+    other.commit("x", {"x": "x"})
+    repo.git("submodule", "--quiet", "add", f"file://{other.folder}", "sub")
+    repo.commit("with a submodule")
+    recorded = current_work(repo.folder)
+    (repo.folder / "sub" / "x").write_text("changed")
+    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "x"],
+        cwd=repo.folder / "sub",
+        check=True,
+    )
+    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_TRACKED)
