@@ -28,6 +28,7 @@ from interlock.cli.delivering import (
     outcome,
     terms_of,
     with_roles,
+    with_stand_ins,
 )
 from interlock.cli.door import Exit, app
 from interlock.cli.run import New, Wait, advice, changed
@@ -92,7 +93,7 @@ def run(
     bundle = find_circuit(wiring.DELIVERY, Path())
     written, changes = changed(bundle.open(), usual.thresholds, sets or [])
     before = with_roles(usual_options(usual, changes), usual)
-    options = merged(before, agent, slots, budget, parallel, {})
+    options = with_stand_ins(merged(before, agent, slots, budget, parallel, {}))
     crew = crew_of(written.circuit, options, path)
     with writing(path) as connection:
         run_id = None if new else newest_run(connection, wishes.mark)

@@ -55,6 +55,25 @@ def with_roles(options: Options, usual: "Settings") -> Options:
     )
 
 
+STAND_INS = {
+    "business-analyst": "developer",
+    "remediation": "developer",
+    "expert": "critic",
+    "expert-maker": "critic",
+    "health-auditor": "auditor",
+}
+"""Who plays a role that is rarely needed, if nobody is named for it."""
+
+
+def with_stand_ins(options: Options) -> Options:
+    """Three agents are enough for a delivery: a developer, a critic and an auditor."""
+    named = options.agents
+    if "" in named:
+        return options
+    others = {role: named[by] for role, by in STAND_INS.items() if by in named}
+    return msgspec.structs.replace(options, agents={**others, **named})
+
+
 def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
     from interlock.core.format import seconds_of
     from interlock.foreman.terms import Terms
