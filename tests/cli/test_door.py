@@ -29,6 +29,8 @@ Commands:
   causes     The root causes that are known, of all suites.
   cause      Say what became of a root cause.
   push       Tell ReportPortal what was reviewed.
+  plan       Plans of tasks: check and show them.
+  deliver    Carry out a plan: written, reviewed, audited, proven, merged.
   epic       Epics: long work over many sessions.
   hitl       Human answers on issues: how comments are read.
   calibrate  Measure an agent against failures whose causes are known.

@@ -24,7 +24,7 @@ from interlock.dispatch.hearing import Hearing
 from interlock.dispatch.outcome import Outcome, judge
 from interlock.dispatch.profiles.launch import environment, launch
 from interlock.dispatch.profiles.profile import Profile
-from interlock.dispatch.profiles.settings import AgentSettings, clocks_of
+from interlock.dispatch.profiles.settings import AgentSettings, clocks_of, for_writing
 from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import Session, Workplace, workplace
 from interlock.supervise.ended import Ended
@@ -145,9 +145,12 @@ class ProcessAgent:
     def _start(self, ask: Ask, place: Workplace, session: Session | None) -> Start:
         own = self._works_alone(ask)
         paper = place.paper(ask.attempt)
+        settings = self._settings
+        if ask.premises.writes:
+            settings = for_writing(self._profile, settings)
         command = launch(
             self._profile,
-            self._settings,
+            settings,
             self._program,
             ask.prompt,
             paper=paper,
@@ -159,7 +162,8 @@ class ProcessAgent:
         if command.prompt_file is not None:
             place.write_prompt(paper, command.prompt)
         tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
-        variables = {**self._environment, **variables_of(ask)}
+        around = environment(self._profile, settings, self._station.environ)
+        variables = {**around, **variables_of(ask)}
         return Start(command.argv, command.stdin, self._folder(ask, place), variables, tag)
 
     def _folder(self, ask: Ask, place: Workplace) -> Path:

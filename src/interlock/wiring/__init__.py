@@ -4,11 +4,12 @@ Each file makes one kind of part; their tables and functions are used from here.
 beside its table is in `rca.py`.
 """
 
-from interlock.wiring.files import FILED, PULL, RCA, ROOT, Files, file_carrier, names
+from interlock.wiring.files import DELIVERY, FILED, PULL, RCA, ROOT, Files, file_carrier, names
 from interlock.wiring.notify import herald
 from interlock.wiring.project import (
     DATABASE,
     Notify,
+    RoleSettings,
     Settings,
     answers_folder,
     database,
@@ -34,6 +35,7 @@ __all__ = [
     "AGENTS",
     "BASIC",
     "DATABASE",
+    "DELIVERY",
     "FILED",
     "PARALLEL",
     "PULL",
@@ -41,6 +43,7 @@ __all__ = [
     "ROOT",
     "Files",
     "Notify",
+    "RoleSettings",
     "Settings",
     "Vacancy",
     "agent",

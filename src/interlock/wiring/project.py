@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
+from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText
 from interlock.core.errors import SourceError
 from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.answerers import EVERYBODY, Answerers
 from interlock.dispatch.query_desk import QueryDesk
+from interlock.foreman.terms import Work
 from interlock.runner.library import read_text
 from interlock.wiring.agents import check_tables
 
@@ -28,6 +30,15 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     webhook: str = ""
     secret_env: str = "INTERLOCK_WEBHOOK_SECRET"  # noqa: S105 - a variable's name
     """The environment variable that holds the secret, never the secret itself."""
+
+
+class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who plays a role, as which model, in how many places, and how long each may take."""
+
+    agent: str = ""
+    model: str = ""
+    slots: int | None = None
+    timeout: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +57,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    roles: dict[str, RoleSettings] = {}
+    delivery: Work = Work()
+    check: list[CheckText] = []
+    environment: list[EnvironmentText] = []
 
 
 def settings(project: Path) -> Settings:

@@ -27,11 +27,14 @@ PARALLEL = 8
 
 
 def agents_by_role(
-    circuit: Circuit, given: Mapping[str, str], dispatch: str = ""
+    circuit: Circuit,
+    given: Mapping[str, str],
+    dispatch: str = "",
+    programs: Collection[str] = (),
 ) -> dict[str, str]:
-    """Who answers each role of the circuit; '' in `given` names the one for all others, else they
-    are carried by `dispatch`."""
-    roles = {step.role for step in circuit.steps.values()}
+    """Who answers each role of the circuit but those of our own `programs`; '' in `given` names
+    the one for all others, else they are carried by `dispatch`."""
+    roles = {step.role for step in circuit.steps.values()} - {*programs}
     for role in given:
         if role and role not in roles:
             raise SourceError(
