@@ -1,8 +1,8 @@
 """The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
 
-Each ask is one supervised process, ended with everything it started. What the exit code and the
-output mean is told as a reply; the command learns its ids from INTERLOCK_* variables. It has no
-clocks of its own: the step's timeout is its only one.
+Each ask is one supervised process, ended with everything it started; what a crash of ours left of
+earlier ones is ended first. What the exit code and the output mean is told as a reply; the command
+learns its ids from INTERLOCK_* variables. The step's timeout is its only clock.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Deliver, Reply
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended
+from interlock.supervise.reap import Reaped, reap
 from interlock.supervise.sight import Line, Sight
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
@@ -35,10 +36,12 @@ class CommandAgent:
         self._workspace = workspace
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: asyncio.Task[Reaped]
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
+        self._ready = asyncio.create_task(reap(self._workspace, LoopClock(), grace=_CLOCKS.grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -56,10 +59,11 @@ class CommandAgent:
     async def close(self) -> None:
         for dispatch_id in list(self._talks):
             self.settled(dispatch_id)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
         try:
+            await self._ready
             reply = talk.reply(ask.dispatch_id, await talk.agent.run())
         except SourceError as error:
             reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))

@@ -39,7 +39,7 @@ from interlock.dispatch.watch import Mode
 from interlock.foreman.terms import Work
 from interlock.runner.library import read_text
 from interlock.wiring.acp import acp_agent
-from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
+from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent, workspace_of
 
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
@@ -247,7 +247,7 @@ def agent(
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in (ACP, *AGENTS))))
         raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")
-    return AGENTS[kind](rest, clock, environment)
+    return AGENTS[kind](rest, clock, environment, db)
 
 
 def file_carrier(
@@ -318,7 +318,7 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     }
 
 
-def _script(rest: str, clock: Clock, _environment: Mapping[str, str]) -> Carrier:
+def _script(rest: str, clock: Clock, _environment: Mapping[str, str], _db: Path) -> Carrier:
     path = Path(rest)
     return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), clock)
 
@@ -334,9 +334,12 @@ def _argv(kind: str, rest: str) -> list[str]:
     return argv
 
 
-def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
-    argv = _argv("exec", rest)
-    return CommandAgent(argv, environment)
+def _command(rest: str, _clock: Clock, environment: Mapping[str, str], db: Path) -> Carrier:
+    """Files that its words name are those of this folder, wherever the command is started."""
+    first, *others = _argv("exec", rest)
+    named = [str(Path(word).absolute()) if Path(word).is_file() else word for word in others]
+    found = str(Path(first).absolute()) if "/" in first else first
+    return CommandAgent([found, *named], environment, workspace_of(db))
 
 
 def _not_runnable(name: str) -> str:
@@ -361,7 +364,7 @@ def _knows_nothing(_ask: Ask) -> Reply | None:
     raise SourceError("the built-in analyst answers only for the circuit rca")
 
 
-AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str]], Carrier]] = {
+AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str], Path], Carrier]] = {
     "exec": _command,
     "script": _script,
 }

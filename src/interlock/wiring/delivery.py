@@ -41,7 +41,7 @@ def staff(
     watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
     ground = Ground(shop, agreed, plan)
     foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
-    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours))
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours, shop.close))
     timed = _with_timeouts(circuit, agreed.timeouts)
     return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
 
