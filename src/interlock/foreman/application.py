@@ -32,7 +32,7 @@ from interlock.foreman.site import Ground
 from interlock.store.journal import Effect
 from interlock.store.runs import NewCase, holds_of, journal_of
 from interlock.workshop.diff import Diff
-from interlock.workshop.write_set import covers
+from interlock.workshop.write_set import covers, may_meet
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
@@ -221,6 +221,8 @@ class Foreman:
                 self._complete.add(case.case_id)
             return False
         self._cases[case.case_id] = case
+        if case.step == steps.PREPARE:
+            return self._waits_for_files(case.case_id)
         if case.step == steps.CONSULT:
             return self.queues.ask_expert(case.case_id, str(_asked(case).get("target_agent", "")))
         story = self._story(case_no)
@@ -233,6 +235,15 @@ class Foreman:
         if last.decision.rule == "conflict" and _can_wait(last.answer):
             self.queues.wait_for(case.case_id, str(last.answer["holder"]))
             return True
+        return False
+
+    def _waits_for_files(self, case_id: str) -> bool:
+        """Whether a task that can be worked on has declared the same files: it goes first."""
+        files = self._declared().get(case_id, ())
+        for name in self._at_work() if files else ():
+            if name != case_id and may_meet(files, self._declared().get(name, ())):
+                self.queues.wait_for(case_id, name)
+                return True
         return False
 
     def let_go(self) -> Iterable[str]:

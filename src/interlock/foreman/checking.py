@@ -48,6 +48,7 @@ class Checking:
         tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
         if ask.step == steps.HEALTH_CHECK:
             await self._inspection.prepare(tree, ask)
+        await asyncio.to_thread(self._inspection.tidy, tree)
         snapshot, notes = await asyncio.to_thread(_recorded, tree, ask, case)
         found = await self._looked(ask, case, tree, snapshot)
         if found["unavailable"] and ask.step not in steps.REPAIR:
@@ -67,7 +68,7 @@ class Checking:
         cells = self._ground.cells(None if repairing else self._ground.task(case.case_id))
         results: tuple[Result, ...] = ()
         if not violations and not empty:
-            results = await self._inspection.run(tree, cells, ask)
+            results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
         self.seen[case.case_id] = diff
         told = await asyncio.to_thread(self._told, ask.step, tree, diff, cells, results, violations)
         claimed = self._claims(ask.step, case, results, diff, tree)

@@ -19,11 +19,13 @@ from interlock.workshop.baseline import take_baseline
 from interlock.workshop.checks import Bounds, run_checks
 from interlock.workshop.checks import Site as CheckSite
 from interlock.workshop.diff import Diff
+from interlock.workshop.files import write_whole
 from interlock.workshop.prepare import Ground as Tree
 from interlock.workshop.prepare import prepare
 from interlock.workshop.tree import Tree as TaskTree
 
 _MOST_OUTPUT: Final = 3_000
+_CHECKED: Final = "checked"
 
 
 class Inspection:
@@ -51,6 +53,30 @@ class Inspection:
         site = self._site(tree.folder, tree.environment(self._ground.ports(ask.case_no)), ask)
         await take_baseline(ground.baselines, base, cells, site, self._clock, bounds=self._bounds)
         await asyncio.to_thread(tree.restore, base)
+
+    async def run_recorded(
+        self, tree: TaskTree, sha: str, cells: tuple[Cell, ...], ask: Ask
+    ) -> tuple[Result, ...]:
+        """On recorded work: what the checks leave in the tree is nobody's, and taken away again."""
+        mark = self._mark(tree)
+        mark.parent.mkdir(exist_ok=True)
+        await asyncio.to_thread(write_whole, mark, sha.encode())
+        results = await self.run(tree, cells, ask)
+        await asyncio.to_thread(self.tidy, tree)
+        return results
+
+    def tidy(self, tree: TaskTree) -> None:
+        """Take away what checks left, also those that a crash cut short."""
+        mark = self._mark(tree)
+        if mark.exists():
+            sha = mark.read_text(encoding="ascii")
+            if not tree.is_as_left(sha):
+                tree.restore(sha)
+            mark.unlink()
+
+    def _mark(self, tree: TaskTree) -> Path:
+        """Holds the recorded state of a tree while checks are at work in it."""
+        return self._ground.shop.home / _CHECKED / tree.name
 
     async def run(self, tree: Tree, cells: tuple[Cell, ...], ask: Ask) -> tuple[Result, ...]:
         environ = tree.environment(self._ground.ports(ask.case_no))
