@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
-from tests.world.yard import Agent, Yard, audit, develop, git, plan, ready, task
+from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
 
 from interlock.dispatch.carrier import Ask
 
@@ -185,13 +185,7 @@ def test_a_merge_cut_short_undoes_nobody_s_work(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub"), task("dif")))
     yard.begin()
 
-    def clashing(ask: Ask, folder: Path) -> str:
-        text = (folder / "calc.py").read_text()
-        if "<<<<<<<" in text:
-            git(folder, "checkout", "-q", "--", "calc.py")
-        return develop(ask, folder)
-
-    assert yard.work({"developer": clashing}, twice=True) == "done"
+    assert yard.work(twice=True) == "done"
     shown = yard.shown("calc.py")
     assert "def sub" in shown
     assert "def dif" in shown

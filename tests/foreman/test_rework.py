@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.world import sayings
-from tests.world.yard import Agent, Yard, audit, develop, git, plan, review, task
+from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
 
 from interlock.dispatch.carrier import Ask
 from interlock.foreman.terms import Work
@@ -102,8 +102,6 @@ def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) ->
     waits = in_turn(says(sayings.incomplete("sub", "blocked by dependency")), develop)
 
     def developer(ask: Ask, folder: Path) -> str:
-        if "<<<<<<<" in (folder / "calc.py").read_text():
-            git(folder, "checkout", "-q", "--", "calc.py")
         return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
 
     assert yard.work({"developer": developer}) == "done"

@@ -18,6 +18,7 @@ from interlock.foreman.site import Ground
 from interlock.workshop.diff import Diff
 from interlock.workshop.ledger import MovedError
 from interlock.workshop.line import AlreadyMerged, Change, Conflict, Empty, Line, Proposal
+from interlock.workshop.publish import moved_branches
 from interlock.workshop.tree import Tree
 
 _TRIES: Final = 5
@@ -40,6 +41,7 @@ class Merging:
         self._idle = idle
         self._note = note
         self._turn = asyncio.Lock()
+        self._moved: set[str] = set()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         repairing = ask.step == steps.MERGE_FIX
@@ -119,10 +121,21 @@ class Merging:
 
     async def _told_merged(self, line: Line, sha: str) -> dict[str, Any]:
         published = await asyncio.to_thread(line.publish)
+        await asyncio.to_thread(self._tell_moved)
         if not published.is_done:
             self._note(published.sentence)
         where = f" on branch {published.branch}" if published.is_done else ""
         return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}{where}"}
+
+    def _tell_moved(self) -> None:
+        """Once for each branch of the user's own that is elsewhere than at the beginning."""
+        for name in moved_branches(self._ground.shop):
+            if name not in self._moved:
+                self._moved.add(name)
+                self._note(
+                    f"your branch {name} moved since this run began; nothing here builds on that. "
+                    "If it was not you, an agent left its tree"
+                )
 
     async def _refuted(
         self, ask: Ask, line: Line, proposal: Proposal, task: Task | None
