@@ -133,10 +133,9 @@ def critic(prompt: str) -> str:
         return (
             f"REVIEW_FAILED: {TASK}\n\nFiles Reviewed:\n- tests/test_receipt.py\n\n"
             "Issues Found:\n- tests/test_receipt.py:1: the docstring repeats the name\n\n"
-            "Required Fixes:\n- say what it shows\n\nPriority: LOW\n\n"
-            "Developer: Please address all issues above and signal READY_FOR_REVIEW when complete.\n"
+            "Required Fixes:\n- say what it shows\n\nPriority: LOW\n"
         )
-    return f"REVIEW_PASSED: {TASK}\n\nFiles Reviewed:\n- all that changed\n\nSummary: small and clear\n"
+    return f"REVIEW_PASSED: {TASK}\n\nFiles Reviewed:\n- all that changed\n\nSummary: clear\n"
 
 
 def auditor(prompt: str) -> str:

@@ -1,8 +1,9 @@
-"""The real command, killed at many points and run again: nothing is lost, doubled or left behind."""
+"""The real command, killed at many points and run again: nothing is lost, doubled or left."""
 
 import random
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,10 @@ def same(killed: Delivering, calm: Delivering) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_at_random(tmp_path: Path, undisturbed: Delivering, seed: int) -> None:
     killed, chance = delivering(tmp_path), random.Random(seed)
-    until, kills = 0, 0
-    while until < len(TASKS) * len(STEPS):
+    kills = 0
+    while killed.dispatches().total() < len(TASKS) * len(STEPS):
         until = killed.dispatches().total() + chance.randrange(1, 9)
-        kills += killed.kill_when(lambda: killed.dispatches().total() >= until)
+        kills += killed.kill_when(partial(_has_asked, killed, until))
     assert kills > 2
     code, said = killed.finish()
     assert code == 0, said
@@ -78,10 +79,10 @@ def test_killed_during_a_check_it_leaves_no_check_running(tmp_path: Path) -> Non
     """The check waits for a file: the one that a killed command left must not go on beside ours."""
     go = tmp_path / "go"
     killed = delivering(tmp_path, _waiting(tmp_path, go))
-    assert killed.kill_when(lambda: (tmp_path / "runs").exists())
+    assert killed.kill_when((tmp_path / "runs").exists)
     assert len(killed.processes()) >= 1, "it goes on alone"
     (tmp_path / "runs").unlink()
-    assert killed.kill_when(lambda: (tmp_path / "runs").exists())
+    assert killed.kill_when((tmp_path / "runs").exists)
     left = killed.processes()
     assert len([each for each in left if "sh -c" in each]) == 1, left
     go.touch()
@@ -102,6 +103,10 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
     go.touch()
     out, _ = first.communicate(timeout=120)
     assert first.returncode == 0, out
+
+
+def _has_asked(killed: Delivering, times: int) -> bool:
+    return killed.dispatches().total() >= times
 
 
 def _waiting(folder: Path, go: Path) -> str:

@@ -14,7 +14,6 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-
 from tests.world.yard import git
 
 SOURCE = Path(__file__).parents[2] / "src"
