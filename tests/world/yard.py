@@ -1,6 +1,7 @@
 """A yard: a real repository, a plan, and agents that are functions working in real trees."""
 
 import asyncio
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Mapping
@@ -14,8 +15,10 @@ from interlock.core.circuit import HUMAN, Circuit
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import Ask, Carrier, Reply
 from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.dispatch.labour import LabourDesk
+from interlock.dispatch.labour import Labour, LabourDesk
+from interlock.foreman.application import Foreman
 from interlock.foreman.plan_watch import cases_of, usable_plan
+from interlock.foreman.steps import PROGRAMS
 from interlock.foreman.terms import Terms, Work
 from interlock.runner.clock import RealClock
 from interlock.runner.library import find_circuit
@@ -24,7 +27,7 @@ from interlock.runner.tally import Tally
 from interlock.store.database import reading, writing
 from interlock.store.history import cases_of as case_lines
 from interlock.store.history import lines_since
-from interlock.store.runs import RunStatus, begin_run, find_run
+from interlock.store.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
 from interlock.wiring.delivery import staff
 
 Agent = Callable[[Ask, Path], str]
@@ -76,10 +79,11 @@ def task(name: str, after: str = "none", files: str = "", criteria: str = "") ->
 """
 
 
-def plan(*tasks: str, command: str = "python3 -m unittest -v") -> str:
+def plan(*tasks: str, command: str = "python3 -m unittest -v", more: str = "") -> str:
+    """The plan of these tasks. `more` are further rows of checks, or what comes after them."""
     table = (
         "## Verification Commands\n\n| Check | Environment | Command | Exit Code | Purpose |\n"
-        f"|---|---|---|---|---|\n| Unit Tests | ALL | `{command}` | 0 | tests |\n\n"
+        f"|---|---|---|---|---|\n| Unit Tests | ALL | `{command}` | 0 | tests |\n{more}\n"
     )
     return f"# Calculator\n\n{table}### Phase 1: All\n\n" + "".join(tasks)
 
@@ -92,9 +96,11 @@ def ready(case_id: str, matrix: str = "- Unit Tests: PASS (native)") -> str:
 
 
 def develop(ask: Ask, folder: Path) -> str:
-    """A good developer: a function and its test, both real."""
+    """A good developer: a function and its test, both real. In a conflict theirs is taken first."""
     name = ask.case_id
     source, test = folder / "calc.py", folder / f"test_{name}.py"
+    if "<<<<<<<" in source.read_text():
+        git(folder, "checkout", "-q", "--", "calc.py")
     if f"def {name}(" not in source.read_text():
         source.write_text(f"{source.read_text()}\n\ndef {name}(a, b):\n    return a - b\n")
     test.write_text(
@@ -116,7 +122,26 @@ def audit(ask: Ask, _folder: Path) -> str:
     )
 
 
+def _two_times(labour: Labour) -> Labour:
+    async def done_again(ask: Ask) -> Reply:
+        await labour(ask)
+        return await labour(ask)
+
+    return done_again
+
+
 GOOD: Mapping[str, Agent] = {"developer": develop, "critic": review, "auditor": audit}
+
+
+class Hasty(RealClock):
+    """Real time, but for what a test has put it ahead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
 
 
 class Yard:
@@ -130,14 +155,24 @@ class Yard:
         self.answers = folder / "answers"
         self.asked: list[Ask] = []
         self.tally = Tally()
+        self.clock = Hasty()
         self.notes: list[str] = []
-        self.repo.mkdir()
+        self.repo.mkdir(parents=True)
         (self.repo / "calc.py").write_text(CALC)
         (self.repo / "test_calc.py").write_text(TEST)
         git(self.repo, "init", "-q", "-b", "main")
         git(self.repo, "add", "-A")
         git(self.repo, "commit", "-q", "-m", "first")
         self.plan.write_text(text)
+
+    def commit(self, subject: str) -> None:
+        """All that is in the user's folder, on their branch."""
+        git(self.repo, "add", "-A")
+        git(self.repo, "commit", "-q", "-m", subject)
+
+    def shown(self, path: str) -> str:
+        """A file as it is on the published branch."""
+        return git(self.repo, "show", f"interlock/calc:{path}")
 
     def terms(self, work: Work, **more: Any) -> Terms:
         return Terms(
@@ -146,6 +181,7 @@ class Yard:
             home=str(self.folder / "home"),
             slug="calc",
             secret="5ec2e7",
+            workspace=hashlib.sha256(bytes(self.folder)).hexdigest()[:16],
             **{"work": work, **more},
         )
 
@@ -170,18 +206,21 @@ class Yard:
         *,
         thresholds: Mapping[str, Any] | None = None,
         parallel: int = 4,
+        twice: bool = False,
     ) -> RunStatus:
-        """One sitting, with good agents where no others are named."""
+        """One sitting, with good agents where no others are named. With `twice` our programs do
+        everything two times, as if each had been killed just before its answer was written."""
         circuit = find_circuit("delivery", self.folder).open().circuit
         if thresholds:
             circuit = circuit.with_thresholds(thresholds)
         agents: Mapping[str, Agent] = {**GOOD, **(crew or {})}
         with writing(self.db) as connection:
-            return asyncio.run(self._sat(connection, circuit, agents, parallel))
+            return asyncio.run(self._sat(connection, circuit, agents, parallel, twice))
 
     async def _sat(
-        self, connection: Connection, circuit: Circuit, agents: Mapping[str, Agent], parallel: int
-    ) -> RunStatus:
+        self, connection: Connection, circuit: Circuit, agents: Mapping[str, Agent], parallel: int,
+        twice: bool,
+    ) -> RunStatus:  # fmt: skip
         async def answer(ask: Ask) -> Reply:
             self.asked.append(ask)
             if ask.role not in agents:
@@ -194,19 +233,39 @@ class Yard:
         carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, desk)
         carriers[HUMAN] = HumanDesk(self.answers, RealClock())
         run = find_run(connection)
-        ours = staff(connection, run, circuit, carriers, run.options["terms"])
+        terms = run.options["terms"]
+        ours = staff(connection, run, circuit, carriers, terms, clock=self.clock)
+        foreman = ours.application
+        assert isinstance(foreman, Foreman)
+        again = LabourDesk(_two_times(foreman.labours), foreman.ground.shop.close)
+        programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = Sitting(
-            connection, run, ours.circuit, ours.carriers, RealClock(),
+            connection, run, ours.circuit, {**ours.carriers, **programs}, RealClock(),
             roles=circuit.roles, parallel=parallel, application=ours.application,
             unplaced=ours.unplaced,
         )  # fmt: skip
         status = await sitting.work()
         self.tally = sitting.tally
-        assert ours.application is not None
-        self.notes = [*ours.application.notes()]
+        self.notes = [*foreman.notes()]
         return status
 
-    def answer(self, question_id: int, decision: str, text: str = "") -> None:
+    def question(self) -> int:
+        """The number of the oldest open question to a human."""
+        with reading(self.db) as connection:
+            out = open_dispatches(connection, find_run(connection).run_id)
+            return min(each.dispatch_id for each in out if each.role == HUMAN)
+
+    def findings(self, case_id: str, step: str) -> list[dict[str, Any]]:
+        """What was answered at a step of a task, oldest first."""
+        with reading(self.db) as connection:
+            run_id = find_run(connection).run_id
+            numbers = {line.case_id: line.case_no for line in case_lines(connection, run_id)}
+            found = [*journal_of(connection, numbers[case_id])]
+        return [dict(answer) for decision, answer in found if decision.step == step]
+
+    def answer(self, question_id: int = 0, decision: str = "answer", text: str = "") -> None:
+        """To that question; without a number to the oldest one that is open."""
+        question_id = question_id or self.question()
         data = {"decision": decision, "text": text}
         leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
 

@@ -18,8 +18,10 @@ Labour = Callable[[Ask], Awaitable[Reply]]
 class LabourDesk:
     """A carrier whose answers are worked for, each in a task of its own."""
 
-    def __init__(self, labour: Labour) -> None:
+    def __init__(self, labour: Labour, leave: Callable[[], None] = lambda: None) -> None:
+        """`leave` is called when no work is under way any more and none will be."""
         self._labour = labour
+        self._leave = leave
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._deliver: Deliver
 
@@ -41,6 +43,7 @@ class LabourDesk:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._leave()
 
     async def _work(self, ask: Ask) -> None:
         try:

@@ -20,15 +20,19 @@ from interlock.core.case import OPEN, Case, Decision, Refused, Signal
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.carrier import NO_PREMISES, Clock, Premises
 from interlock.foreman import history, steps
-from interlock.foreman.experts import Experts
+from interlock.foreman.checking import Checking
+from interlock.foreman.experts import Experts, is_name
 from interlock.foreman.history import Past
-from interlock.foreman.labours import Labours, Seen
+from interlock.foreman.inspection import Inspection
+from interlock.foreman.labours import Labours
+from interlock.foreman.merging import Merging
 from interlock.foreman.plan_watch import PlanWatch
 from interlock.foreman.queues import Queues
 from interlock.foreman.site import Ground
 from interlock.store.journal import Effect
 from interlock.store.runs import NewCase, holds_of, journal_of
-from interlock.workshop.write_set import covers
+from interlock.workshop.diff import Diff
+from interlock.workshop.write_set import covers, may_meet
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
@@ -56,7 +60,10 @@ class Foreman:
         self.told = told
         told.extend(ground.shop.notes)
         self.experts = Experts(Path(terms.source) / terms.work.experts, ground.made_experts)
-        self.labours = Labours(ground, clock, self._reported_by, self._declared, self.told.append)
+        inspection = Inspection(ground, clock)
+        merging = Merging(ground, inspection, self._idle, self.told.append)
+        self.checking = Checking(ground, inspection, merging, self._reported_by, self._declared)
+        self.labours = Labours(ground, clock, merging, self.checking, inspection)
         self.queues = Queues(terms.work.per_expert, self._at_work)
         self._connection = connection
         self._circuit = circuit
@@ -65,12 +72,14 @@ class Foreman:
         self._stories: dict[int, list[Past]] = {}
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
+        self._out: set[str] = set()
         self._complete: set[str] = set()
         self._holders = dict(holds_of(connection, circuit, run_id))
 
     # Where an agent works, and what it is told
 
     def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+        self._goes_out(case_no, case)
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS or step.role == HUMAN:
             return NO_PREMISES
@@ -114,8 +123,8 @@ class Foreman:
             experts=self.experts.all(),
             guidance=history.guidance(story),
             feedback=history.open_points(story),
-            changed=seen.diff.paths if seen else (),
-            diff=seen.diff.patch if seen else "",
+            changed=seen.paths,
+            diff=seen.patch,
             checks=tuple(map(_check_line, look.get("results", ()))),
             tells=tuple(look.get("tells", ())),
             claims=tuple(map(_claim_line, look.get("claims", ()))),
@@ -125,13 +134,13 @@ class Foreman:
             nonce=premises.nonce if premises.strict else "",
         )
 
-    def _seen(self, case: Case, look: Mapping[str, Any]) -> Seen | None:
+    def _seen(self, case: Case, look: Mapping[str, Any]) -> Diff:
         """The work as it was recorded last; looked up anew after a restart."""
-        sha = look.get("snapshot")
-        if case.case_id not in self.labours.seen and sha:
+        known, sha = self.checking.seen, look.get("snapshot")
+        if case.case_id not in known and sha:
             tree = self.ground.tree_of(case.case_id, steps.CHECK)
-            self.labours.seen[case.case_id] = Seen(tree.diff(tree.base, sha))
-        return self.labours.seen.get(case.case_id)
+            known[case.case_id] = tree.diff(look.get("base") or tree.base, sha)
+        return known.get(case.case_id, Diff())
 
     # What came back
 
@@ -144,8 +153,11 @@ class Foreman:
                 repair = category == "infrastructure" and self._under_repair(case)
                 return _with(signal, category=category, under_repair=repair)
             case "EXPERT_REQUEST":
-                known = self.experts.known(str(signal.data.get("target_agent", "")))
-                return _with(signal, expert_known=known)
+                wanted = str(signal.data.get("target_agent", ""))
+                if not is_name(wanted):
+                    sentence = f"{wanted!r} is no name of an expert: use letters, digits, - and _."
+                    return Refused("Malformed", sentence)
+                return _with(signal, expert_known=self.experts.known(wanted))
             case "EXPERT_CREATED":
                 return self._created(case, signal)
             case "FILE CONFLICT":
@@ -164,9 +176,10 @@ class Foreman:
 
     def _holder(self, case: Case, path: str) -> str:
         """The open task that has declared the file, or that has changed it."""
+        prefix = self.ground.shop.manifest.found.prefix
         for name, files in self._declared().items():
-            seen = self.labours.seen.get(name)
-            wrote = seen is not None and path in seen.diff.paths
+            seen = self.checking.seen.get(name, Diff())
+            wrote = f"{prefix}{path}" in seen.paths
             if name != case.case_id and (wrote or covers(files, path)):
                 return name
         return ""
@@ -175,6 +188,7 @@ class Foreman:
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
         self._story(case_no).append(Past(decision, data))
+        self._out.discard(case.case_id)
         self._note_hold(case.case_id, decision)
         if case.step == steps.CONSULT:
             self.queues.leave_expert(case.case_id)
@@ -197,15 +211,18 @@ class Foreman:
     # Who waits
 
     def held(self, case_no: int, case: Case) -> bool:
-        self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
+        self._numbers[case.case_id] = case_no
         if case.status != OPEN:
-            self._cases.pop(case.case_id)
+            self._cases.pop(case.case_id, None)
             self._stories.pop(case_no, None)
-            self.labours.seen.pop(case.case_id, None)
+            self.checking.seen.pop(case.case_id, None)
             self.queues.over(case.case_id)
             if case.end == steps.COMPLETE:
                 self._complete.add(case.case_id)
             return False
+        self._cases[case.case_id] = case
+        if case.step == steps.PREPARE:
+            return self._waits_for_files(case.case_id)
         if case.step == steps.CONSULT:
             return self.queues.ask_expert(case.case_id, str(_asked(case).get("target_agent", "")))
         story = self._story(case_no)
@@ -220,6 +237,15 @@ class Foreman:
             return True
         return False
 
+    def _waits_for_files(self, case_id: str) -> bool:
+        """Whether a task that can be worked on has declared the same files: it goes first."""
+        files = self._declared().get(case_id, ())
+        for name in self._at_work() if files else ():
+            if name != case_id and may_meet(files, self._declared().get(name, ())):
+                self.queues.wait_for(case_id, name)
+                return True
+        return False
+
     def let_go(self) -> Iterable[str]:
         return self.queues.let_go(lambda name: name in self._cases)
 
@@ -231,6 +257,21 @@ class Foreman:
 
     def notes(self) -> Iterable[str]:
         return self.told
+
+    def _goes_out(self, case_no: int, case: Case) -> None:
+        """Also after a restart, when what was out goes out again."""
+        self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
+        self._out.add(case.case_id)
+        if case.step == steps.CONSULT:
+            self.queues.at_expert(case.case_id, str(_asked(case).get("target_agent", "")))
+
+    def _idle(self) -> dict[str, str]:
+        """Open tasks in whose trees nobody works, and where each stands, detours left out."""
+        return {
+            name: case.stack[0] if case.stack else case.step
+            for name, case in self._cases.items()
+            if name not in self._out and case.step != steps.PREPARE
+        }
 
     def _at_work(self) -> Iterable[str]:
         """Open cases that can end somebody's wait: neither waiting themselves nor with a human."""

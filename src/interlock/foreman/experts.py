@@ -30,7 +30,7 @@ class Experts:
 
     def text(self, name: str) -> str:
         """What makes the agent an expert; empty if there is no usable text."""
-        for folder in self._folders if _is_name(name) else ():
+        for folder in self._folders if is_name(name) else ():
             if text := _read(folder / f"{name}.md"):
                 return text
         return ""
@@ -39,7 +39,7 @@ class Experts:
         found: dict[str, Expert] = {}
         for folder in self._folders:
             for path in sorted(folder.glob("*.md")) if folder.is_dir() else ():
-                text = _read(path) if path.stem not in found and _is_name(path.stem) else ""
+                text = _read(path) if path.stem not in found and is_name(path.stem) else ""
                 if text:
                     found[path.stem] = _expert(path.stem, text)
         return tuple(found[name] for name in sorted(found))
@@ -50,7 +50,8 @@ class Experts:
         return self._made / f"{name}.md"
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Whether it can be the name of an expert, and so of a file: an id without a folder."""
     return _NAME.fullmatch(name) is not None and "/" not in name
 
 

@@ -1,10 +1,11 @@
-"""The plan as it is now: edited while a run is worked on, and read again.
+"""The plan as it is now: edited while a run is worked on, or between two sittings, and read again.
 
 Knows the file, how often it is looked at, and what differs. A plan that cannot be used changes
-nothing, and that is told once. Refuses to know what becomes of a task that changed.
+nothing, and that is told once. A task that was taken out is kept as it was: the run has it. Refuses
+to know what becomes of a task that changed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,9 @@ from interlock.core.errors import InterlockError, SourceError
 from interlock.foreman.terms import Terms
 from interlock.sources.plan import read_plan
 from interlock.store.runs import NewCase
+from interlock.workshop.files import write_whole
 
+_KEPT = "plan.json"
 _PATIENCE = 1.0
 """Seconds between two looks at the file."""
 
@@ -57,12 +60,13 @@ class PlanWatch:
         now: Callable[[], float],
         note: Callable[[str], None],
     ) -> None:
-        self.plan = plan
-        """The plan that counts now. `known` are the cases the run has of it."""
-        self._first = _unlike(plan, known)
         self._terms = terms
-        self._now = now
         self._note = note
+        cases = tuple(known)
+        self.plan = self._with_gone(plan, _kept(terms), {each.case_id for each in cases})
+        """The plan that counts now. `known` are the cases the run has of it."""
+        self._first = _unlike(self.plan, cases)
+        self._now = now
         self._looked = now()
         self._mark = _mark(Path(terms.plan))
 
@@ -81,23 +85,40 @@ class PlanWatch:
         except InterlockError as error:
             self._note(f"the plan was edited and cannot be used, the one before counts: {error}")
             return []
-        before, self.plan = self.plan, plan
-        return self._differing(before, plan)
+        before = self.plan
+        self.plan = self._with_gone(plan, before, {task.id for task in before.tasks})
+        changed = _texts(self.plan).items() - _texts(before).items()
+        return [case for case in cases_of(self.plan) if case.case_id in dict(changed)]
 
-    def _differing(self, before: Plan, after: Plan) -> list[NewCase]:
-        known = {task.id: msgspec.structs.replace(task, line=0) for task in before.tasks}
-        gone = known.keys() - {task.id for task in after.tasks}
-        if gone:
-            names = ", ".join(sorted(gone))
-            self._note(f"{names}: not in the plan any more; what was begun is finished")
-            kept = tuple(task for task in before.tasks if task.id in gone)
-            self.plan = msgspec.structs.replace(after, tasks=(*after.tasks, *kept))
-        changed = {
-            task.id
-            for task in after.tasks
-            if known.get(task.id) != msgspec.structs.replace(task, line=0)
-        }
-        return [case for case in cases_of(self.plan) if case.case_id in changed]
+    def _with_gone(self, plan: Plan, before: Plan, known: Collection[str]) -> Plan:
+        """The plan with the tasks that the run has and the file does not, as they were."""
+        gone = {*known} - {task.id for task in plan.tasks}
+        kept = tuple(task for task in before.tasks if task.id in gone)
+        if kept:
+            names = ", ".join(sorted(task.id for task in kept))
+            self._note(f"{names}: not in the plan any more, but part of this run; it goes on")
+            plan = msgspec.structs.replace(plan, tasks=(*plan.tasks, *kept))
+        _keep(self._terms, plan)
+        return plan
+
+
+def _texts(plan: Plan) -> dict[str, Task]:
+    """The tasks of a plan as they read, wherever in the file."""
+    return {task.id: msgspec.structs.replace(task, line=0) for task in plan.tasks}
+
+
+def _keep(terms: Terms, plan: Plan) -> None:
+    write_whole(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
+
+
+def _kept(terms: Terms) -> Plan:
+    """The plan as it counted last; an empty one at the first time."""
+    try:
+        return msgspec.json.decode((Path(terms.home) / _KEPT).read_bytes(), type=Plan)
+    except FileNotFoundError:
+        return Plan()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SourceError(f"{terms.home}/{_KEPT} cannot be read ({error}); remove it") from None
 
 
 def _unlike(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:

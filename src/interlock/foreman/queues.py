@@ -35,6 +35,10 @@ class Queues:
         self._waiting[case_id] = Waiting(expert=name)
         return True
 
+    def at_expert(self, case_id: str, name: str) -> None:
+        """Its question is with the expert already."""
+        self._asking[case_id] = name
+
     def leave_expert(self, case_id: str) -> None:
         self._asking.pop(case_id, None)
 

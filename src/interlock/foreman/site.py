@@ -24,6 +24,8 @@ from interlock.workshop.workshop import Workshop
 
 _EXPERTS: Final = "experts"
 _BASELINES: Final = "baselines"
+_LAST_PORT: Final = 65_535
+_BLOCKS: Final = 500
 _BEFORE: Final = "interlock#baseline"
 """The tree in which the baseline is taken. No task has this id: a plan's may not hold it."""
 
@@ -71,11 +73,17 @@ class Ground:
             self._trees[name] = self.shop.tree(name)
         return self._trees[name]
 
+    def forget(self, tree: Tree) -> None:
+        """It is entered anew when somebody asks for it."""
+        self._trees.pop(tree.record.task_id, None)
+
     def ports(self, case_no: int) -> tuple[int, int] | None:
+        """The first port of a case, and how many are its own. Blocks are given out in turn."""
         work = self.terms.work
         if not work.first_port:
             return None
-        return work.first_port + case_no % _SLOTS * work.ports, work.ports
+        blocks = max(1, (_LAST_PORT + 1 - work.first_port) // work.ports)
+        return work.first_port + case_no % min(blocks, _BLOCKS) * work.ports, work.ports
 
     def cells(self, task: Task | None = None) -> tuple[Cell, ...]:
         """What is run for a task: all checks, or those of its environment if it names one."""
@@ -106,7 +114,3 @@ class Ground:
         for cell, result in zip(cells, results, strict=True):
             kept = kept.with_row(cell, result)
         write_baseline(self.baselines, kept)
-
-
-_SLOTS: Final = 500
-"""Blocks of ports, given out in turn."""

@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.core.circuit import Circuit
-from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.carrier import Carrier, Clock
 from interlock.dispatch.labour import LabourDesk
 from interlock.foreman.application import Foreman
 from interlock.foreman.plan_watch import PlanWatch, usable_plan
@@ -29,19 +29,20 @@ def staff(
     terms: Any,
     *,
     only: Collection[int] | None = None,
+    clock: Clock | None = None,
 ) -> Staff:
     """The workshop is opened, our programs take their places, and the application its own."""
     agreed = msgspec.convert(terms, Terms)
-    clock, plan = RealClock(), usable_plan(agreed)
+    clock, plan = clock or RealClock(), usable_plan(agreed)
     shop = Workshop.found(
         *(Path(agreed.source), Path(agreed.home), agreed.slug, agreed.base),
         keep_hooks=agreed.work.hooks,
     )
     told: list[str] = []
     watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
-    ground = Ground(shop, agreed, plan)
+    ground = Ground(shop, agreed, watch.plan)
     foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
-    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours))
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours, shop.close))
     timed = _with_timeouts(circuit, agreed.timeouts)
     return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
 

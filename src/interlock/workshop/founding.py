@@ -21,7 +21,7 @@ from interlock.workshop.source import Found
 
 CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
 ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclude"
-_HEADS, _ORIGIN = "refs/heads/", "refs/remotes/origin/"
+_HEADS, ORIGIN_REFS = "refs/heads/", "refs/remotes/origin/"
 
 
 def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
@@ -98,7 +98,7 @@ def _rename_branches(git: Git, slug: str) -> None:
     lines = []
     for line in filter(None, said.split("\n")):
         at, _, name = line.partition(" ")
-        lines += [f"create {_ORIGIN}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
+        lines += [f"create {ORIGIN_REFS}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
     git.ask("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")
     feed = "".join(lines).encode(errors="surrogateescape")
     git.ask("update-ref", "--no-deref", "--stdin", feed=feed)

@@ -10,6 +10,7 @@ import msgspec
 
 from interlock.core.errors import SourceError
 from interlock.sources.git import first_line
+from interlock.workshop.founding import ORIGIN_REFS, refs_of
 from interlock.workshop.git import Git
 from interlock.workshop.names import line_ref, published_ref
 from interlock.workshop.workshop import Workshop
@@ -53,6 +54,20 @@ def publish(shop: Workshop, tip: str) -> Publication:
         return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
     shop.ledger.publishing(tip)
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
+
+
+def moved_branches(shop: Workshop) -> list[str]:
+    """The user's branches that are not where they were found: moved by the user, or by an agent
+    that went out of its tree. Which of the two nobody can see from here."""
+    found = shop.manifest.found
+    there = refs_of(shop.hand(Path(found.shared), safe=found.safe))
+    names = (ref.removeprefix(ORIGIN_REFS) for ref in shop.origin() if ref.startswith(ORIGIN_REFS))
+    return [
+        name
+        for name in sorted(names)
+        if there.get(f"refs/heads/{name}", "") != shop.origin()[f"{ORIGIN_REFS}{name}"]
+        and f"refs/heads/{name}" != published_ref(shop.slug)
+    ]
 
 
 def _problem(shop: Workshop, user: Git, ref: str, at: str, tip: str) -> str:

@@ -125,10 +125,15 @@ def _whole(git: Git, tip: str) -> None:
     raise SourceError(f"{git.folder}: {tip[:12]} cannot be read whole; try git fsck, or clone anew")
 
 
+_OURS = b".interlock"
+"""The folder of our own database, which may well lie in the user's."""
+
+
 def _notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
     found = []
     dirty = git.run("status", "--porcelain", "-z", "--ignore-submodules=dirty")
-    count = len([row for row in dirty.out.split(b"\0") if row])
+    rows = [row for row in dirty.out.split(b"\0") if row]
+    count = len([row for row in rows if _OURS not in row[3:].split(b"/")])
     if count:
         files = "1 file is" if count == 1 else f"{count} files are"
         found.append(

@@ -65,6 +65,13 @@ def overlap(one: Iterable[str], other: Iterable[str], paths: Iterable[str]) -> t
     return tuple(sorted(path for path in paths if covers(first, path) and covers(second, path)))
 
 
+def may_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two declarations plainly mean some file both: one pattern covers the other."""
+    return any(covers(one, pattern) for pattern in other) or any(
+        covers(other, pattern) for pattern in one
+    )
+
+
 @lru_cache(maxsize=4_096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     words = pattern.rstrip("/")

@@ -147,6 +147,8 @@ def _worse(now: Result, before: Result) -> str:
     if now.timed_out and not before.timed_out:
         return "it came to an end before"
     timed = now.timed_out or before.timed_out
+    if (before.exit_code or 0) < 0 and now.exit_code != before.exit_code and not timed:
+        return f"it was ended by signal {-(before.exit_code or 0)} before, which tells nothing"
     if now.exit_code != before.exit_code and now.failed_count is None and not timed:
         return f"its exit code was {before.exit_code} before"
     return ""

@@ -1,0 +1,1 @@
+"""A till: what a customer pays, in cents."""

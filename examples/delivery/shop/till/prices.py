@@ -1,0 +1,6 @@
+"""What things cost, in cents."""
+
+
+def total(prices):
+    """The sum of all prices."""
+    return sum(prices)

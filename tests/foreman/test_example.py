@@ -1,0 +1,36 @@
+"""The example in examples/delivery, run as its README says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.world.delivering import Delivering
+from tests.world.yard import git
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "delivery"
+
+
+def test_the_example_is_delivered(tmp_path: Path) -> None:
+    repo = tmp_path / "till"
+    subprocess.run([sys.executable, EXAMPLE / "make_repository.py", repo], check=True)
+    delivering = Delivering(repo, f"exec:{sys.executable} {EXAMPLE / 'crew.py'}")
+    code, said = delivering.finish()
+    assert code == 0, said
+    assert "COMPLETE" in said
+    assert sorted(delivering.subjects()) == [
+        "Add tax",
+        "Give a discount",
+        "Give change",
+        "Print a receipt",
+        "Repair, for change",
+        "Report the day",
+        "Write a README",
+    ]
+    happened = delivering.rules()
+    assert {"failing", "blocked", "fixed", "rework-review", "underspecified"} <= happened
+    assert git(repo, "log", "--format=%s", "main") == "A till"
+    assert git(repo, "status", "--porcelain", "--", ":!.interlock") == ""
+    tested = tmp_path / "tested"
+    git(repo, "worktree", "add", "-q", "--detach", str(tested), "interlock/plan")
+    subprocess.run([sys.executable, "-m", "unittest", "-q"], cwd=tested, check=True)
+    assert delivering.processes() == []

@@ -1,0 +1,179 @@
+"""Work that comes back: what judges hold against it, who must answer first, who is asked again."""
+
+from pathlib import Path
+
+import pytest
+from tests.world import sayings
+from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
+
+from interlock.dispatch.carrier import Ask
+from interlock.foreman.terms import Work
+
+
+def in_turn(*agents: Agent) -> Agent:
+    """Another agent for each asking; the last one for all that follow."""
+    asked: list[int] = []
+
+    def answer(ask: Ask, folder: Path) -> str:
+        asked.append(ask.dispatch_id)
+        return agents[min(len(asked), len(agents)) - 1](ask, folder)
+
+    return answer
+
+
+def says(text: str) -> Agent:
+    return lambda _ask, _folder: text
+
+
+def edits(name: str) -> Agent:
+    """Adds a file of its own each time, so that there is something new to look at."""
+
+    def answer(ask: Ask, folder: Path) -> str:
+        (folder / f"{name}{ask.attempt}.txt").write_text("more\n")
+        return develop(ask, folder)
+
+    return answer
+
+
+def test_points_pile_up_until_their_judge_is_content(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    critic = in_turn(
+        says(sayings.review_failed("sub", "names are odd")),
+        says(sayings.review_failed("sub", "no docstring")),
+        review,
+    )
+    auditor = in_turn(says(sayings.audit_failed("sub", "negative numbers")), audit)
+    crew = {"developer": edits("work"), "critic": critic, "auditor": auditor}
+    assert yard.work(crew) == "done"
+    first, second, third, fourth = yard.prompts("sub", "IMPLEMENT")
+    assert "What must be put right" not in first
+    assert "names are odd" in second
+    assert "names are odd" in third
+    assert "no docstring" in third
+    assert "negative numbers" in fourth
+    assert "names are odd" not in fourth, "the critic passed it: its points are closed"
+    assert "names are odd" in yard.prompts("sub", "REVIEW")[1], "the critic sees what it held"
+
+
+def test_review_that_never_ends_fails_the_task(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    crew = {"developer": edits("work"), "critic": says(sayings.review_failed("sub", "ugly"))}
+    assert yard.work(crew, thresholds={"max_review_rework": 1}) == "unhealthy"
+    assert yard.rules("sub")[-2:] == ["checked", "review-spent"]
+
+
+def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin(Work(expand="always"))
+    crew = {"business-analyst": says(sayings.expanded("sub"))}
+    assert yard.work(crew) == "done"
+    assert yard.rules("sub")[:3] == ["underspecified", "expanded", "written"]
+    assert "A function of two numbers in calc.py." in yard.prompts("sub", "IMPLEMENT")[0]
+
+
+def test_an_analyst_who_is_not_sure_asks_a_human(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin(Work(expand="always"))
+    analyst = in_turn(says(sayings.expanded("sub", "LOW")), says(sayings.expanded("sub")))
+    assert yard.work({"business-analyst": analyst}) == "waiting"
+    assert yard.rules("sub")[-1] == "unsure"
+    yard.answer(text="whole numbers only")
+    assert yard.work({"business-analyst": analyst}) == "done"
+    assert "whole numbers only" in yard.prompts("sub", "EXPAND")[1]
+
+
+@pytest.mark.parametrize("category", ["missing_info", "out_of_scope", "", "nonsense"])
+def test_what_a_developer_cannot_finish_goes_to_a_human(tmp_path: Path, category: str) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    developer = in_turn(says(sayings.incomplete("sub", category)), develop)
+    assert yard.work({"developer": developer}) == "waiting"
+    assert yard.rules("sub")[-1] == "incomplete"
+    yard.answer(text="subtract them")
+    assert yard.work({"developer": developer}) == "done"
+    assert "subtract them" in yard.prompts("sub", "IMPLEMENT")[-1]
+
+
+def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub"), task("dif")))
+    yard.begin()
+    waits = in_turn(says(sayings.incomplete("sub", "blocked by dependency")), develop)
+
+    def developer(ask: Ask, folder: Path) -> str:
+        return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
+
+    assert yard.work({"developer": developer}) == "done"
+    assert "waits" in yard.rules("sub")
+    second = [ask for ask in yard.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
+    last = [ask for ask in yard.asked if ask.case_id == "dif"][-1]
+    assert second.dispatch_id > last.dispatch_id
+
+
+def test_progress_alone_decides_nothing_and_not_for_ever(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    developer = in_turn(says(sayings.progress("sub")), develop)
+    assert yard.work({"developer": developer}) == "done"
+    assert yard.rules("sub")[1:3] == ["progress", "written"]
+    second = Yard(tmp_path / "two", plan(task("sub")))
+    second.begin()
+    limits = {"max_checkpoint": 2}
+    status = second.work({"developer": says(sayings.progress("sub"))}, thresholds=limits)
+    assert (status, second.rules("sub")[-1]) == ("waiting", "progress-spent")
+
+
+def test_three_strikes_then_a_fresh_attempt(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    mumbles = says("I think I am done.")
+    developer = in_turn(mumbles, mumbles, mumbles, develop)
+    assert yard.work({"developer": developer}) == "done"
+    assert yard.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
+    assert "could not be used" in yard.prompts("sub", "IMPLEMENT")[1]
+
+
+def test_a_judge_who_says_nothing_neither_passes_nor_fails(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    limits = {"max_strikes": 0, "max_lost": 1}
+    assert yard.work({"critic": says("Hm.")}, thresholds=limits) == "waiting"
+    assert yard.rules("sub")[-1] == "judge-lost"
+    yard.answer(text="look again")
+    assert yard.work(thresholds=limits) == "done"
+
+
+def test_strict_answers_carry_the_mark_of_their_dispatch(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin(strict_signals=True)
+
+    def marked(agent: Agent) -> Agent:
+        def answer(ask: Ask, folder: Path) -> str:
+            line, rest = agent(ask, folder).split("\n", 1)
+            return f"{line}\nDispatch: {ask.premises.nonce}\n{rest}"
+
+        return answer
+
+    good = {"developer": marked(develop), "critic": marked(review), "auditor": marked(audit)}
+    forged = {**good, "auditor": audit}
+    limits = {"max_strikes": 0, "max_lost": 1}
+    assert yard.work(forged, thresholds=limits) == "waiting"
+    assert "merged" not in yard.rules("sub")
+    yard.answer(text="again")
+    assert yard.work(good, thresholds=limits) == "done"
+
+
+def test_secrets_in_the_change_reach_the_critic(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+
+    def careless(ask: Ask, folder: Path) -> str:
+        said = develop(ask, folder)
+        (folder / "setup.py").write_text("KEY = 'AKIA" + "IOSFODNN7EXAMPLF'\n# TODO: later\n")
+        return said
+
+    assert yard.work({"developer": careless}) == "done"
+    critic = yard.prompts("sub", "REVIEW")[0]
+    assert "setup.py:1:" in critic
+    assert "setup.py:2:" in critic
