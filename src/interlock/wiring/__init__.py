@@ -335,8 +335,17 @@ def _argv(kind: str, rest: str) -> list[str]:
 
 
 def _command(rest: str, _clock: Clock, environment: Mapping[str, str]) -> Carrier:
-    argv = _argv("exec", rest)
+    first, *others = _argv("exec", rest)
+    argv = (_found(first) if "/" in first else first, *map(_found, others))
     return CommandAgent(argv, environment)
+
+
+def _found(word: str) -> str:
+    """A word that names a file here names the same file where the command is started."""
+    try:
+        return str(Path(word).absolute()) if Path(word).is_file() else word
+    except (OSError, ValueError):
+        return word
 
 
 def _not_runnable(name: str) -> str:
