@@ -18,15 +18,14 @@ from interlock.cli.crew import (
     usual_options,
 )
 from interlock.cli.default_verb import DefaultVerb
+from interlock.cli.delivered import as_json, summary
 from interlock.cli.delivering import (
     Wishes,
     agreed,
-    as_json,
     begin,
     free_slug,
     go_on,
-    outcome,
-    terms_of,
+    told_of,
     with_roles,
 )
 from interlock.cli.door import Exit, app
@@ -61,6 +60,8 @@ Untestable = Annotated[
 ]
 _EXITS = {"COMPLETE": Exit.DONE, "PARTIAL": Exit.UNHEALTHY, "FAILED": Exit.UNHEALTHY,
           "HALTED": Exit.FAILED}  # fmt: skip
+_RESTS = ("rate-limited", "budget", "stopped")
+"""Statuses whose way on is not among what needs a human."""
 
 
 @deliver.command()
@@ -104,24 +105,25 @@ def run(
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
         found = find_run(connection, run_id)
         sat = sit(connection, found, crew, wait=wait, on_limit=on_limit)
-        _report(connection, run_id, sat, json=json)
+        _report(connection, run_id, sat, path, json=json)
 
 
-def _report(connection: "Connection", run_id: int, sat: Sat, *, json: bool) -> None:
-    from interlock.store.history import counts
+def _report(connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool) -> None:
+    """Say how a run came out, write its report, and leave with its exit code."""
     from interlock.store.runs import find_run
 
-    found, ends = find_run(connection, run_id), dict(counts(connection, run_id))
-    said, terms = outcome(sat.status, ends, sat.tally.halted), terms_of(found)
-    for note in sat.application.notes() if sat.application else ():
+    notes = list(sat.application.notes()) if sat.application else []
+    for note in dict.fromkeys(notes):
         tell(f"note: {note}")
+    found = find_run(connection, run_id)
+    told = told_of(connection, found, path, notes, sat=True)
     if json:
-        document(as_json(run_id, terms, said, ends))
+        document(as_json(told))
     else:
-        shown = ", ".join(f"{count} {end}" for end, count in ends.items())
-        say(f"run {run_id}: {said}; {shown}; merged work is on branch interlock/{terms.slug}")
-        for line in advice(sat.status, run_id) if said not in _EXITS else ():
+        for line in summary(told):
             say(line)
-    if said in _EXITS:
-        raise typer.Exit(_EXITS[said])
+        for line in advice(sat.status, run_id) if sat.status in _RESTS else ():
+            say(line)
+    if told.outcome in _EXITS:
+        raise typer.Exit(_EXITS[told.outcome])
     sat.leave()

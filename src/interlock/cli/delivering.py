@@ -8,22 +8,26 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from interlock.cli.crew import Options
 from interlock.cli.show import tell
-from interlock.core.errors import SourceError
+from interlock.core.errors import SourceError, StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.apps.delivery.delivered import Delivered
     from interlock.foreman.terms import Terms
     from interlock.runner.library import Bundle
     from interlock.store.runs import Run
     from interlock.wiring import Settings
+
+_CIRCUIT: Final = "delivery"
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -129,27 +133,43 @@ def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
 def terms_of(found: "Run") -> "Terms":
     from interlock.foreman.terms import Terms
 
-    if found.circuit != "delivery":
-        raise SourceError(f"run {found.run_id} is none of deliver, but of {found.circuit}")
+    if found.circuit != _CIRCUIT:
+        raise SourceError(
+            f"run {found.run_id} is none of deliver, but of {found.circuit}; "
+            "'interlock runs' lists them"
+        )
     return msgspec.convert(found.options["terms"], Terms)
 
 
-def outcome(status: str, ends: dict[str, int], halted: str) -> str:
-    """The word for how a delivery stands."""
-    if halted or "HALTED" in ends:
-        return "HALTED"
-    if status == "done":
-        return "COMPLETE"
-    if status == "unhealthy":
-        return "PARTIAL" if ends.get("COMPLETE") else "FAILED"
-    return {"running": "RUNNING"}.get(status, "PAUSED")
+def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
+    """That run of deliver, or the newest."""
+    from interlock.store.runs import all_runs, find_run
+
+    if run_id is None:
+        mine = [each.run_id for each in all_runs(connection) if each.circuit == _CIRCUIT]
+        if not mine:
+            raise StoreError("nothing was delivered yet; 'interlock deliver PLAN' begins")
+        run_id = mine[-1]
+    found = find_run(connection, run_id)
+    terms_of(found)
+    return found
 
 
-def as_json(run_id: int, terms: "Terms", said: str, ends: dict[str, int]) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "outcome": said,
-        "ends": ends,
-        "branch": f"interlock/{terms.slug}",
-        "home": terms.home,
-    }
+def told_of(
+    connection: "Connection",
+    found: "Run",
+    db: Path,
+    notes: Iterable[str] = (),
+    *,
+    sat: bool = False,
+) -> "Delivered":
+    """All that is known of a run; `sat` says that it is this process that has worked on it."""
+    from interlock.cli.crew import open_run
+    from interlock.foreman.telling import Teller
+    from interlock.store.lock import writer_of
+
+    options = msgspec.convert(found.options, Options)
+    alive = sat or found.status != "running" or writer_of(db) is not None
+    status = found.status if alive else "interrupted"
+    teller = Teller(found, open_run(found), terms_of(found), options.agents, status)
+    return teller.tell(connection, time.time(), notes)

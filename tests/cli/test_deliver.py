@@ -1,0 +1,116 @@
+"""deliver as a user types it: what is said in the end, how it stands, and with which exit code."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.works import AGENT, lay_out
+from tests.cli.world import World
+from tests.world.yard import git
+
+RUN = ("deliver", "plan.md", "--agent", AGENT)
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """One task is merged, one failed, one is blocked by it, one has a question. Read only."""
+    world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
+    said = world.type(*RUN, "--set", "max_checks=1")
+    assert said.code == 4, said.err
+    world.write("said", said.out)
+    return world
+
+
+def test_the_end_of_a_run_says_all_there_is_to_do(waiting: World) -> None:
+    commit, number = git(waiting.folder, "rev-parse", "interlock/plan")[:10], asked(waiting)
+    lines = (waiting.folder / "said").read_text().splitlines()
+    assert lines[0].startswith(
+        "run 1 PAUSED: 4 tasks: 1 complete, 1 asks, 1 blocked, 1 failed; 14 dispatches, "
+    )
+    assert lines[1:16] == [
+        "TASK   STATE     WHAT",
+        f"adds   COMPLETE  {commit}  Wrote adds <script>alert(1)</script> and its test",
+        "lies   FAILED    at CHECK: The checks failed more often than is allowed.",
+        "after  BLOCKED   comes after lies, which is FAILED",
+        f"asks   ASKS      question {number}: Which sign <b>shall</b> it have?",
+        "",
+        "AGENT                    ROLE       CLAIMED  VERIFIED  REFUTED  UNCHECKED",
+        "exec:python3 workers.py  auditor    2        1         0        1",
+        "exec:python3 workers.py  developer  9        4         5        0",
+        "",
+        "needs a human (2):",
+        (
+            "  lies: FAILED at CHECK: The checks failed more often than is allowed. "
+            "(Unit Tests (native): exit code 1 instead of 0; it passed before)"
+        ),
+        "    interlock explain lies --run 1",
+        "  asks: Which sign <b>shall</b> it have?",
+        f'    interlock answer {number} answer -m "…"',
+    ]
+    assert f"  then 'interlock deliver {waiting.folder}/plan.md' goes on" in lines
+    assert "1 task merged on branch interlock/plan; take it with: git merge interlock/plan" in lines
+
+
+def test_status(waiting: World) -> None:
+    shown = waiting.say("deliver", "status").out.splitlines()
+    assert shown[1].split() == ["TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"]
+    assert shown[2].split()[:5] == ["adds", "COMPLETE", "MERGE", "1", "4/4"]
+    assert shown[3].split()[:6] == ["lies", "FAILED", "CHECK", "2", "1/3", "-"]
+    assert shown[3].endswith("CHECK failing-spent: The checks failed more often than is allowed.")
+    assert shown[4].split()[:6] == ["after", "BLOCKED", "-", "-", "-", "-"]
+    assert shown[5].endswith(f"question {asked(waiting)}: Which sign <b>shall</b> it have?")
+
+
+def test_status_for_machines(waiting: World) -> None:
+    told = waiting.say("deliver", "status", "1", "--json").json
+    assert (told["outcome"], told["branch"]) == ("PAUSED", "interlock/plan")
+    assert told["counts"] == {
+        "complete": 1,
+        "at work": 0,
+        "asks": 1,
+        "waits": 0,
+        "blocked": 1,
+        "failed": 1,
+    }
+    adds, lies, after, asks = told["tasks"]
+    assert adds["commit"] == git(waiting.folder, "rev-parse", "interlock/plan")
+    assert adds["evidence"] == {"passed": 4, "failed": 0}
+    assert adds["claims"] == {"claimed": 5, "verified": 3, "refuted": 1, "unchecked": 1}
+    assert adds["changed"] == ["adds.py", "test_adds.py"]
+    assert (lies["end"], lies["attempts"], lies["last"]["rule"]) == ("FAILED", 2, "failing-spent")
+    assert Path(lies["tree"], "test_lies.py").is_file()
+    assert (after["word"], after["dispatches"], after["last"]) == ("blocked", 0, None)
+    assert asks["question"] == "Which sign <b>shall</b> it have?"
+    assert [need["task_id"] for need in told["needs"]] == ["lies", "asks"]
+
+
+def test_the_repository_stays_clean(waiting: World) -> None:
+    assert git(waiting.folder, "status", "--porcelain") == "?? said"
+    assert git(waiting.folder, "branch", "--format=%(refname:short)").split() == [
+        "interlock/plan",
+        "main",
+    ]
+
+
+def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks")
+    assert world.type(*RUN).code == 4
+    assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
+    said = world.type(*RUN)
+    assert (said.code, said.err) == (0, "going on with run 1 of this plan (--new begins another)\n")
+    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "needs a human" not in said.out
+
+
+def asked(world: World) -> str:
+    """The number of the one open question."""
+    told = world.say("deliver", "status", "--json").json
+    return str(max(task["question_id"] for task in told["tasks"]))
+
+
+def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
+    empty = World(tmp_path)
+    assert empty.say("deliver", "status").err.startswith("interlock: there is no database at ")
+    assert waiting.say("deliver", "status", "9").err == (
+        "interlock: there is no run 9; 'interlock runs' lists them\n"
+    )
+    assert waiting.say("deliver", "status", str(2**70)).code == 1
