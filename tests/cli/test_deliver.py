@@ -96,7 +96,8 @@ def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
     assert world.type(*RUN).code == 4
     assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
     said = world.type(*RUN)
-    assert (said.code, said.err) == (0, "going on with run 1 of this plan (--new begins another)\n")
+    assert said.code == 0
+    assert said.err.startswith("going on with run 1 of this plan (--new begins another)\n")
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
     assert "needs a human" not in said.out
 

@@ -1,10 +1,12 @@
 """The verbs of deliver: a plan's tasks through developer, critic and auditor to merged work."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from interlock.cli.board import watched
 from interlock.cli.crew import (
     Agents,
     Limited,
@@ -104,7 +106,8 @@ def run(
             found = find_run(connection, run_id)
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
         found = find_run(connection, run_id)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit)
+        view = partial(watched, connection, run_id, path, options.agents)
+        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view)
         _report(connection, run_id, sat, path, json=json)
 
 

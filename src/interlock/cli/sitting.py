@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from interlock.runner.treasury import Treasury
     from interlock.store.runs import Run, RunStatus
 
+View = Callable[[], AbstractContextManager["Callable[[Tally, Spent], None]"]]
+"""What shows a run while it is worked on: it is told how the run stands, after every turn."""
 _EXITS = {
     "done": Exit.DONE,
     "unhealthy": Exit.UNHEALTHY,
@@ -60,8 +63,10 @@ def sit(
     wait: bool,
     on_limit: OnLimit = OnLimit.WAIT,
     only: Collection[int] | None = None,
+    view: "View | None" = None,
 ) -> Sat:
-    """Work on a run until it ends or waits; on `only` some of its cases, if they are named."""
+    """Work on a run until it ends or waits; on `only` some of its cases, if they are named. It is
+    shown by `view`, else by a bar."""
     from interlock import wiring
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
@@ -79,7 +84,7 @@ def sit(
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     told = crier(crew)
-    with progress() as watch:
+    with (view or progress)() as watch:
         sitting = Sitting(
             connection,
             found,

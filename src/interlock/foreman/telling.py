@@ -18,6 +18,7 @@ from interlock.core.case import Decision
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.core.errors import InterlockError
 from interlock.foreman import steps, turning
+from interlock.foreman.board import agent_of
 from interlock.foreman.places import Place, outcome, places
 from interlock.foreman.terms import Terms
 from interlock.store.runs import NewCase, Run, given_cases, holds_of
@@ -158,9 +159,7 @@ class Teller:
         )
 
     def _agent(self, role: str) -> str:
-        if role in steps.PROGRAMS:
-            return "interlock"
-        return self._agents.get(role) or self._agents.get("") or role
+        return agent_of(role, self._agents)
 
     def _claims(self, looked: Iterable[Turn]) -> Iterator[Said]:
         for turn in looked:
