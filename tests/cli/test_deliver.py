@@ -108,6 +108,25 @@ def asked(world: World) -> str:
     return str(max(task["question_id"] for task in told["tasks"]))
 
 
+def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path: Path) -> None:
+    home = waiting.folder / ".interlock" / "delivery" / "plan"
+    assert f"report: {home}/report.html" in (waiting.folder / "said").read_text()
+    html = (home / "report.html").read_text(encoding="utf-8")
+    assert "Wrote adds &lt;script&gt;alert(1)&lt;/script&gt; and its test" in html
+    assert "<script>alert" not in html
+    said = waiting.say("deliver", "report", "--markdown", str(tmp_path / "new" / "r.md"), "--json")
+    assert said.json["files"] == [str(tmp_path / "new" / "r.md")]
+    text = (tmp_path / "new" / "r.md").read_text(encoding="utf-8")
+    assert text.startswith("# Calculator: PAUSED\n")
+    assert "| Unit Tests (native) | passed 1 test | passed 2 tests |" in text
+    said = waiting.say("deliver", "report", "--html", str(tmp_path))
+    assert (said.code, said.err) == (
+        2,
+        f"interlock: {tmp_path} is a folder; name a file for the report\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
 def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
     empty = World(tmp_path)
     assert empty.say("deliver", "status").err.startswith("interlock: there is no database at ")

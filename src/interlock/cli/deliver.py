@@ -30,6 +30,7 @@ from interlock.cli.delivering import (
     told_of,
     with_roles,
 )
+from interlock.cli.delivery_report import write_report
 from interlock.cli.door import Exit, app
 from interlock.cli.run import New, Wait, advice, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
@@ -120,10 +121,11 @@ def _report(connection: "Connection", run_id: int, sat: Sat, path: Path, *, json
         tell(f"note: {note}")
     found = find_run(connection, run_id)
     told = told_of(connection, found, path, notes, sat=True)
+    files = write_report(told)
     if json:
-        document(as_json(told))
+        document({**as_json(told), "report": files})
     else:
-        for line in summary(told):
+        for line in summary(told, files[0]):
             say(line)
         for line in advice(sat.status, run_id) if sat.status in _RESTS else ():
             say(line)

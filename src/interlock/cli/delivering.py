@@ -16,7 +16,7 @@ import msgspec
 
 from interlock.cli.crew import Options
 from interlock.cli.show import tell
-from interlock.core.errors import SourceError, StoreError
+from interlock.core.errors import InterlockError, SourceError, StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -172,4 +172,14 @@ def told_of(
     alive = sat or found.status != "running" or writer_of(db) is not None
     status = found.status if alive else "interrupted"
     teller = Teller(found, open_run(found), terms_of(found), options.agents, status)
-    return teller.tell(connection, time.time(), notes)
+    return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
+
+
+def _title(plan: Path) -> str:
+    """What the plan calls itself, if it is still there to say so."""
+    from interlock.sources.plan import read_plan
+
+    try:
+        return read_plan(plan).title
+    except InterlockError:
+        return ""

@@ -45,7 +45,9 @@ class Teller:
         self._agents = agents
         self._status = status
 
-    def tell(self, connection: Connection, now: float, notes: Iterable[str] = ()) -> Delivered:
+    def tell(
+        self, connection: Connection, now: float, title: str = "", notes: Iterable[str] = ()
+    ) -> Delivered:
         run, terms = self._run, self._terms
         stands = stands_of(connection, run.run_id)
         stood = places(stands)
@@ -65,7 +67,7 @@ class Teller:
         bases = (str(turn.answer.get("base", "")) for turn in _first(turns) if turn.answer)
         return Delivered(
             run_id=run.run_id,
-            title=Path(terms.plan).name,
+            title=title or Path(terms.plan).name,
             outcome=outcome(self._status, ends, is_held=bool(holds)),
             plan=terms.plan,
             source=terms.source,
