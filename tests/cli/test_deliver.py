@@ -127,6 +127,92 @@ def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
+def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "after>adds")
+    before = sorted(tmp_path.rglob("*"))
+    said = world.say(*RUN, "--dry-run", "--budget", "dispatches=9")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert said.code == 0
+    lines = said.out.splitlines()
+    base = git(tmp_path, "rev-parse", "HEAD")[:12]
+    assert lines[:7] == [
+        "Calculator: 2 tasks would be worked on",
+        f"from {base}, merged to a new branch interlock/plan",
+        "",
+        "TASK   TITLE      ROUND  AFTER",
+        "adds   Add adds   1",
+        "after  Add after  2      adds",
+        "can start now: adds; 8 agents at once at most",
+    ]
+    assert "developer         exec:python3 workers.py  ready" in lines
+    assert "Unit Tests  native       0     python3 -m unittest -v" in lines
+    assert "at most 400 dispatches per task, 800 in all" in lines
+    assert lines[-2:] == ["the budget stops it before: dispatches=9", "nothing was touched"]
+
+
+def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "after>gone")
+    words = ("deliver", "plan.md", "--dry-run", "--base", "nowhere", "--json")
+    said = world.say(*words, "--agent", "critic=exec:no-such-command")
+    assert (said.code, said.json["can_go"]) == (6, False)
+    assert said.json["problems"][0].startswith("'nowhere' names no commit in ")
+    assert [each["code"] for each in said.json["findings"]] == ["task.unknown-blocker"]
+    problems = {each["role"]: each["problem"] for each in said.json["roles"]}
+    assert problems["developer"] == "nobody plays it; say --agent developer=AGENT"
+    assert problems["critic"].startswith("exec:no-such-command: there is no command")
+    assert not (tmp_path / ".interlock").exists()
+
+
+def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    steps = []
+    for turn in range(3):
+        said = world.type(*RUN, "--once", "--json")
+        assert said.code == 0, said.err
+        steps.append((said.json["outcome"], said.json["tasks"][0]["last"]["to"]))
+        assert said.json["run_id"] == 1, turn
+    assert steps == [("PAUSED", "REVIEW"), ("PAUSED", "AUDIT"), ("COMPLETE", "COMPLETE")]
+
+
+def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "asks")
+    said = world.type(*RUN, "--once")
+    assert said.code == 4
+    plan = tmp_path / "plan.md"
+    assert (
+        said.out.endswith(f"one round is done; 'interlock deliver {plan} --once' sends the next\n")
+        or said.out.count("interlock answer") == 3
+    )
+
+
+def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    home = tmp_path / ".interlock" / "delivery" / "plan"
+    assert world.type(*RUN, "--once").code == 0
+    assert world.say("deliver", "clean").err == (
+        "interlock: run 1 is not over and needs its trees; finish it, or use --force\n"
+    )
+    assert world.type(*RUN).code == 0
+    shown = world.say("deliver", "clean", "--dry-run")
+    assert (shown.code, (home / "trees").is_dir()) == (0, True)
+    assert f"would remove {home}/repo.git\n" in shown.out
+    done = world.say("deliver", "clean", "--json")
+    assert [row["kept_because"] for row in done.json["rows"]] == [""] * len(done.json["rows"])
+    assert sorted(path.name for path in home.iterdir()) == ["report.html", "report.md"]
+    assert git(tmp_path, "log", "-1", "--format=%s", "interlock/plan") == "Add adds"
+    assert world.say("deliver", "status", "--json").json["outcome"] == "COMPLETE"
+    assert world.say(*RUN).err == (
+        "interlock: the workshop of run 1 was cleaned, so it cannot go on; "
+        "'interlock deliver PLAN --new' begins another run\n"
+    )
+
+
+def test_clean_keeps_what_is_nowhere_else(waiting: World) -> None:
+    said = waiting.say("deliver", "clean", "--dry-run")
+    assert said.code == 3
+    assert "trees/lies: its work is recorded but not merged; merge it, or use force" in said.out
+
+
 def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
     empty = World(tmp_path)
     assert empty.say("deliver", "status").err.startswith("interlock: there is no database at ")

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from interlock.cli.board import watched
@@ -32,12 +33,16 @@ from interlock.cli.delivering import (
 )
 from interlock.cli.delivery_report import write_report
 from interlock.cli.door import Exit, app
+from interlock.cli.rehearsal import in_words, rehearse
 from interlock.cli.run import New, Wait, advice, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.cli.sitting import Sat, sit
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from interlock.apps.delivery.delivered import Delivered
+    from interlock.cli.rehearsal import Rehearsal
 
 deliver = typer.Typer(
     name="deliver",
@@ -61,6 +66,12 @@ Strict = Annotated[
 Untestable = Annotated[
     bool, typer.Option("--allow-untestable", help="Take tasks without acceptance criteria.")
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would run and cost; touch nothing.")
+]
+OnceOnly = Annotated[
+    bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
+]
 _EXITS = {"COMPLETE": Exit.DONE, "PARTIAL": Exit.UNHEALTHY, "FAILED": Exit.UNHEALTHY,
           "HALTED": Exit.FAILED}  # fmt: skip
 _RESTS = ("rate-limited", "budget", "stopped")
@@ -80,6 +91,8 @@ def run(
     strict_signals: Strict = False,
     allow_untestable: Untestable = False,
     new: New = False,
+    dry_run: DryRun = False,
+    once: OnceOnly = False,
     wait: Wait = False,
     on_limit: Limited = OnLimit.WAIT,
     db: Db = None,
@@ -97,6 +110,9 @@ def run(
     written, changes = changed(bundle.open(), usual.thresholds, sets or [])
     before = with_roles(usual_options(usual, changes), usual)
     options = merged(before, agent, slots, budget, parallel, {})
+    if dry_run:
+        _rehearse(rehearse(wishes, usual, written, options, path), json=json)
+        return
     crew = crew_of(written.circuit, options, path)
     with writing(path) as connection:
         run_id = None if new else newest_run(connection, wishes.mark)
@@ -108,11 +124,24 @@ def run(
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
         found = find_run(connection, run_id)
         view = partial(watched, connection, run_id, path, options.agents)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view)
-        _report(connection, run_id, sat, path, json=json)
+        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view, once=once)
+        _report(connection, run_id, sat, path, json=json, once=once)
 
 
-def _report(connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool) -> None:
+def _rehearse(told: "Rehearsal", *, json: bool) -> None:
+    """Say what would be done; leave with exit 6 if it could not even begin."""
+    if json:
+        document({**msgspec.to_builtins(told), "can_go": told.can_go})
+    else:
+        for line in in_words(told):
+            say(line)
+    if not told.can_go:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+def _report(
+    connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool, once: bool
+) -> None:
     """Say how a run came out, write its report, and leave with its exit code."""
     from interlock.store.runs import find_run
 
@@ -122,13 +151,22 @@ def _report(connection: "Connection", run_id: int, sat: Sat, path: Path, *, json
     found = find_run(connection, run_id)
     told = told_of(connection, found, path, notes, sat=True)
     files = write_report(told)
+    more = once and sat.status == "stopped" and sat.stopped_by is None
     if json:
         document({**as_json(told), "report": files})
     else:
         for line in summary(told, files[0]):
             say(line)
-        for line in advice(sat.status, run_id) if sat.status in _RESTS else ():
+        for line in _advice(sat, told, more):
             say(line)
     if told.outcome in _EXITS:
         raise typer.Exit(_EXITS[told.outcome])
+    if more:
+        raise typer.Exit(Exit.WAITING if told.count("asks") else Exit.DONE)
     sat.leave()
+
+
+def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:
+    if more:
+        return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
+    return advice(sat.status, told.run_id) if sat.status in _RESTS else []

@@ -16,7 +16,7 @@ import msgspec
 
 from interlock.cli.crew import Options
 from interlock.cli.show import tell
-from interlock.core.errors import InterlockError, SourceError, StoreError
+from interlock.core.errors import InterlockError, SourceError, StateError, StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -118,6 +118,7 @@ def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
     """The options of a run that has begun, with today's words about who works on it."""
     from interlock.store.runs import set_options
 
+    _refuse_cleaned(found)
     before = msgspec.convert(found.options, Options)
     now = msgspec.structs.replace(
         options,
@@ -128,6 +129,19 @@ def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
     set_options(connection, found.run_id, msgspec.to_builtins(now))
     tell(f"going on with run {found.run_id} of this plan (--new begins another)")
     return now
+
+
+def _refuse_cleaned(found: "Run") -> None:
+    """Without its workshop a run has lost its trees; its report stays to tell the tale."""
+    from interlock.cli.delivery_report import HTML
+    from interlock.workshop.workshop import MANIFEST
+
+    home = Path(terms_of(found).home)
+    if (home / HTML).exists() and not (home / MANIFEST).exists():
+        raise StateError(
+            f"the workshop of run {found.run_id} was cleaned, so it cannot go on; "
+            "'interlock deliver PLAN --new' begins another run"
+        )
 
 
 def terms_of(found: "Run") -> "Terms":
