@@ -34,7 +34,7 @@ from interlock.cli.delivering import (
 from interlock.cli.delivery_report import write_report
 from interlock.cli.door import Exit, app
 from interlock.cli.rehearsal import in_words, rehearse
-from interlock.cli.run import New, Wait, advice, changed
+from interlock.cli.run import New, Wait, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.cli.sitting import Sat, sit
 
@@ -74,8 +74,12 @@ OnceOnly = Annotated[
 ]
 _EXITS = {"COMPLETE": Exit.DONE, "PARTIAL": Exit.UNHEALTHY, "FAILED": Exit.UNHEALTHY,
           "HALTED": Exit.FAILED}  # fmt: skip
-_RESTS = ("rate-limited", "budget", "stopped")
-"""Statuses whose way on is not among what needs a human."""
+_ADVICE = {
+    "rate-limited": "'interlock deliver {plan}' goes on when the limit is over",
+    "budget": "the budget is spent: 'interlock deliver {plan} --budget …' goes on",
+    "stopped": "'interlock deliver {plan}' goes on",
+}
+"""How a run goes on that waits for no human."""
 
 
 @deliver.command()
@@ -169,4 +173,4 @@ def _report(
 def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:
     if more:
         return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
-    return advice(sat.status, told.run_id) if sat.status in _RESTS else []
+    return [_ADVICE[sat.status].format(plan=told.plan)] if sat.status in _ADVICE else []

@@ -48,6 +48,8 @@ def status(told: "Delivered") -> Iterator[str]:
     yield from claims(told.accounts)
     yield from needs(told)
     yield from _where(told)
+    if told.outcome == "PAUSED" and not told.count("asks"):
+        yield f"nobody works on it; 'interlock deliver {told.plan}' goes on"
 
 
 def heading(told: "Delivered") -> str:
