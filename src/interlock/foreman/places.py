@@ -3,11 +3,13 @@
 Pure: rows of cases in, words out. Refuses to know how anything is shown.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
+from interlock.core.case import OPEN
 from interlock.core.circuit import HUMAN
 from interlock.foreman.steps import COMPLETE
 from interlock.store.turns import Stand
@@ -45,30 +47,27 @@ def outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> O
 
 def _dead(rows: Mapping[str, Stand]) -> dict[str, str]:
     """The open tasks that can never start, each with the one that is in its way."""
+    after: dict[str, list[str]] = {}
+    for name, each in rows.items():
+        for need in each.needs if each.status == OPEN else ():
+            after.setdefault(need, []).append(name)
     found: dict[str, str] = {}
-    waiting = {
-        name: each.needs for name, each in rows.items() if each.status == "open" and each.needs
-    }
-    grew = True
-    while grew:
-        grew = False
-        for name, needs in waiting.items():
-            if name in found:
-                continue
-            for need in needs:
-                if need in found or _is_bad(rows.get(need)):
-                    found[name] = need
-                    grew = True
-                    break
+    queue = deque(name for name, each in rows.items() if _is_bad(each))
+    while queue:
+        before = queue.popleft()
+        for name in after.get(before, ()):
+            if name not in found:
+                found[name] = before
+                queue.append(name)
     return found
 
 
-def _is_bad(stand: Stand | None) -> bool:
-    return stand is not None and stand.status != "open" and stand.end != COMPLETE
+def _is_bad(stand: Stand) -> bool:
+    return stand.status != OPEN and stand.end != COMPLETE
 
 
 def _place(stand: Stand, rows: Mapping[str, Stand], dead: Mapping[str, str]) -> Place:
-    if stand.status != "open":
+    if stand.status != OPEN:
         good = stand.end == COMPLETE
         return Place("complete" if good else "failed", stand.end or stand.status.upper())
     if stand.dispatch_id:
@@ -76,11 +75,11 @@ def _place(stand: Stand, rows: Mapping[str, Stand], dead: Mapping[str, str]) -> 
     if stand.case_id in dead:
         need = dead[stand.case_id]
         before = rows[need]
-        how = before.end or ("blocked" if before.status == "open" else before.status)
+        how = before.end or ("blocked" if before.status == OPEN else before.status)
         return Place("blocked", f"comes after {need}, which is {how}")
     first = next((need for need in stand.needs if _is_open(rows.get(need))), "")
     return Place("waits", f"comes after {first}" if first else "waits for its turn")
 
 
 def _is_open(stand: Stand | None) -> bool:
-    return stand is not None and stand.status == "open"
+    return stand is not None and stand.status == OPEN
