@@ -188,6 +188,33 @@ def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
     assert not (tmp_path / ".interlock").exists()
 
 
+def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    said = world.say(*RUN, "--base", "nowhere")
+    assert (said.code, said.err.split(";")[0]) == (
+        2,
+        f"interlock: 'nowhere' names no commit in {tmp_path}",
+    )
+    said = world.say("deliver", "plan.md", "--agent", "developer=exec:true")
+    assert said.code == 2
+    assert said.err.startswith(
+        "interlock: who plays auditor, business-analyst, critic, expert, expert-maker, "
+        "health-auditor, remediation? Say --agent claude for all, --agent auditor=codex for one"
+    )
+    assert world.say("deliver", "status").err == (
+        "interlock: nothing was delivered yet; 'interlock deliver PLAN' begins\n"
+    )
+
+
+def test_a_human_can_halt_it(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks", "after>asks")
+    assert world.type(*RUN).code == 4
+    world.say("answer", asked(world), "halt")
+    said = world.type(*RUN, "--json")
+    assert (said.code, said.json["outcome"]) == (1, "HALTED")
+    assert world.say("deliver", "status", "--json").json["outcome"] == "HALTED"
+
+
 def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
     steps = []

@@ -28,6 +28,7 @@ from interlock.cli.delivering import (
     begin,
     free_slug,
     go_on,
+    refuse_vacancies,
     told_of,
     with_roles,
 )
@@ -117,6 +118,7 @@ def run(
     if dry_run:
         _rehearse(rehearse(wishes, usual, written, options, path), json=json)
         return
+    refuse_vacancies(written.circuit, options)
     crew = crew_of(written.circuit, options, path)
     with writing(path) as connection:
         run_id = None if new else newest_run(connection, wishes.mark)

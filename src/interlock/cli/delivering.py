@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.apps.delivery.delivered import Delivered
+    from interlock.core.circuit import Circuit
     from interlock.foreman.terms import Terms
     from interlock.runner.library import Bundle
     from interlock.store.runs import Run
@@ -57,6 +58,21 @@ def with_roles(options: Options, usual: "Settings") -> Options:
     return msgspec.structs.replace(
         options, agents={**options.agents, **agents}, slots={**options.slots, **slots}
     )
+
+
+def refuse_vacancies(circuit: "Circuit", options: Options) -> None:
+    """Every role that is not ours must have somebody who plays it."""
+    from interlock.core.circuit import HUMAN
+    from interlock.wiring.apps import programs_of
+
+    roles = {step.role for step in circuit.steps.values()} - {HUMAN, *programs_of(circuit.name)}
+    vacant = [role for role in sorted(roles) if not options.agents.get(role)]
+    if vacant and not options.agents.get(""):
+        raise SourceError(
+            f"who plays {', '.join(vacant)}? Say --agent claude for all, --agent {vacant[0]}=codex "
+            f"for one, or write [roles.{vacant[0]}] into interlock.toml; 'interlock agents' lists "
+            "what is installed"
+        )
 
 
 def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
@@ -99,8 +115,10 @@ def begin(
     """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
     from interlock.foreman.plan_watch import cases_of, usable_plan
     from interlock.store.runs import begin_run
+    from interlock.workshop.source import look
 
     plan = usable_plan(terms)
+    look(Path(terms.source), terms.base)  # a run keeps its terms: none begins with useless ones
     options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
     return begin_run(
         connection,
