@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from interlock.cli.crew import Options
-from interlock.cli.delivering import Wishes, free_slug, outcome, with_roles, with_stand_ins
+from interlock.cli.delivering import Wishes, free_slug, with_roles, with_stand_ins
 from interlock.wiring import RoleSettings, Settings
 
 
@@ -40,18 +38,3 @@ def test_every_delivery_has_a_name_of_its_own(tmp_path: Path) -> None:
     assert free_slug(wishes, db) == "my-plan-v2"
     (tmp_path / ".interlock" / "delivery" / "my-plan-v2").mkdir(parents=True)
     assert free_slug(wishes, db) == "my-plan-v2-2"
-
-
-@pytest.mark.parametrize(
-    ("status", "ends", "word"),
-    [
-        ("done", {"COMPLETE": 2}, "COMPLETE"),
-        ("unhealthy", {"COMPLETE": 1, "FAILED": 1}, "PARTIAL"),
-        ("unhealthy", {"FAILED": 1, "open": 1}, "FAILED"),
-        ("stopped", {"HALTED": 1, "open": 1}, "HALTED"),
-        ("waiting", {"open": 1}, "PAUSED"),
-        ("running", {"open": 1}, "RUNNING"),
-    ],
-)
-def test_how_a_delivery_stands(status: str, ends: dict[str, int], word: str) -> None:
-    assert outcome(status, ends, "") == word

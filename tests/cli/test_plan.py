@@ -128,6 +128,23 @@ def test_a_plan_can_be_rewritten_in_the_other_form(golden: World) -> None:
     assert text == (golden.folder / "plan.yaml").read_text(encoding="utf-8")
 
 
+def test_the_projects_checks_count(world: World) -> None:
+    world.write(
+        "p.md", "# P\n# Task a: A\n**Work**: Do.\n**Acceptance Criteria**:\n- `x` exits 0\n"
+    )
+    assert world.say("plan", "check", "p.md").out.count("plan.no-checks") == 1
+    world.write("interlock.toml", '[[check]]\nname = "tests"\ncommand = "pytest -q"\n')
+    assert "plan.no-checks" not in world.say("plan", "check", "p.md").out
+    assert "1 check, 0 environments" in world.say("plan", "show", "p.md").out
+    assert "pytest" not in world.say("plan", "show", "p.md", "--as", "yaml").out
+    world.write("interlock.toml", '[[check]]\nname = ""\ncommand = "pytest -q"\n')
+    said = world.say("plan", "check", "p.md")
+    assert (said.code, said.err) == (
+        2,
+        "interlock: interlock.toml: a check has no name; give it one\n",
+    )
+
+
 @pytest.mark.parametrize("verb", ["check", "show"])
 def test_what_is_no_plan(world: World, verb: str) -> None:
     world.write("p.yaml", "titel: x\n")

@@ -20,7 +20,7 @@ def test_a_terminal_gets_a_bar_and_stdout_only_the_result(world: World) -> None:
         text=True,
     ) as process:
         os.close(slave)
-        drawn = _read(master)
+        drawn = read_all(master)
         assert process.stdout is not None
         said = process.stdout.read()
         assert process.wait(LIMIT) == 0
@@ -43,7 +43,7 @@ def test_elsewhere_only_the_budget_is_spoken_of_once(world: World) -> None:
     )
 
 
-def _read(master: int) -> str:
+def read_all(master: int) -> str:
     """All that is drawn until the last writer is gone."""
     parts = []
     while True:

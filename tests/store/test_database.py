@@ -266,3 +266,12 @@ def test_a_full_disk_stops_a_run_that_goes_on_when_there_is_room(tmp_path: Path)
     assert "open" in full.ends().values()
     assert full.work() == "done"
     assert (full.digest(), full.faults()) == (roomy.digest(), [])
+
+
+def test_a_folder_of_our_own_is_kept_out_of_git(tmp_path: Path) -> None:
+    made(tmp_path / ".interlock" / "i.db")
+    assert (tmp_path / ".interlock" / ".gitignore").read_text() == "*\n"
+    (tmp_path / "there").mkdir()
+    made(tmp_path / "there" / "i.db")
+    made(tmp_path / "new" / "i.db")
+    assert not list(tmp_path.glob("[tn]*/.gitignore"))

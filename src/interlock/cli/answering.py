@@ -230,7 +230,9 @@ def _to_settled(connection: "Connection", given: Given) -> Late:
 
 def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """A decision in the words of the step: its signal, or the field that takes decisions."""
-    data: dict[str, Any] = {"comment": message} if message else {}
+    known = step.shape.fields
+    place = "text" if "text" in known and "comment" not in known else "comment"
+    data: dict[str, Any] = {place: message} if message else {}
     for name, value in fields.items():
         _place(data, name, value, step)
     taker = _taker(step, decision)

@@ -1,10 +1,13 @@
 """The verbs of deliver: a plan's tasks through developer, critic and auditor to merged work."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
+from interlock.cli.board import watched
 from interlock.cli.crew import (
     Agents,
     Limited,
@@ -18,25 +21,30 @@ from interlock.cli.crew import (
     usual_options,
 )
 from interlock.cli.default_verb import DefaultVerb
+from interlock.cli.delivered import as_json, summary
 from interlock.cli.delivering import (
     Wishes,
     agreed,
-    as_json,
     begin,
     free_slug,
     go_on,
-    outcome,
-    terms_of,
+    refuse_vacancies,
+    told_of,
     with_roles,
     with_stand_ins,
 )
+from interlock.cli.delivery_report import write_report
 from interlock.cli.door import Exit, app
-from interlock.cli.run import New, Wait, advice, changed
+from interlock.cli.rehearsal import in_words, rehearse
+from interlock.cli.run import New, Wait, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.cli.sitting import Sat, sit
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from interlock.apps.delivery.delivered import Delivered
+    from interlock.cli.rehearsal import Rehearsal
 
 deliver = typer.Typer(
     name="deliver",
@@ -60,8 +68,20 @@ Strict = Annotated[
 Untestable = Annotated[
     bool, typer.Option("--allow-untestable", help="Take tasks without acceptance criteria.")
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would run and cost; touch nothing.")
+]
+OnceOnly = Annotated[
+    bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
+]
 _EXITS = {"COMPLETE": Exit.DONE, "PARTIAL": Exit.UNHEALTHY, "FAILED": Exit.UNHEALTHY,
           "HALTED": Exit.FAILED}  # fmt: skip
+_ADVICE = {
+    "rate-limited": "'interlock deliver {plan}' goes on when the limit is over",
+    "budget": "the budget is spent: 'interlock deliver {plan} --budget …' goes on",
+    "stopped": "'interlock deliver {plan}' goes on",
+}
+"""How a run goes on that waits for no human."""
 
 
 @deliver.command()
@@ -77,6 +97,8 @@ def run(
     strict_signals: Strict = False,
     allow_untestable: Untestable = False,
     new: New = False,
+    dry_run: DryRun = False,
+    once: OnceOnly = False,
     wait: Wait = False,
     on_limit: Limited = OnLimit.WAIT,
     db: Db = None,
@@ -94,6 +116,10 @@ def run(
     written, changes = changed(bundle.open(), usual.thresholds, sets or [])
     before = with_roles(usual_options(usual, changes), usual)
     options = with_stand_ins(merged(before, agent, slots, budget, parallel, {}))
+    if dry_run:
+        _rehearse(rehearse(wishes, usual, written, options, path), json=json)
+        return
+    refuse_vacancies(written.circuit, options)
     crew = crew_of(written.circuit, options, path)
     with writing(path) as connection:
         run_id = None if new else newest_run(connection, wishes.mark)
@@ -104,25 +130,50 @@ def run(
             found = find_run(connection, run_id)
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
         found = find_run(connection, run_id)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit)
-        _report(connection, run_id, sat, json=json)
+        view = partial(watched, connection, run_id, path, options.agents)
+        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view, once=once)
+        _report(connection, run_id, sat, path, json=json, once=once)
 
 
-def _report(connection: "Connection", run_id: int, sat: Sat, *, json: bool) -> None:
-    from interlock.store.history import counts
+def _rehearse(told: "Rehearsal", *, json: bool) -> None:
+    """Say what would be done; leave with exit 6 if it could not even begin."""
+    if json:
+        document({**msgspec.to_builtins(told), "can_go": told.can_go})
+    else:
+        for line in in_words(told):
+            say(line)
+    if not told.can_go:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+def _report(
+    connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool, once: bool
+) -> None:
+    """Say how a run came out, write its report, and leave with its exit code."""
     from interlock.store.runs import find_run
 
-    found, ends = find_run(connection, run_id), dict(counts(connection, run_id))
-    said, terms = outcome(sat.status, ends, sat.tally.halted), terms_of(found)
-    for note in sat.application.notes() if sat.application else ():
+    notes = list(sat.application.notes()) if sat.application else []
+    for note in dict.fromkeys(notes):
         tell(f"note: {note}")
+    found = find_run(connection, run_id)
+    told = told_of(connection, found, path, notes, sat=True)
+    files = write_report(told)
+    more = once and sat.status == "stopped" and sat.stopped_by is None
     if json:
-        document(as_json(run_id, terms, said, ends))
+        document({**as_json(told), "report": files})
     else:
-        shown = ", ".join(f"{count} {end}" for end, count in ends.items())
-        say(f"run {run_id}: {said}; {shown}; merged work is on branch interlock/{terms.slug}")
-        for line in advice(sat.status, run_id) if said not in _EXITS else ():
+        for line in summary(told, files[0]):
             say(line)
-    if said in _EXITS:
-        raise typer.Exit(_EXITS[said])
+        for line in _advice(sat, told, more):
+            say(line)
+    if told.outcome in _EXITS:
+        raise typer.Exit(_EXITS[told.outcome])
+    if more:
+        raise typer.Exit(Exit.WAITING if told.count("asks") else Exit.DONE)
     sat.leave()
+
+
+def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:
+    if more:
+        return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
+    return [_ADVICE[sat.status].format(plan=told.plan)] if sat.status in _ADVICE else []

@@ -8,22 +8,27 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from interlock.cli.crew import Options
 from interlock.cli.show import tell
-from interlock.core.errors import SourceError
+from interlock.core.errors import InterlockError, SourceError, StateError, StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.apps.delivery.delivered import Delivered
+    from interlock.core.circuit import Circuit
     from interlock.foreman.terms import Terms
     from interlock.runner.library import Bundle
     from interlock.store.runs import Run
     from interlock.wiring import Settings
+
+_CIRCUIT: Final = "delivery"
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -74,6 +79,21 @@ def with_stand_ins(options: Options) -> Options:
     return msgspec.structs.replace(options, agents={**others, **named})
 
 
+def refuse_vacancies(circuit: "Circuit", options: Options) -> None:
+    """Every role that is not ours must have somebody who plays it."""
+    from interlock.core.circuit import HUMAN
+    from interlock.wiring.apps import programs_of
+
+    roles = {step.role for step in circuit.steps.values()} - {HUMAN, *programs_of(circuit.name)}
+    vacant = [role for role in sorted(roles) if not options.agents.get(role)]
+    if vacant and not options.agents.get(""):
+        raise SourceError(
+            f"who plays {', '.join(vacant)}? Say --agent claude for all, --agent {vacant[0]}=codex "
+            f"for one, or write [roles.{vacant[0]}] into interlock.toml; 'interlock agents' lists "
+            "what is installed"
+        )
+
+
 def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
     from interlock.core.format import seconds_of
     from interlock.foreman.terms import Terms
@@ -114,8 +134,10 @@ def begin(
     """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
     from interlock.foreman.plan_watch import cases_of, usable_plan
     from interlock.store.runs import begin_run
+    from interlock.workshop.source import look
 
     plan = usable_plan(terms)
+    look(Path(terms.source), terms.base)  # a run keeps its terms: none begins with useless ones
     options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
     return begin_run(
         connection,
@@ -133,6 +155,7 @@ def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
     """The options of a run that has begun, with today's words about who works on it."""
     from interlock.store.runs import set_options
 
+    _refuse_cleaned(found)
     before = msgspec.convert(found.options, Options)
     now = msgspec.structs.replace(
         options,
@@ -145,30 +168,69 @@ def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
     return now
 
 
+def _refuse_cleaned(found: "Run") -> None:
+    """Without its workshop a run has lost its trees; its report stays to tell the tale."""
+    from interlock.cli.delivery_report import HTML
+    from interlock.workshop.workshop import MANIFEST
+
+    home = Path(terms_of(found).home)
+    if (home / HTML).exists() and not (home / MANIFEST).exists():
+        raise StateError(
+            f"the workshop of run {found.run_id} was cleaned, so it cannot go on; "
+            "'interlock deliver PLAN --new' begins another run"
+        )
+
+
 def terms_of(found: "Run") -> "Terms":
     from interlock.foreman.terms import Terms
 
-    if found.circuit != "delivery":
-        raise SourceError(f"run {found.run_id} is none of deliver, but of {found.circuit}")
+    if found.circuit != _CIRCUIT:
+        raise SourceError(
+            f"run {found.run_id} is none of deliver, but of {found.circuit}; "
+            "'interlock runs' lists them"
+        )
     return msgspec.convert(found.options["terms"], Terms)
 
 
-def outcome(status: str, ends: dict[str, int], halted: str) -> str:
-    """The word for how a delivery stands."""
-    if halted or "HALTED" in ends:
-        return "HALTED"
-    if status == "done":
-        return "COMPLETE"
-    if status == "unhealthy":
-        return "PARTIAL" if ends.get("COMPLETE") else "FAILED"
-    return {"running": "RUNNING"}.get(status, "PAUSED")
+def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
+    """That run of deliver, or the newest."""
+    from interlock.store.runs import all_runs, find_run
+
+    if run_id is None:
+        mine = [each.run_id for each in all_runs(connection) if each.circuit == _CIRCUIT]
+        if not mine:
+            raise StoreError("nothing was delivered yet; 'interlock deliver PLAN' begins")
+        run_id = mine[-1]
+    found = find_run(connection, run_id)
+    terms_of(found)
+    return found
 
 
-def as_json(run_id: int, terms: "Terms", said: str, ends: dict[str, int]) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "outcome": said,
-        "ends": ends,
-        "branch": f"interlock/{terms.slug}",
-        "home": terms.home,
-    }
+def told_of(
+    connection: "Connection",
+    found: "Run",
+    db: Path,
+    notes: Iterable[str] = (),
+    *,
+    sat: bool = False,
+) -> "Delivered":
+    """All that is known of a run; `sat` says that it is this process that has worked on it."""
+    from interlock.cli.crew import open_run
+    from interlock.foreman.telling import Teller
+    from interlock.store.lock import writer_of
+
+    options = msgspec.convert(found.options, Options)
+    alive = sat or found.status != "running" or writer_of(db) is not None
+    status = found.status if alive else "interrupted"
+    teller = Teller(found, open_run(found), terms_of(found), options.agents, status)
+    return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
+
+
+def _title(plan: Path) -> str:
+    """What the plan calls itself, if it is still there to say so."""
+    from interlock.sources.plan import read_plan
+
+    try:
+        return read_plan(plan).title
+    except InterlockError:
+        return ""

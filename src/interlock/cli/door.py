@@ -104,6 +104,7 @@ def _enter() -> None:
         circuits,
         conform,
         deliver,
+        deliver_look,
         demo,
         doctor,
         emit,

@@ -69,15 +69,24 @@ def show(
     """A plan's phases, graph and critical path, and what can start now."""
     read = _read(file)
     if json:
-        document({"file": str(file), **_described(read), **_written(read, as_)})
+        document({"file": str(file), **_described(read), **_written(file, as_)})
     elif as_:
-        say(_written(read, as_)["text"].rstrip())
+        say(_written(file, as_)["text"].rstrip())
     else:
         for line in _shown(read):
             say(line)
 
 
 def _read(file: Path) -> "Plan":
+    """The plan, with the checks and environments of the project it is read in."""
+    from interlock import wiring
+    from interlock.apps.delivery.plan_checks import with_project
+
+    usual = wiring.settings(Path())
+    return with_project(_alone(file), usual.check, usual.environment)
+
+
+def _alone(file: Path) -> "Plan":
     from interlock.sources.plan import read_plan
 
     return read_plan(file)
@@ -97,12 +106,13 @@ def _say_findings(file: Path, read: "Plan", findings: "tuple[Finding, ...]") -> 
         say(f"{tasks}: {found}{'' if errors else '; the plan can be delivered'}")
 
 
-def _written(read: "Plan", form: Form | None) -> dict[str, Any]:
+def _written(file: Path, form: Form | None) -> dict[str, Any]:
     from interlock.apps.delivery.plan_writing import write_markdown
     from interlock.apps.delivery.plan_yaml import write_yaml_plan
 
     if form is None:
         return {}
+    read = _alone(file)
     return {"text": write_yaml_plan(read) if form == Form.YAML else write_markdown(read)}
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from interlock.runner.tally import Tally
     from interlock.runner.treasury import Treasury
     from interlock.store.runs import Run, RunStatus
+    from interlock.wiring.staff import Staff
 
+View = Callable[[], AbstractContextManager["Callable[[Tally, Spent], None]"]]
+"""What shows a run while it is worked on: it is told how the run stands, after every turn."""
 _EXITS = {
     "done": Exit.DONE,
     "unhealthy": Exit.UNHEALTHY,
@@ -60,8 +64,11 @@ def sit(
     wait: bool,
     on_limit: OnLimit = OnLimit.WAIT,
     only: Collection[int] | None = None,
+    view: "View | None" = None,
+    once: bool = False,
 ) -> Sat:
-    """Work on a run until it ends or waits; on `only` some of its cases, if they are named."""
+    """Work on a run until it ends or waits; on `only` some of its cases, if they are named; `once`
+    gives each case one agent's turn. It is shown by `view`, else by a bar."""
     from interlock import wiring
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
@@ -75,12 +82,13 @@ def sit(
     circuit = wiring.with_patience(written, crew.carriers)
     terms = msgspec.convert(found.options, Options).terms
     ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
-    seat(crew.carriers, written, crew.gauge, ours.application)
+    application = _for_once(ours, circuit) if once else ours.application
+    seat(crew.carriers, written, crew.gauge, application)
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     told = crier(crew)
     cry(crew.carriers, told)
-    with progress() as watch:
+    with (view or progress)() as watch:
         sitting = Sitting(
             connection,
             found,
@@ -92,7 +100,7 @@ def sit(
             treasury=treasury_of(connection, found, crew),
             by_hand=by_hand,
             unplaced=ours.unplaced,
-            application=ours.application,
+            application=application,
             wait_for_humans=wait,
             wait_for_limits=on_limit == OnLimit.WAIT,
             tell=told,
@@ -105,9 +113,15 @@ def sit(
         status = asyncio.run(_worked(sitting, crew))
     papers = wiring.written_by_hand(crew.carriers)
     left = list(written_out(connection, found, circuit, papers))
-    return Sat(
-        status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, ours.application
-    )
+    return Sat(status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application)
+
+
+def _for_once(ours: "Staff", circuit: "Circuit") -> "Application":
+    from interlock.core.circuit import HUMAN
+    from interlock.runner.application import Plain
+    from interlock.runner.once import Once
+
+    return Once(ours.application or Plain(), circuit, {HUMAN, *ours.unplaced})
 
 
 async def _worked(sitting: "Sitting", crew: Crew) -> "RunStatus":

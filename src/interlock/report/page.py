@@ -68,7 +68,7 @@ def page_of(told: Outline) -> str:
         cuts=_cuts(told, len(cards), len(full)),
         style=Markup(style),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=_policy(style, script),
+        policy=policy(style, script),
     )
     return writable(html)
 
@@ -160,7 +160,7 @@ def _cuts(told: Outline, cards: int, full: int) -> list[str]:
     return found
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Nothing is loaded, sent or run but the style and the script of this page."""
     return (
         f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "

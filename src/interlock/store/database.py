@@ -16,6 +16,7 @@ from interlock.core.errors import StoreError
 from interlock.store.investigation_schema import all_tables
 from interlock.store.lock import only_writer
 
+OWN_FOLDER = ".interlock"
 HEAD = "0003"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 
@@ -24,7 +25,7 @@ HEAD = "0003"
 def writing(path: Path) -> Iterator[Connection]:
     """The one connection that may write, made and brought up to date if need be."""
     with told_plainly(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(path.parent)
         with only_writer(path):
             if not path.exists():
                 _create(path)
@@ -37,6 +38,14 @@ def writing(path: Path) -> Iterator[Connection]:
                 if found != HEAD:
                     _migrate(connection)
                 yield connection
+
+
+def _make_room(folder: Path) -> None:
+    """The folder of the database. One of our own name is nobody's work: git need not see it."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.name == OWN_FOLDER:
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 @contextmanager

@@ -61,7 +61,17 @@ def _script(rest: str, clock: Clock, _environment: Mapping[str, str], _db: Path)
 
 
 def _command(rest: str, _clock: Clock, environment: Mapping[str, str], db: Path) -> Carrier:
-    return CommandAgent(argv_of("exec", rest), environment, ours(db))
+    first, *others = argv_of("exec", rest)
+    argv = (_found(first) if "/" in first else first, *map(_found, others))
+    return CommandAgent(argv, environment, ours(db))
+
+
+def _found(word: str) -> str:
+    """A word that names a file here names the same file where the command is started."""
+    try:
+        return str(Path(word).absolute()) if Path(word).is_file() else word
+    except (OSError, ValueError):
+        return word
 
 
 AGENTS: dict[str, Callable[[str, Clock, Mapping[str, str], Path], Carrier]] = {

@@ -40,14 +40,17 @@ class Removal(msgspec.Struct, frozen=True):
         return bool(self.reason)
 
 
-def clean(home: Path, *, dry_run: bool = True, force: bool = False) -> list[Removal]:
-    """What is removed, or would be, and what is kept and why."""
+def clean(
+    home: Path, *, dry_run: bool = True, force: bool = False, also: tuple[str, ...] = ()
+) -> list[Removal]:
+    """What is removed, or would be, and what is kept and why; `also` are names of folders that
+    whoever works here has put beside ours."""
     if not is_folder(home) or read_manifest(home) is None:
         raise SourceError(f"{home} is not a workshop of Interlock, so nothing is removed there")
     if force or not is_folder(home / CLONE):
         lock = take_lock(home)
         try:
-            return _take_all(home, dry_run)
+            return _take_all(home, dry_run, also)
         finally:
             os.close(lock)
     with Workshop.open(home) as shop:
@@ -55,7 +58,7 @@ def clean(home: Path, *, dry_run: bool = True, force: bool = False) -> list[Remo
         kept = {loss.path for loss in found}
         trees = [tree for tree in shop.trees() if str(tree.root) not in kept]
         if not found:
-            return _take_all(home, dry_run)
+            return _take_all(home, dry_run, also)
         for tree in trees:
             if exists(tree.root):
                 found.append(Removal(str(tree.root)))
@@ -97,8 +100,8 @@ def _merged(shop: Workshop) -> set[str]:
     return set(shop.git.ask(*words).split())
 
 
-def _take_all(home: Path, dry_run: bool) -> list[Removal]:
-    names = [name for name in (*_LOOSE, *_REST, *_LAST) if exists(home / name)]
+def _take_all(home: Path, dry_run: bool, also: tuple[str, ...]) -> list[Removal]:
+    names = [name for name in (*_LOOSE, *also, *_REST, *_LAST) if exists(home / name)]
     found = [Removal(str(home / name)) for name in names]
     if not dry_run:
         for name in names:

@@ -1,0 +1,277 @@
+"""deliver as a user types it: what is said in the end, how it stands, and with which exit code."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.works import AGENT, lay_out
+from tests.cli.world import World, ended, until
+from tests.world.yard import git
+
+RUN = ("deliver", "plan.md", "--agent", AGENT)
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """One task is merged, one failed, one is blocked by it, one has a question. Read only."""
+    world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
+    said = world.type(*RUN, "--set", "max_checks=1")
+    assert said.code == 4, said.err
+    world.write("said", said.out)
+    return world
+
+
+def test_the_end_of_a_run_says_all_there_is_to_do(waiting: World) -> None:
+    commit, number = git(waiting.folder, "rev-parse", "interlock/plan")[:10], asked(waiting)
+    lines = (waiting.folder / "said").read_text().splitlines()
+    assert lines[0].startswith(
+        "run 1 PAUSED: 4 tasks: 1 complete, 1 asks, 1 blocked, 1 failed; 14 dispatches, "
+    )
+    assert lines[1:16] == [
+        "TASK   STATE     WHAT",
+        f"adds   COMPLETE  {commit}  Wrote adds <script>alert(1)</script> and its test",
+        "lies   FAILED    at CHECK: The checks failed more often than is allowed.",
+        "after  BLOCKED   comes after lies, which is FAILED",
+        f"asks   ASKS      question {number}: Which sign <b>shall</b> it have?",
+        "",
+        "AGENT                    ROLE       CLAIMED  VERIFIED  REFUTED  UNCHECKED",
+        "exec:python3 workers.py  auditor    2        1         0        1",
+        "exec:python3 workers.py  developer  9        4         5        0",
+        "",
+        "needs a human (2):",
+        (
+            "  lies: FAILED at CHECK: The checks failed more often than is allowed. "
+            "(Unit Tests (native): exit code 1 instead of 0; it passed before)"
+        ),
+        "    interlock explain lies --run 1",
+        "  asks: Which sign <b>shall</b> it have?",
+        f'    interlock answer {number} answer -m "…"',
+    ]
+    assert f"  then 'interlock deliver {waiting.folder}/plan.md' goes on" in lines
+    assert "1 task merged on branch interlock/plan; take it with: git merge interlock/plan" in lines
+
+
+def test_status(waiting: World) -> None:
+    shown = waiting.say("deliver", "status").out.splitlines()
+    assert shown[1].split() == ["TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"]
+    assert shown[2].split()[:5] == ["adds", "COMPLETE", "MERGE", "1", "4/4"]
+    assert shown[3].split()[:6] == ["lies", "FAILED", "CHECK", "2", "1/3", "-"]
+    assert shown[3].endswith("CHECK failing-spent: The checks failed more often than is allowed.")
+    assert shown[4].split()[:6] == ["after", "BLOCKED", "-", "-", "-", "-"]
+    assert shown[5].endswith(f"question {asked(waiting)}: Which sign <b>shall</b> it have?")
+
+
+def test_status_for_machines(waiting: World) -> None:
+    told = waiting.say("deliver", "status", "1", "--json").json
+    assert (told["outcome"], told["branch"]) == ("PAUSED", "interlock/plan")
+    assert told["counts"] == {
+        "complete": 1,
+        "at work": 0,
+        "asks": 1,
+        "waits": 0,
+        "blocked": 1,
+        "failed": 1,
+    }
+    adds, lies, after, asks = told["tasks"]
+    assert adds["commit"] == git(waiting.folder, "rev-parse", "interlock/plan")
+    assert adds["evidence"] == {"passed": 4, "failed": 0}
+    assert adds["claims"] == {"claimed": 5, "verified": 3, "refuted": 1, "unchecked": 1}
+    assert adds["changed"] == ["adds.py", "test_adds.py"]
+    assert (lies["end"], lies["attempts"], lies["last"]["rule"]) == ("FAILED", 2, "failing-spent")
+    assert Path(lies["tree"], "test_lies.py").is_file()
+    assert (after["word"], after["dispatches"], after["last"]) == ("blocked", 0, None)
+    assert asks["question"] == "Which sign <b>shall</b> it have?"
+    assert [need["task_id"] for need in told["needs"]] == ["lies", "asks"]
+
+
+def test_the_repository_stays_clean(waiting: World) -> None:
+    assert git(waiting.folder, "status", "--porcelain") == "?? said"
+    assert git(waiting.folder, "branch", "--format=%(refname:short)").split() == [
+        "interlock/plan",
+        "main",
+    ]
+
+
+def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks")
+    assert world.type(*RUN).code == 4
+    assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
+    said = world.type(*RUN)
+    assert said.code == 0
+    assert said.err.startswith("going on with run 1 of this plan (--new begins another)\n")
+    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "needs a human" not in said.out
+
+
+def asked(world: World) -> str:
+    """The number of the one open question."""
+    told = world.say("deliver", "status", "--json").json
+    return str(max(task["question_id"] for task in told["tasks"]))
+
+
+def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path: Path) -> None:
+    home = waiting.folder / ".interlock" / "delivery" / "plan"
+    assert f"report: {home}/report.html" in (waiting.folder / "said").read_text()
+    html = (home / "report.html").read_text(encoding="utf-8")
+    assert "Wrote adds &lt;script&gt;alert(1)&lt;/script&gt; and its test" in html
+    assert "<script>alert" not in html
+    said = waiting.say("deliver", "report", "--markdown", str(tmp_path / "new" / "r.md"), "--json")
+    assert said.json["files"] == [str(tmp_path / "new" / "r.md")]
+    text = (tmp_path / "new" / "r.md").read_text(encoding="utf-8")
+    assert text.startswith("# Calculator: PAUSED\n")
+    assert "| Unit Tests (native) | passed 1 test | passed 2 tests |" in text
+    said = waiting.say("deliver", "report", "--html", str(tmp_path))
+    assert (said.code, said.err) == (
+        2,
+        f"interlock: {tmp_path} is a folder; name a file for the report\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    slow = world.write("slow.py", "import sys, time\nsys.stdin.read()\ntime.sleep(60)\n")
+    process = world.start("deliver", "plan.md", "--agent", f"exec:python3 {slow}")
+
+    def stands() -> str:
+        if not world.db.exists():
+            return ""
+        said = world.say("deliver", "status", "--json")
+        task = said.json["tasks"][0] if said.code == 0 else {"step": ""}
+        return f"{said.json['outcome']} {task['word']} {task['step']}" if task["step"] else ""
+
+    try:
+        until(lambda: stands() == "RUNNING at work IMPLEMENT", "the developer is asked")
+    finally:
+        process.kill()
+        ended(process)
+    assert stands() == "PAUSED at work IMPLEMENT"
+    plan = tmp_path / "plan.md"
+    assert world.say("deliver", "status").out.endswith(
+        f"nobody works on it; 'interlock deliver {plan}' goes on\n"
+    )
+    assert world.type(*RUN).code == 0
+
+
+def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "after>adds")
+    before = sorted(tmp_path.rglob("*"))
+    said = world.say(*RUN, "--dry-run", "--budget", "dispatches=9")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert said.code == 0
+    lines = said.out.splitlines()
+    base = git(tmp_path, "rev-parse", "HEAD")[:12]
+    assert lines[:7] == [
+        "Calculator: 2 tasks would be worked on",
+        f"from {base}, merged to a new branch interlock/plan",
+        "",
+        "TASK   TITLE      ROUND  AFTER",
+        "adds   Add adds   1",
+        "after  Add after  2      adds",
+        "can start now: adds; 8 agents at once at most",
+    ]
+    assert "developer         exec:python3 workers.py  ready" in lines
+    assert "Unit Tests  native       0     python3 -m unittest -v" in lines
+    assert "at most 400 dispatches per task, 800 in all" in lines
+    assert lines[-2:] == ["the budget stops it before: dispatches=9", "nothing was touched"]
+
+
+def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "after>gone")
+    words = ("deliver", "plan.md", "--dry-run", "--base", "nowhere", "--json")
+    said = world.say(*words, "--agent", "critic=exec:no-such-command")
+    assert (said.code, said.json["can_go"]) == (6, False)
+    assert said.json["problems"][0].startswith("'nowhere' names no commit in ")
+    assert [each["code"] for each in said.json["findings"]] == ["task.unknown-blocker"]
+    problems = {each["role"]: each["problem"] for each in said.json["roles"]}
+    assert problems["developer"] == "nobody plays it; say --agent developer=AGENT"
+    assert problems["critic"].startswith("exec:no-such-command: there is no command")
+    assert not (tmp_path / ".interlock").exists()
+
+
+def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    said = world.say(*RUN, "--base", "nowhere")
+    assert (said.code, said.err.split(";")[0]) == (
+        2,
+        f"interlock: 'nowhere' names no commit in {tmp_path}",
+    )
+    said = world.say("deliver", "plan.md", "--agent", "developer=exec:true")
+    assert said.code == 2
+    assert said.err.startswith(
+        "interlock: who plays auditor, business-analyst, critic, expert, expert-maker, "
+        "health-auditor, remediation? Say --agent claude for all, --agent auditor=codex for one"
+    )
+    assert world.say("deliver", "status").err == (
+        "interlock: nothing was delivered yet; 'interlock deliver PLAN' begins\n"
+    )
+
+
+def test_a_human_can_halt_it(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks", "after>asks")
+    assert world.type(*RUN).code == 4
+    world.say("answer", asked(world), "halt")
+    said = world.type(*RUN, "--json")
+    assert (said.code, said.json["outcome"]) == (1, "HALTED")
+    assert world.say("deliver", "status", "--json").json["outcome"] == "HALTED"
+
+
+def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    steps = []
+    for turn in range(3):
+        said = world.type(*RUN, "--once", "--json")
+        assert said.code == 0, said.err
+        steps.append((said.json["outcome"], said.json["tasks"][0]["last"]["to"]))
+        assert said.json["run_id"] == 1, turn
+    assert steps == [("PAUSED", "REVIEW"), ("PAUSED", "AUDIT"), ("COMPLETE", "COMPLETE")]
+
+
+def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "asks")
+    said = world.type(*RUN, "--once")
+    assert said.code == 4
+    assert said.out.count("interlock answer") == 3
+    assert f"  then 'interlock deliver {tmp_path}/plan.md' goes on\n" in said.out
+    world.say("answer", asked(world), "skip")
+    said = world.type(*RUN, "--once")
+    assert (said.code, said.out.splitlines()[-1]) == (
+        0,
+        f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' sends the next",
+    )
+
+
+def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    home = tmp_path / ".interlock" / "delivery" / "plan"
+    assert world.type(*RUN, "--once").code == 0
+    assert world.say("deliver", "clean").err == (
+        "interlock: run 1 is not over and needs its trees; finish it, or use --force\n"
+    )
+    assert world.type(*RUN).code == 0
+    shown = world.say("deliver", "clean", "--dry-run")
+    assert (shown.code, (home / "trees").is_dir()) == (0, True)
+    assert f"would remove {home}/repo.git\n" in shown.out
+    done = world.say("deliver", "clean", "--json")
+    assert [row["kept_because"] for row in done.json["rows"]] == [""] * len(done.json["rows"])
+    assert sorted(path.name for path in home.iterdir()) == ["report.html", "report.md"]
+    assert git(tmp_path, "log", "-1", "--format=%s", "interlock/plan") == "Add adds"
+    assert world.say("deliver", "status", "--json").json["outcome"] == "COMPLETE"
+    assert world.say(*RUN).err == (
+        "interlock: the workshop of run 1 was cleaned, so it cannot go on; "
+        "'interlock deliver PLAN --new' begins another run\n"
+    )
+
+
+def test_clean_keeps_what_is_nowhere_else(waiting: World) -> None:
+    said = waiting.say("deliver", "clean", "--dry-run")
+    assert said.code == 3
+    assert "trees/lies: its work is recorded but not merged; merge it, or use force" in said.out
+
+
+def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
+    empty = World(tmp_path)
+    assert empty.say("deliver", "status").err.startswith("interlock: there is no database at ")
+    assert waiting.say("deliver", "status", "9").err == (
+        "interlock: there is no run 9; 'interlock runs' lists them\n"
+    )
+    assert waiting.say("deliver", "status", str(2**70)).code == 1

@@ -1,0 +1,48 @@
+"""docs/howto/deliver-a-plan.md says what is so: its settings, its keys, its exit codes."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from interlock.cli.door import Exit
+from interlock.foreman.terms import Work
+from interlock.runner.library import find_circuit
+from interlock.wiring import Settings
+
+TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "deliver-a-plan.md").read_text("utf-8")
+
+
+def test_its_settings_are_settings() -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    found = msgspec.convert(tomllib.loads(block), Settings)
+    assert found.roles["developer"].slots == 4
+    assert found.delivery.setup == ("make", "deps")
+
+
+def test_it_names_every_role_that_an_agent_plays() -> None:
+    circuit = find_circuit("delivery", Path()).open().circuit
+    roles = set(circuit.roles) - {"workshop", "checks", "merge"}
+    assert [role for role in sorted(roles) if not re.search(rf"\b{role}\b", TEXT)] == []
+
+
+def test_it_names_every_key_with_its_default() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*) \|", TEXT, re.MULTILINE)
+    told = {
+        name: shown.strip("` ")
+        for names, default in rows
+        for name, shown in zip(re.findall(r"`(\w+)`", names), default.split(", "), strict=True)
+    }
+    assert told == {
+        name: "none" if value == () else msgspec.json.encode(value).decode()
+        for name, value in msgspec.structs.asdict(Work()).items()
+    }
+
+
+def test_its_exit_codes_are_those_of_the_door() -> None:
+    rows = re.findall(r"^\| ([\d, ]+) \| [A-Z, ]+ \|", TEXT, re.MULTILINE)
+    codes = {int(code) for row in rows for code in row.split(", ")}
+    assert codes == {
+        Exit.DONE, Exit.FAILED, Exit.UNHEALTHY, Exit.WAITING, Exit.BUDGET, Exit.RATE_LIMITED,
+    }  # fmt: skip

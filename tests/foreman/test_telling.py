@@ -1,0 +1,151 @@
+"""A run told from its journal: what was done, seen, claimed, refused and asked; and its board."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.world.yard import Yard, develop, git, plan, ready, task
+
+from interlock.apps.delivery.delivered import Delivered, Told
+from interlock.core.circuit import Circuit
+from interlock.dispatch.carrier import Ask
+from interlock.foreman.board import Board
+from interlock.foreman.lookout import Lookout
+from interlock.foreman.telling import Teller, answers
+from interlock.foreman.terms import Terms
+from interlock.runner.library import find_circuit
+from interlock.store.database import reading
+from interlock.store.runs import find_run
+
+
+def circuit() -> Circuit:
+    return find_circuit("delivery", Path()).open().circuit
+
+
+def tell(yard: Yard) -> Delivered:
+    with reading(yard.db) as connection:
+        run = find_run(connection)
+        terms = msgspec.convert(run.options["terms"], Terms)
+        teller = Teller(run, circuit(), terms, {"": "robot", "critic": "reader"}, run.status)
+        return teller.tell(connection, 99.0, "Calc", ["a note", "a note"])
+
+
+def look(yard: Yard) -> Board:
+    with reading(yard.db) as connection:
+        run = find_run(connection)
+        return Lookout(connection, run.run_id, {"": "robot"}, yard.folder / "none").look()
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """One task whose developer first babbles, then lies about a file, then is merged."""
+    said: list[str] = []
+
+    def babbles(ask: Ask, folder: Path) -> str:
+        said.append(ask.step)
+        if len(said) == 1:
+            return "All done, trust me."
+        develop(ask, folder)
+        (folder / "left.py").write_text("# TODO: finish this\nprint('here')\n")
+        return ready("sub").replace("- calc.py: a function", "- ghost.py: a function")
+
+    yard = Yard(tmp_path_factory.mktemp("done"), plan(task("sub")))
+    yard.begin()
+    assert yard.work({"developer": babbles}) == "done"
+    told = tell(yard)
+    assert (told.outcome, told.title, told.notes) == ("COMPLETE", "Calc", ("a note",))
+    assert told.base == git(yard.repo, "rev-parse", "main")
+    (found,) = told.tasks
+    assert found.commit == git(yard.repo, "rev-parse", "interlock/calc")
+    return found
+
+
+def test_every_decision_is_told_in_order_with_who_and_why(done: Told) -> None:
+    assert [(move.step, move.agent, move.to) for move in done.moves] == [
+        ("PREPARE", "interlock", "IMPLEMENT"),
+        ("IMPLEMENT", "robot", "IMPLEMENT"),
+        ("IMPLEMENT", "robot", "CHECK"),
+        ("CHECK", "interlock", "REVIEW"),
+        ("REVIEW", "reader", "AUDIT"),
+        ("AUDIT", "robot", "PROVE"),
+        ("PROVE", "interlock", "MERGE"),
+        ("MERGE", "interlock", "COMPLETE"),
+    ]
+    assert all(move.why and move.seconds >= 0 for move in done.moves)
+    assert [move.said for move in done.moves[2:6:3]] == ["done", "all of it"]
+    assert done.moves[1].refused[0].startswith("Missing: ")
+    assert (done.attempts, done.dispatches, done.word, done.end) == (2, 8, "complete", "COMPLETE")
+
+
+def test_checks_are_told_from_before_the_work_to_after_the_merge(done: Told) -> None:
+    assert [(each.stage, each.passed, each.tests) for each in done.proofs] == [
+        ("baseline", True, 1),
+        ("check", True, 2),
+        ("prove", True, 2),
+        ("merge", True, 2),
+    ]
+
+
+def test_claims_are_those_of_the_one_who_made_them(done: Told) -> None:
+    found = {(each.role, each.claim.check, each.claim.found) for each in done.claims}
+    assert found == {
+        ("developer", "Unit Tests", "verified"),
+        ("developer", "ghost.py", "refuted"),
+        ("auditor", "Unit Tests", "verified"),
+        ("auditor", "it works", "unchecked"),
+    }
+    assert any("left.py" in each for each in done.tells)
+    assert (done.author, done.summary) == ("robot", "done")
+
+
+def test_a_question_is_told_in_the_words_of_who_asked_and_with_its_commands(tmp_path: Path) -> None:
+    def asks(ask: Ask, _folder: Path) -> str:
+        return f"SEEKING_DIVINE_CLARIFICATION\n\nTask: {ask.case_id}\nQuestion: Which one?\n"
+
+    yard = Yard(tmp_path, plan(task("sub"), task("late", "sub")))
+    yard.begin()
+    assert yard.work({"developer": asks}) == "waiting"
+    told = tell(yard)
+    sub, late = told.tasks
+    assert (told.outcome, sub.word, sub.question) == ("PAUSED", "asks", "Which one?")
+    assert (late.word, late.why, late.tree) == ("waits", "comes after sub", "")
+    assert told.needs[0].commands == answers(circuit(), "CLARIFY", sub.question_id)
+    assert told.needs[0].commands[0] == f'interlock answer {sub.question_id} answer -m "…"'
+    board = look(yard)
+    assert [(row.task_id, row.word, row.title) for row in board.rows] == [
+        ("sub", "asks", "Add sub"),
+        ("late", "waits", "Add late"),
+    ]
+    assert [each.question_id for each in board.questions] == [sub.question_id]
+
+
+def test_a_repair_that_a_human_must_settle_holds_all(tmp_path: Path) -> None:
+    def blocked(ask: Ask, _folder: Path) -> str:
+        return f"INFRA_BLOCKED: {ask.case_id}\n\nIssue: the disk is gone\n"
+
+    yard = Yard(tmp_path, plan(task("sub"), task("add")))
+    yard.begin()
+    yard.work({"developer": blocked}, thresholds={"max_remediation": 0}, parallel=1)
+    told, board = tell(yard), look(yard)
+    assert told.repairing == board.repairing
+    assert told.repairing in ("sub", "add")
+    assert board.outcome == "REMEDIATING"
+    (asks,) = [each for each in told.tasks if each.word == "asks"]
+    assert asks.step == "INFRA_GATE"
+    assert [each.split()[-1] for each in told.needs[0].commands] == ["retry", "override", "halt"]
+
+
+def test_a_task_that_broke_rules_and_failed(tmp_path: Path) -> None:
+    def rewrites(ask: Ask, folder: Path) -> str:
+        git(folder, "commit", "-q", "--amend", "-m", "mine")
+        return develop(ask, folder)
+
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    assert yard.work({"developer": rewrites}, thresholds={"max_violations": 0}) == "unhealthy"
+    told = tell(yard)
+    (found,) = told.tasks
+    assert (told.outcome, found.end, found.commit) == ("FAILED", "FAILED", "")
+    assert len(found.violations) == 1
+    assert told.needs[0].sentence.startswith("FAILED at CHECK: Rules of the work were broken")
+    assert Path(found.tree).is_dir()

@@ -1,0 +1,79 @@
+"""Deliveries for reports: a small one, a hostile one, a large one."""
+
+from typing import Any
+
+from interlock.apps.delivery.claims import Account, Claim
+from interlock.apps.delivery.delivered import Delivered, Move, Need, Proof, Said, Told
+
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(1)> [a](javascript:b) | \x1b[2J"
+    "\u202e`x` ``` ~~~ # @all {{ 7*7 }} {% raw %} \ud800"
+)
+
+
+def move(step: str = "CHECK", **more: Any) -> Move:
+    facts = {
+        "at": 100.0, "seconds": 2.0, "step": step, "attempt": 1, "role": "checks",
+        "agent": "interlock", "signal": "artifact", "rule": "failing", "to": "IMPLEMENT",
+    }  # fmt: skip
+    return Move(**{**facts, **more})
+
+
+def proof(stage: str, *, passed: bool = True, **more: Any) -> Proof:
+    facts = {"attempt": 1, "check": "Tests", "environment": "native", "exit_code": int(not passed)}
+    return Proof(stage=stage, passed=passed, **{**facts, **more})
+
+
+def said(found: Any, check: str = "Tests") -> Said:
+    claim = Claim(check, "native", "pass", found, "it said pass")
+    return Said(agent="claude", role="developer", step="CHECK", attempt=1, claim=claim)
+
+
+def told(word: str = "complete", text: str = "", **more: Any) -> Told:
+    """A task with all there is, and with that text everywhere a text can stand."""
+    facts: dict[str, Any] = {
+        "task_id": f"1-1{text}", "title": f"Add it{text}", "phase": f"1{text}", "word": word,
+        "end": {"complete": "COMPLETE", "failed": "FAILED"}.get(word, ""), "step": "CHECK",
+        "why": f"so it is{text}", "attempts": 2, "question": f"Which{text}?" * (word == "asks"),
+        "question_id": 7 * (word == "asks"), "author": f"claude{text}",
+        "summary": f"Wrote it{text}", "changed": (f"a.py{text}",),
+        "commit": "a" * 40 if word == "complete" else "", "tree": f"/home/x{text}",
+        "moves": (move(), move(said=f"bad{text}", why=f"why{text}", refused=(f"Stale{text}",))),
+        "proofs": (
+            proof("baseline", check=f"Tests{text}"),
+            proof("check", passed=False, output=f"boom{text}", check=f"Tests{text}", tests=3),
+        ),
+        "claims": (said("verified"), said("refuted", f"Lint{text}"), said("unchecked")),
+        "tells": (f"a.py:1: a print{text}",), "violations": (f"moved main{text}",),
+        "tokens": 1200, "money": 0.5, "seconds": 75.0,
+    }  # fmt: skip
+    return Told(**{**facts, **more})
+
+
+def delivered(*tasks: Told, text: str = "", **more: Any) -> Delivered:
+    facts: dict[str, Any] = {
+        "run_id": 3, "title": f"Calculator{text}", "outcome": "PARTIAL",
+        "plan": f"/p/plan.md{text}", "source": f"/p{text}", "branch": "interlock/plan",
+        "base": "b" * 40, "home": f"/p/.interlock/delivery/plan{text}", "made_at": 1_700_000_000.0,
+        "began": 1_699_999_000.0, "dispatches": 12, "tokens": 5000, "money": 1.5, "seconds": 3700.0,
+        "tasks": tasks, "accounts": (Account(f"claude{text}", "developer", 4, 2, 1, 1),),
+        "needs": (
+            Need(task_id=f"1-1{text}", sentence=f"why{text}", commands=("interlock inbox",)),
+        ),
+        "notes": (f"a note{text}",),
+    }  # fmt: skip
+    return Delivered(**{**facts, **more})
+
+
+def example() -> Delivered:
+    words = ("complete", "failed", "asks", "blocked", "at work", "waits")
+    tasks = [told(word, task_id=f"t-{at}") for at, word in enumerate(words)]
+    return delivered(*tasks)
+
+
+def hostile() -> Delivered:
+    return delivered(told("failed", HOSTILE), told("asks", HOSTILE), text=HOSTILE)
+
+
+def many(number: int) -> Delivered:
+    return delivered(*(told(task_id=f"t{at}") for at in range(number)))
