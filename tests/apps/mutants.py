@@ -4,7 +4,6 @@ Works on the plain value of a circuit file, so it breaks any circuit, rule by ru
 """
 
 import ast
-import copy
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -139,13 +138,13 @@ def _near(usual: Any) -> list[Any]:
 
 def _with(value: Value, new: Any, *path: str | int) -> str:
     """The circuit with that in that place, as JSON, which is YAML."""
-    changed = copy.deepcopy(value)
+    changed = json.loads(json.dumps(value))
     _inside(changed, path)[path[-1]] = new
     return json.dumps(changed)
 
 
 def _without(value: Value, *path: str | int) -> str:
-    changed = copy.deepcopy(value)
+    changed = json.loads(json.dumps(value))
     del _inside(changed, path)[path[-1]]
     return json.dumps(changed)
 

@@ -153,12 +153,14 @@ def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     from interlock.dispatch.human import HumanDesk
     from interlock.runner.clock import RealClock
     from interlock.runner.limits import read_limits
+    from interlock.wiring.apps import programs_of
 
     clock, gauge = RealClock(), Gauge()
     usual = wiring.settings(Path())
     limits = read_limits(options.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     files = msgspec.convert(options.files, wiring.Files)
-    specs = wiring.agents_by_role(circuit, options.agents, files.dispatch)
+    ours = programs_of(circuit.name)
+    specs = wiring.agents_by_role(circuit, options.agents, files.dispatch, ours)
     filed = wiring.file_carrier(files, circuit, clock, gauge, limits.run.tokens or 0, path)
     return Crew(
         carriers=wiring.carriers(specs, path, clock, filed, usual.inbox),

@@ -107,6 +107,8 @@ def _enter() -> None:
         doctor,
         emit,
         epic_checkpoint,
+        epic_look,
+        epic_run,
         hitl,
         inbox,
         init,

@@ -73,7 +73,7 @@ def run(
     usual = wiring.settings(project)
     path = wiring.database(project, db)
     bundle = find_circuit(circuit, project)
-    written, changes = _changed(bundle.open(), usual.thresholds, sets or [])
+    written, changes = changed(bundle.open(), usual.thresholds, sets or [])
     refuse_unsound(written)
     new_cases, content = read_cases(cases)
     files = files_of(dispatch, root, watch, batch_size)
@@ -156,7 +156,7 @@ def _taken_up(
     return crew
 
 
-def _changed(
+def changed(
     written: "Written", usual: "Mapping[str, Any]", words: list[str]
 ) -> "tuple[Written, dict[str, Any]]":
     """The circuit with the thresholds the project and the command line ask for, and those."""

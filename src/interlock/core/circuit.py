@@ -111,16 +111,12 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
-        signals = {name for rule in self.rules for name in rule.on}
-        return {
-            (step, signal): tuple(
-                rule
-                for rule in self.rules
-                if signal in rule.on and (step in rule.at or ANY in rule.at)
-            )
-            for step in self.steps
-            for signal in signals
-        }
+        found: dict[tuple[str, str], list[Rule]] = {}
+        for rule in self.rules:
+            places = self.steps if ANY in rule.at else dict.fromkeys(rule.at)
+            for place in [(step, signal) for step in places for signal in dict.fromkeys(rule.on)]:
+                found.setdefault(place, []).append(rule)
+        return {place: tuple(rules) for place, rules in found.items()}
 
     def rows(self, step: str, signal: str) -> tuple[Rule, ...]:
         """The rules that apply at a step on a signal, in their order."""

@@ -63,7 +63,11 @@ def read_circuit(
     text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> Written:
     """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
-    page = read_yaml(text, file)
+    return circuit_on(read_yaml(text, file), shapes)
+
+
+def circuit_on(page: Page, shapes: Mapping[str, dict[str, Any]] | None = None) -> Written:
+    """The circuit on a page that was read already."""
     try:
         written = msgspec.convert(page.value, CircuitText)
     except msgspec.ValidationError as error:

@@ -37,13 +37,16 @@ class Page(msgspec.Struct, frozen=True):
         return self.lines.get(path, 1)
 
 
-def read_yaml(text: str, file: str = "") -> Page:
-    """The one plain value written in `text`."""
-    if len(text) > MAX_CHARACTERS:
-        raise CircuitError(
-            f"{len(text):,} characters are too many; a circuit has at most {MAX_CHARACTERS:,}",
-            file=file,
-        )
+def read_yaml(
+    text: str, file: str = "", *, most: int = MAX_CHARACTERS, only_words: bool = False
+) -> Page:
+    """The one plain value written in `text`, of at most so many characters.
+
+    With `only_words` no value is a number: an id such as 1.10 stays what it is.
+    """
+    if len(text) > most:
+        what = "a circuit has at most" if most == MAX_CHARACTERS else "the most is"
+        raise CircuitError(f"{len(text):,} characters are too many; {what} {most:,}", file=file)
     try:
         _refuse_references(text, file)
         node = yaml.compose(text, Loader=_Loader)
@@ -57,7 +60,7 @@ def read_yaml(text: str, file: str = "") -> Page:
     if node is None:
         raise CircuitError("the file is empty", file=file)
     lines: dict[tuple[str | int, ...], int] = {}
-    value = _Reader(file, lines).value(node, ())
+    value = _Reader(file, lines, only_words).value(node, ())
     return Page(file, value, lines)
 
 
@@ -90,9 +93,12 @@ def _events(text: str) -> Iterator[Any]:
 
 
 class _Reader:
-    def __init__(self, file: str, lines: dict[tuple[str | int, ...], int]) -> None:
+    def __init__(
+        self, file: str, lines: dict[tuple[str | int, ...], int], only_words: bool
+    ) -> None:
         self.file = file
         self.lines = lines
+        self.only_words = only_words
 
     def value(self, node: yaml.Node, path: tuple[str | int, ...]) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -119,7 +125,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.Node) -> Any:
         text = str(node.value)
-        if getattr(node, "style", None) in _QUOTED:
+        if self.only_words or getattr(node, "style", None) in _QUOTED:
             return text
         if text in _WORDS:
             return _WORDS[text]

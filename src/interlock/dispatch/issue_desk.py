@@ -65,12 +65,15 @@ class IssueDesk:
         *,
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
+        opened: Callable[[Ask, int], None] = lambda _ask, _number: None,
     ) -> None:
         self._issues = issues
         self._clock = clock
         self._workspace = workspace
         self._allowed = tuple(allowed)
         self._poll_s = poll_s
+        self._opened = opened
+        """Told the number of the issue on which a question stands."""
         self._open: dict[int, _Question] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._deliver: Deliver
@@ -132,6 +135,7 @@ class IssueDesk:
 
     async def _look(self, question: _Question) -> None:
         now, delay, reply = self._clock.now(), 0.0, None
+        unknown = question.watched is None
         hurried, question.hurried = question.hurried, False
         try:
             reply = await asyncio.to_thread(self._ask_github, question, now, hurried)
@@ -145,6 +149,8 @@ class IssueDesk:
             number = question.ask.dispatch_id
             reply = Reply(number, failure=CRASH, reason=str(error))
         question.task = None
+        if unknown and question.watched is not None:
+            self._opened(question.ask, question.watched.issue.number)
         if self._open.get(question.ask.dispatch_id) is not question:
             return
         if reply is not None:

@@ -35,6 +35,7 @@ from interlock.dispatch.program import ProgramDesk
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
+from interlock.expedition.terms import EpicSettings, check_settings
 from interlock.runner.library import read_text
 from interlock.wiring.acp import acp_agent
 from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
@@ -42,6 +43,7 @@ from interlock.wiring.agents import CLI_AGENTS, check_tables, cli_agent
 ROOT = ".interlock/runs"
 DATABASE = Path(".interlock") / "interlock.db"
 PARALLEL = 8
+EPIC = "epic"
 RCA = "rca"
 ACP = "acp"
 PULL = "mcp"
@@ -75,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    epic: EpicSettings = EpicSettings()
 
 
 def settings(project: Path) -> Settings:
@@ -88,6 +91,7 @@ def settings(project: Path) -> Settings:
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
     check_tables(found.agent)
+    check_settings(found.epic)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
     return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
@@ -135,11 +139,14 @@ class Files(msgspec.Struct, frozen=True):
 
 
 def agents_by_role(
-    circuit: Circuit, given: Mapping[str, str], dispatch: str = ""
+    circuit: Circuit,
+    given: Mapping[str, str],
+    dispatch: str = "",
+    programs: Collection[str] = (),
 ) -> dict[str, str]:
-    """Who answers each role of the circuit; '' in `given` names the one for all others, else they
-    are carried by `dispatch`."""
-    roles = {step.role for step in circuit.steps.values()}
+    """Who answers each role of the circuit but those of our own `programs`; '' in `given` names
+    the one for all others, else they are carried by `dispatch`."""
+    roles = {step.role for step in circuit.steps.values()} - {*programs}
     for role in given:
         if role and role not in roles:
             raise SourceError(

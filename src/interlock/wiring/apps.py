@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.epic import params as epic_params
 from interlock.apps.rca import params as rca_params
 from interlock.casework.intake import begin_cases
 from interlock.core.circuit import Circuit
 from interlock.dispatch.carrier import Carrier
+from interlock.expedition import pilot as epic_pilot
 from interlock.store.runs import Run, begin_run
-from interlock.wiring import RCA, rca
+from interlock.wiring import EPIC, RCA, epic, rca
 from interlock.wiring.staff import Staff
 
 Begin = Callable[..., int]
@@ -29,9 +31,12 @@ class App(msgspec.Struct, frozen=True):
     begin: Begin = begin_run
     unfit_review: Callable[[Any, str, Mapping[str, Any]], str] = lambda _terms, _step, _data: ""
     prompt_names: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    """The roles that our own code plays: nobody is asked for an agent for them."""
 
 
 APPS: dict[str, App] = {
+    EPIC: App(epic.staff, prompt_names=epic_params.NAMES, programs=epic_pilot.PROGRAMS),
     RCA: App(rca.staff, begin_cases, rca.unfit_review, rca_params.NAMES),
 }
 
@@ -59,6 +64,10 @@ def beginning(circuit: str) -> Begin:
 def unfit_review(circuit: str, terms: Any, step: str, data: Mapping[str, Any]) -> str:
     """Why a reviewer's answer cannot be used, though its shape is right; nothing if it can."""
     return APPS[circuit].unfit_review(terms, step, data) if circuit in APPS else ""
+
+
+def programs_of(circuit: str) -> tuple[str, ...]:
+    return APPS[circuit].programs if circuit in APPS else ()
 
 
 def prompt_names(circuit: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ time a step is visited, any region of values may come.
 """
 
 from collections.abc import Iterator
+from math import prod
 
 import msgspec
 
@@ -16,6 +17,8 @@ from interlock.core.verify.outcome import Table
 from interlock.core.verify.routes import target_of
 
 MAX_SITUATIONS = 200_000
+MAX_COUNTS = 100_000_000
+"""Where loops can be counted in more ways than this, the situations are not even tried."""
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -31,6 +34,9 @@ def worst_case(table: Table) -> WorstCase:
     circuit = table.circuit
     if circuit.start not in circuit.steps:
         return WorstCase(0, exact=False, reason="the circuit has no start")
+    if prod(loop.max + 1 for loop in circuit.loops.values()) > MAX_COUNTS:
+        reason = "its loops can be counted in too many ways: only max_steps is a limit"
+        return WorstCase(circuit.max_steps, exact=False, reason=reason)
     walker = _Walker(table)
     start = Situation(circuit.start, (0,) * len(circuit.loops))
     found = longest_path(start, walker.leaving, MAX_SITUATIONS)
