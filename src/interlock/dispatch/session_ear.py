@@ -62,6 +62,11 @@ class Tongue(Protocol):
     def ear(self, now: float, hear: Hear) -> Ear: ...
 
 
+def _left_by_itself(ended: Ended) -> bool:
+    """One that somebody killed was cut off, whoever it was."""
+    return ended.by == "itself" and ended.exit_code is not None and ended.exit_code >= 0
+
+
 class RawEar:
     """Line by line; Markdown means nothing."""
 
@@ -80,7 +85,7 @@ class RawEar:
         return (Alive(),)
 
     def close(self, ended: Ended) -> list[Found]:
-        return self._reader.close(ended.by == "itself")
+        return self._reader.close(_left_by_itself(ended))
 
     def outcome(self, ended: Ended) -> Outcome | None:
         return None
@@ -126,7 +131,7 @@ class MessageEar(Hearing):
         if self._plain is not None:
             reader = LineReader("message")
             reader.feed(self._final())
-            return reader.close(ended.by == "itself")
+            return reader.close(_left_by_itself(ended))
         return self._lines.close(self._reader.final_message is not None)
 
     def outcome(self, ended: Ended) -> Outcome:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.apps.epic.signals import DECIDING, EFFECTS, ENDING, deciding
+from interlock.apps.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
 from interlock.core.errors import SourceError
 from interlock.wire.line_payload import LineRefusal
 from interlock.wire.lines import Found
@@ -19,6 +19,8 @@ _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEX
 _MOST_WRITTEN: Final = 200_000
 """Lines of a session's file. What comes after is only counted, unless it decides something."""
 _MOST_KEPT: Final = 200
+_MOST_STORIES: Final = 1_000
+_MOST_SYNCED: Final = 32
 _LONGEST: Final = 2_000
 _LARGEST: Final = 256 << 20
 
@@ -63,7 +65,8 @@ class SessionRecord:
         self.total = self.refused = self.repeated = 0
         self._epic_id = epic_id
         self._seen: set[tuple[str, str]] = set()
-        self._written = 0
+        self._words: dict[str, Heard] = {}
+        self._written = self._synced = 0
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(path, _OPEN, 0o600)
@@ -77,11 +80,11 @@ class SessionRecord:
     @property
     def last_word(self) -> Heard | None:
         """The signal by which the session ends, as far as it is known."""
-        return deciding(each for each in self.heard if each.counts)
+        return deciding(self._words.values())
 
     @property
     def is_ending(self) -> bool:
-        return any(each.counts and each.type in ENDING for each in self.heard)
+        return any(name in ENDING for name in self._words)
 
     def begin(self, at: float, before: str) -> None:
         began = Began(began_at=at, before=before)
@@ -130,16 +133,27 @@ class SessionRecord:
         self.repeated += heard.repeated
         if not heard.refused:
             self._seen.add((heard.type, heard.payload))
-        matters = heard.counts and EFFECTS.get(heard.type, "note") != "note"
-        if len(self.heard) < _MOST_KEPT or (matters and len(self.heard) < 100 * _MOST_KEPT):
+        story = heard.counts and EFFECTS.get(heard.type) == "story"
+        if len(self.heard) < (_MOST_STORIES if story else _MOST_KEPT):
             self.heard.append(heard)
+        if heard.counts and heard.type in DECIDING:
+            self._words[heard.type] = self._newest(self._words.pop(heard.type, None), heard)
+
+    def _newest(self, before: Heard | None, heard: Heard) -> Heard:
+        """Of one type the last counts, but for a firm word the first, and no success takes back
+        that something was said to be none."""
+        if before is None:
+            return heard
+        lesser = heard.type == "EPIC_COMPLETE" and before.fields.get("status") != "success"
+        return before if heard.type in FIRM or lesser else heard
 
     def _write(self, line: bytes, *, firm: bool) -> None:
         self._written += 1
         left = memoryview(line + b"\n")
         while left:
             left = left[os.write(self._file, left) :]
-        if firm:
+        if firm and self._synced < _MOST_SYNCED:
+            self._synced += 1
             os.fsync(self._file)
 
     def _read_back(self) -> None:

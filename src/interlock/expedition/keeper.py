@@ -52,6 +52,8 @@ class EpicKeeper:
         fields = life.word.fields if life.word else {}
         success = life.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
         doubt = progress.contradicts(kept) if success else ""
+        if success and (left := progress.not_done(kept)):
+            self._note(f"success was said; not reported as done: {left}")
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         died = life.ended_by in _CRASHED
         after = progress.mark_of(kept)

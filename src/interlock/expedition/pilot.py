@@ -125,7 +125,9 @@ class Pilot:
         after, decision = before, str(review.get("decision", ""))
         if decision in _HUMAN and progress.is_unanswered(before):
             after = progress.with_answer(after, decision, _comment(review), self._at())
-        epic = msgspec.structs.replace(after.epic, status=Status.IN_PROGRESS)
+        waits = progress.is_unanswered(after)
+        status = Status.WAITING if waits else Status.IN_PROGRESS
+        epic = msgspec.structs.replace(after.epic, status=status)
         return self._with_stories(msgspec.structs.replace(after, epic=epic))
 
     def _begun(self, before: Checkpoint | None) -> Checkpoint:

@@ -30,6 +30,8 @@ _BROKEN: Final = (Status.FAILED, Status.BLOCKED, Status.HALTED, Status.PARTIAL)
 _FAILED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT", "FATAL_ERROR", "RECOVERABLE_ERROR",
                   "RECOVERY_FAILED", "NOTHING")  # fmt: skip
 _LONGEST: Final = 1_000
+_MOST_STORIES: Final = 1_000
+_MOST_NOTES: Final = 20
 
 
 def mark_of(checkpoint: Checkpoint | None) -> str:
@@ -71,11 +73,13 @@ def with_stories(checkpoint: Checkpoint, heard: Iterable[Heard]) -> tuple[Checkp
             continue
         checkpoint, note = _with_story(checkpoint, story_id, status)
         notes += [note] if note else []
-    return checkpoint, notes
+    return checkpoint, notes[:_MOST_NOTES]
 
 
 def _with_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[Checkpoint, str]:
     known = checkpoint.story(story_id) or Story(id=story_id, status=Status.READY)
+    if len(checkpoint.stories) >= _MOST_STORIES and checkpoint.story(story_id) is None:
+        return checkpoint, f"story {story_id} is not noted: there are {_MOST_STORIES} already"
     found = reached(known.status, status)
     if found is None:
         return checkpoint, f"story {story_id} is {known.status}, so it was not made {status}"
@@ -116,9 +120,9 @@ def with_request(checkpoint: Checkpoint, word: Heard, at: str) -> Checkpoint:
     """A human is asked; the work waits until one has approved, whatever happens meanwhile."""
     issue = word.fields.get("issue", 0)
     hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
-    return msgspec.structs.replace(
-        checkpoint, hitl=hitl, next_action=NextAction(type="hitl", description="a human is asked")
-    )
+    first = NextAction(type="hitl", description="a human is asked")
+    epic = msgspec.structs.replace(checkpoint.epic, status=Status.WAITING)
+    return msgspec.structs.replace(checkpoint, epic=epic, hitl=hitl, next_action=first)
 
 
 def with_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
@@ -159,3 +163,11 @@ def contradicts(checkpoint: Checkpoint | None) -> str:
         return ""
     shown = ", ".join(f"{each.id} is {each.status}" for each in broken[:3])
     return f"success was said, but story {shown}"
+
+
+def not_done(checkpoint: Checkpoint | None) -> str:
+    """The stories that nobody has reported as over, a few by name."""
+    stories = checkpoint.stories if checkpoint else ()
+    left = [each.id for each in stories if NEXT[each.status]]
+    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    return f"{', '.join(left[:5])}{more}" if left else ""

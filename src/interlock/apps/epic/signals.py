@@ -39,7 +39,7 @@ ENDING: Final = frozenset(
     name for name, effect in EFFECTS.items() if effect in ("restart", "review", "stop")
 )
 DECIDING: Final = ENDING | {"RECOVERABLE_ERROR"}
-_FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
+FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
 """These count wherever they stand, the first of them before the others."""
 
 
@@ -56,7 +56,7 @@ S = TypeVar("S", bound=Spoken)
 def deciding(spoken: Iterable[S]) -> S | None:
     """The signal by which a session ended, of all that were accepted, in their order."""
     said = [each for each in spoken if each.type in DECIDING]
-    for name in _FIRM:
+    for name in FIRM:
         firm = next((each for each in said if each.type == name), None)
         if firm is not None:
             return firm
