@@ -158,9 +158,9 @@ class SessionAgent:
     async def _rest(self, ask: Ask) -> None:
         """After crashes in a row a pause that doubles: what failed at once may work later."""
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
-        if not isinstance(crashes, int) or crashes < 1 or not self._limits.backoff:
+        pause = pause_after(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
+        if not pause:
             return
-        pause = min(self._limits.backoff * 2 ** min(crashes - 1, 10), _LONGEST_PAUSE)
         over = asyncio.get_running_loop().create_future()
         cancel = self._clock.call_at(
             self._clock.now() + pause, lambda: None if over.done() else over.set_result(None)
@@ -236,6 +236,11 @@ class SessionAgent:
         )
 
 
+def pause_after(crashes: int, first: float) -> float:
+    """Seconds to wait after so many crashes in a row."""
+    return min(first * 2 ** min(crashes - 1, 20), _LONGEST_PAUSE) if crashes > 0 else 0.0
+
+
 def _ending(
     word: Heard | None, ended: Ended | None, ear: Ear | None, clocks: Clocks
 ) -> tuple[str, str]:
@@ -250,8 +255,7 @@ def _ending(
     words = ended.stderr[-_TAIL:].decode("utf-8", "replace").strip()
     told = outcome.reason if outcome and outcome.failure else ""
     message = told or ": ".join(part for part in (why(ended, clocks), words) if part)
-    failed = ended.exit_code != 0 and ended.by == "itself"
-    if failed or (outcome is not None and outcome.failure == CRASH):
+    if ended.exit_code != 0 and ended.by == "itself":
         return "CRASH", message
     return "NOTHING", f"the session said nothing that ends it: {message}"
 
