@@ -117,7 +117,9 @@ def issue_desk(
     def opened(ask: Ask, number: int) -> None:
         questions.on_issue(ask.step, number)
 
-    return IssueDesk(issues, clock, workspace, allowed=settings.approvers, opened=opened)
+    return IssueDesk(
+        issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True
+    )
 
 
 def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
