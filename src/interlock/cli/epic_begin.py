@@ -48,14 +48,12 @@ def written_epic(word: str) -> "tuple[EpicText | None, str]":
     from interlock.apps.epic.epic_file import read_epic
     from interlock.runner.library import read_text
 
-    path: Path | None = Path(word)
-    if not word.endswith(_ENDINGS) and not (path and path.is_file()):
-        path = _place_of(check_epic_id(word))
+    if word.endswith(_ENDINGS):
+        return read_epic(read_text(Path(word), _LARGEST), Path(word).as_posix()), word
+    path = _place_of(check_epic_id(word))
     if path is None:
         return None, ""
     found = read_epic(read_text(path, _LARGEST), path.as_posix())
-    if word.endswith(_ENDINGS) or Path(word).is_file() or found.id == word:
-        return found, str(path)
     return msgspec.structs.replace(found, id=word), str(path)
 
 
