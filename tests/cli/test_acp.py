@@ -1,5 +1,6 @@
 """Agents over the Agent Client Protocol at the command line: run, inbox, answer, settings."""
 
+import getpass
 import json
 import sys
 from pathlib import Path
@@ -57,8 +58,9 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
     shown = world.say("inbox").out.splitlines()[1]
     assert shown.startswith("1.1  1    A     work  TIME  May it execute: make\\x1b[2J test ")
-    (query,) = world.say("inbox", "--json").json["queries"]
-    assert query["options"] == ["allow", "reject"]
+    (query,) = world.say("inbox", "--json").json["questions"]
+    assert (query["options"], query["kind"]) == (["allow", "reject"], "permission")
+    assert "\nanswers: allow, reject\n" in world.say("inbox", "1.1").out
     until(lambda: "waiting-for-permission" in world.say("status").out, "how it stands")
     wrong = "interlock: question 1.1 takes allow, reject, not 'yes'\n"
     assert world.say("answer", "1.1", "yes") == Said(2, "", wrong)
@@ -136,3 +138,24 @@ def tagged(world: World) -> list[int]:
     mark = f"{workspace_of(world.db)}:1:1:"
     found = census().items()
     return [pid for pid, seen in found if seen.alive and any(t.startswith(mark) for t in seen.tags)]
+
+
+def test_leave_is_given_by_those_who_may(world: World) -> None:
+    """In one's own name; the run looks at whose file it is, whatever `answer` let pass."""
+    me = getpass.getuser()
+    inbox = f'[inbox]\nstep.permission = ["ann", "{me}"]\n'
+    notify = '[notify]\ncommand = ["tee", "-a", "told"]\n'
+    process = world.start(*set_up(world, "asks", inbox + notify))
+    until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
+    said = world.say("answer", "1.1", "allow", "--by", "ann")
+    assert (said.code, f"{me} may not answer in the name of ann" in said.err) == (1, True)
+    world.write("interlock.toml", "")
+    assert world.say("answer", "1.1", "allow", "--by", "ann").code == 0
+    until(lambda: "refused (WrongRole)" in world.say("explain", "A").out, "the run refuses it")
+    assert "May it" in world.say("inbox").out, "it is open again"
+    assert world.say("answer", "1.1", "allow").code == 0
+    told = ended(process)
+    assert told.code == 0
+    assert "interlock answer 1.1 allow|reject" in told.err
+    assert answer_of(world) == {"chosen": "yes"}
+    assert '"event":"query"' in (world.folder / "told").read_text().replace(" ", "")

@@ -11,13 +11,14 @@ from tests.cli import triage
 from tests.cli.world import Said, World
 
 LIST = """\
-CIRCUIT  VERSION  STEPS  WHERE
-broken   0        0      project   circuits/broken.yaml:1: the circuit: object missing \
+CIRCUIT   VERSION  STEPS  WHERE
+broken    0        0      project   circuits/broken.yaml:1: the circuit: object missing \
 required field `start`
-house    1        4      project
-triage   3        1      project
-change   1        4      built-in
-rca      1        7      built-in
+house     1        4      project
+triage    3        1      project
+change    1        4      built-in
+delivery  1        16     built-in
+rca       1        7      built-in
 """
 SHOW = """\
 triage, version 3, at most 10 dispatches
@@ -64,8 +65,15 @@ def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: W
     world.write("circuits/broken.yaml", "circuit: broken\n")
     assert world.say("circuit", "list") == Said(0, LIST, "")
     rows = world.say("circuit", "list", "--json").json["circuits"]
-    assert [row["name"] for row in rows] == ["broken", "house", "triage", "change", "rca"]
-    assert [bool(row["problem"]) for row in rows] == [True, False, False, False, False]
+    assert [row["name"] for row in rows] == [
+        "broken",
+        "house",
+        "triage",
+        "change",
+        "delivery",
+        "rca",
+    ]
+    assert [bool(row["problem"]) for row in rows] == [True, False, False, False, False, False]
 
 
 def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:
@@ -141,7 +149,7 @@ def test_verify_with_another_threshold(world: World) -> None:
 def test_an_unknown_circuit(world: World, verb: str) -> None:
     triage.lay_out(world)
     known = (
-        "interlock: there is no circuit 'nothing'; known are change, rca, triage; "
+        "interlock: there is no circuit 'nothing'; known are change, delivery, rca, triage; "
         "your own go into circuits, or give a path ending in .yaml\n"
     )
     assert world.say("circuit", verb, "nothing", "--json") == Said(2, "", known)

@@ -1,6 +1,7 @@
 """The door: help, exit codes, errors on stderr only, broken pipes, and who goes before whom."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,8 @@ Commands:
   causes     The root causes that are known, of all suites.
   cause      Say what became of a root cause.
   push       Tell ReportPortal what was reviewed.
+  plan       Plans of tasks: check and show them.
+  deliver    Carry out a plan: written, reviewed, audited, proven, merged.
   epic       Epics: long work over many sessions.
   hitl       Human answers on issues: how comments are read.
   calibrate  Measure an agent against failures whose causes are known.
@@ -49,6 +52,7 @@ Commands:
   lint       Check prompts and transcripts.
   emit       Say a line signal.
   mcp        Let an agent pull its work.
+  serve      Serve over HTTP: agents pull their work with MCP at /mcp.
   respond    Answer signals that wait in files, with any command.
   conform    Put a watcher through the file protocol and show what it did.
   analyst    The built-in analyst's parts: JSONL in, JSONL out.
@@ -267,3 +271,14 @@ def test_an_environment_that_is_wrong(
     monkeypatch.setenv("INTERLOCK_PARALLEL", value)
     problem = f"interlock: parallel (INTERLOCK_PARALLEL) must be a number from 1, not {value!r}\n"
     assert world.say(*triage.RUN) == Said(2, "", problem)
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    """Every command starts by meeting all verbs: what only some of them need must not load yet."""
+    heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "rapidfuzz")
+    code = (
+        "import sys; from interlock.cli.door import _enter; _enter();"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

@@ -9,8 +9,20 @@ from tests.cli.world import Said, World
 RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\
 ID  RUN  CASE  STEP     SINCE                QUESTION
-5   1    one   approve  TIME  Publish this change on "the one"? fine The critic gave it 0.
-6   1    two   approve  TIME  Publish this change on "the two"? fine The critic gave it 0.
+5   1    one   approve  TIME  Publish this change on "the one"? fine The critic gave it 0…
+6   1    two   approve  TIME  Publish this change on "the two"? fine The critic gave it 0…
+'interlock inbox 5' shows a question whole
+"""
+WHOLE = """\
+question 5 (gate): run 1, case one, approve, since TIME
+
+Publish this change on "the one"?
+
+fine
+
+The critic gave it 0.9.
+
+answers: approve, revise, reject
 """
 TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
 KNOWN = "'approve', 'revise', 'reject'"
@@ -32,6 +44,8 @@ def test_inbox_shows_what_waits(asked: World) -> None:
     assert questions[0].pop("asked_at") > 1_700_000_000
     assert questions[0] == {
         "question_id": 5,
+        "kind": "gate",
+        "options": ["approve", "revise", "reject"],
         "run_id": 1,
         "case_id": "one",
         "step": "approve",
@@ -40,10 +54,21 @@ def test_inbox_shows_what_waits(asked: World) -> None:
     }
 
 
+def test_inbox_shows_one_whole(asked: World) -> None:
+    assert asked.say("inbox", "5") == Said(0, WHOLE, "")
+    found = asked.say("inbox", "6", "--json").json
+    assert [each["question_id"] for each in found["questions"]] == [6]
+    none = "interlock: question 9 is not open; 'interlock inbox' lists them\n"
+    assert asked.say("inbox", "9") == Said(1, "", none)
+    asked.say("answer", "5", "approve")
+    assert asked.say("inbox", "5").out == f"{WHOLE}an answer is saved\n"
+
+
 def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
     assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
     said = asked.say("answer", "6", "reject", "--json")
     told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
+    told |= {"then": "'interlock resume 1' goes on with it"}
     assert (said.code, said.json) == (0, told)
 
     assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")

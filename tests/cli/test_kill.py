@@ -14,8 +14,8 @@ import pytest
 from tests.cli.test_run import decisions
 from tests.cli.world import COMMAND, LIMIT, World, until
 
-KILLS = int(os.environ.get("INTERLOCK_KILLS", "20"))
-CASES = max(40, KILLS)
+KILLS = int(os.environ.get("INTERLOCK_KILLS", "10"))
+CASES = max(20, KILLS)
 CREW = f"exec:{sys.executable} -I -S {Path(__file__).with_name('crew.py')}"
 RUN = (
     *("run", "change", "--cases", "cases.jsonl", "--wait", "--json"),

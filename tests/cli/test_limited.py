@@ -85,8 +85,8 @@ def test_a_spent_budget_is_asked_for_answered_and_goes_on(world: World) -> None:
         "ID  RUN  CASE  STEP    SINCE                QUESTION\n"
         f"3   1    -     budget  TIME  {about}\n"
     )
-    (asked,) = world.say("inbox", "--json").json["inquiries"]
-    assert (asked["about"], asked["answer_saved"]) == (about, False)
+    (asked,) = world.say("inbox", "--json").json["questions"]
+    assert (asked["prompt"], asked["kind"], asked["answer_saved"]) == (about, "budget", False)
     assert world.say("answer", "3", "raise").err == (
         "interlock: say to how much: raise --set tokens=200000; nothing was saved\n"
     )

@@ -25,8 +25,10 @@ from interlock.dispatch.profiles.profile import profile
 from interlock.dispatch.profiles.settings import AgentSettings
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_words import Next, Submit
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
@@ -45,7 +47,7 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
-    station = Station(folder / "agents", folder, "contract", environ, nonce)
+    station = Station(folder / "agents", folder, Ours("contract"), environ, nonce)
     return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
 
 
@@ -132,7 +134,7 @@ class Pulled:
 
 
 def pulled(folder: Path, clock: FakeClock) -> Carrier:
-    desk = PullDesk(folder / "pull", folder / "queries", clock, Gauge(), lambda: "a")
+    desk = PullDesk(folder / "pull", QueryDesk(folder / "queries"), clock, Gauge(), lambda: "a")
     desk.steps = {"work": Step("work", ask(1).role, ANYTHING)}
     return Pulled(desk)
 

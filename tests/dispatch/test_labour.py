@@ -24,15 +24,25 @@ async def test_the_answer_comes_when_the_work_is_done() -> None:
         assert await bench.until(1) == [Reply(ask().dispatch_id, b"{}")]
 
 
-@pytest.mark.parametrize("error", [SourceError("no such tree"), OSError("disk full")])
-async def test_work_that_fails_is_a_crash(error: Exception) -> None:
+FAULT = "a fault in Interlock itself: KeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (SourceError("no such tree"), "no such tree"),
+        (OSError("disk full"), "disk full"),
+        (KeyError("x"), FAULT),
+    ],
+)
+async def test_work_that_fails_is_a_crash(error: Exception, reason: str) -> None:
     async def work(question: Ask) -> Reply:
         raise error
 
     async with Bench(LabourDesk(work)) as bench:
         bench.carrier.send([ask()])
         (reply,) = await bench.until(1)
-    assert (reply.failure, reply.reason) == ("crash", str(error))
+    assert (reply.failure, reply.reason) == ("crash", reason)
 
 
 async def test_work_that_is_not_needed_any_more_is_cut_short() -> None:

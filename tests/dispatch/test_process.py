@@ -22,6 +22,7 @@ from interlock.dispatch.profiles.settings import AgentSettings
 from interlock.dispatch.standings import read_standings
 from interlock.dispatch.workplace import Session, workplace
 from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
 
 GOOD = '{"n":1}'
 ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))
@@ -38,7 +39,7 @@ def carrier(
     """The carrier; `around` is in Interlock's own environment, the rest is set by the user."""
     settings = msgspec.convert({"clocks": QUICK, **more}, AgentSettings)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **(around or {})}
-    station = Station(folder / "agents", folder, "space", environ, nonce)
+    station = Station(folder / "agents", folder, Ours("space"), environ, nonce)
     return ProcessAgent(profile(name), settings, str(fake.program), station, RealClock())
 
 

@@ -16,6 +16,7 @@ from interlock.dispatch.profiles.settings import (
     AgentSettings,
     agent_settings,
     clocks_of,
+    for_writing,
     skips_permissions,
 )
 from interlock.supervise.clocks import Clocks
@@ -186,3 +187,11 @@ def test_a_login_is_seen_without_opening_anything(tmp_path: Path) -> None:
     (tmp_path / ".claude" / ".credentials.json").touch(mode=0o000)
     assert login_of(known, {"HOME": str(tmp_path)}) == "~/.claude/.credentials.json"
     assert login_of(known, {"ANTHROPIC_API_KEY": "x"}) == "ANTHROPIC_API_KEY"
+
+
+@pytest.mark.parametrize("known", profiles(), ids=lambda known: known.name)
+def test_nobody_is_started_unsafely_to_let_it_write(known: Profile) -> None:
+    settings = for_writing(known, AgentSettings())
+    assert not skips_permissions(known, settings)
+    mine = AgentSettings(permission_mode=known.mode)
+    assert for_writing(known, mine) == mine

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.world.clock import FakeClock
 
-from interlock.core.case import Refused
+from interlock.core.case import Refused, Usage
 from interlock.core.circuit import Step
 from interlock.core.errors import SourceError
 from interlock.core.shape import ANYTHING
@@ -22,6 +22,7 @@ from interlock.dispatch.briefer import Gauge
 from interlock.dispatch.carrier import Ask, Reply
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.pull_door import SOCKET, PullDoor, near
+from interlock.dispatch.query_desk import QueryDesk
 
 STEPS = {
     "look": Step("look", "scout", ANYTHING, timeout=60),
@@ -40,7 +41,7 @@ class Room:
         numbers = count(1)
         self.clock = FakeClock()
         self.delivered: list[Reply] = []
-        queries = folder / "queries"
+        queries = QueryDesk(folder / "queries")
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
         self.desk = PullDesk(folder / "pull", queries, self.clock, Gauge(), nonce)
         self.desk.steps = STEPS
@@ -231,3 +232,15 @@ async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be used"):
         PullDoor(tmp_path / "file" / "pull", Room(tmp_path).desk).open()
+
+
+async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:
+    """Nobody at work knows its bill; a budget of tokens holds for pulled work all the same."""
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1)])
+        work = await here.take("a")
+        answered = asyncio.create_task(here.submit("a", work, '{"n": 12345}'))
+        await asyncio.sleep(0)
+        here.desk.settled(1)
+        assert (await answered)["accepted"]
+        assert here.delivered[-1].usage == Usage(len("Look at 1.") // 4 + len('{"n": 12345}') // 4)

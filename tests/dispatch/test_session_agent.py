@@ -21,6 +21,7 @@ from interlock.dispatch.profiles.settings import AgentSettings
 from interlock.dispatch.session_agent import Life, Limits, SessionAgent, pause_after
 from interlock.dispatch.session_ear import CliTongue, ExecTongue, Tongue
 from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
@@ -51,7 +52,7 @@ def carrier(
     folder: Path, tongue: Tongue, notes: Notes, limits: Limits = QUICK, clock: Clock | None = None
 ) -> SessionAgent:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    station = Station(folder / "agents", folder, "space", environ, nonce)
+    station = Station(folder / "agents", folder, Ours("space"), environ, nonce)
     return SessionAgent(tongue, station, limits, clock or RealClock(), notes)
 
 

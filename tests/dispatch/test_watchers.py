@@ -126,7 +126,10 @@ def _moved_on(project: Project, run: "subprocess.Popen[str]", before: int) -> bo
 
 def _batch_id(project: Project) -> int:
     manifest = project.root / "1" / "batch-manifest.json"
-    found = json.loads(manifest.read_bytes()) if manifest.exists() else {}
+    try:
+        found = json.loads(manifest.read_bytes())
+    except FileNotFoundError:  # none yet, or that of a dead run is being put away
+        return 0
     return int(found.get("batch_id", 0))
 
 

@@ -1,5 +1,7 @@
 """What a session's words change in its checkpoint: as far as it may, and no further."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -121,4 +123,4 @@ def test_a_status_is_reached_by_legal_steps_alone(before: Status, after: Status)
 
 
 def _is_legal(way: list[Status]) -> bool:
-    return all(b == a or b in NEXT[a] for a, b in zip(way, way[1:], strict=False))
+    return all(b == a or b in NEXT[a] for a, b in pairwise(way))

@@ -11,6 +11,7 @@ import pytest
 from mcp.server.stdio import stdio_server
 from mcp.types import version as versions
 
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.mcp.greeting import HANDSHAKES, Greeter
 from interlock.mcp.link import Link
 from interlock.mcp.server import make_server
@@ -71,7 +72,7 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
             yield line
         await paper.full.wait()
 
-    server = make_server(Worker(Link(folder, "me"), folder, _Nothing()))
+    server = make_server(Worker(Link(folder, "me"), QueryDesk(folder), _Nothing()))
     given = cast("anyio.AsyncFile[str]", source())
     async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, said):
         await server.run(heard, said, server.create_initialization_options())

@@ -250,8 +250,9 @@ async def test_a_question_to_a_human(world: World) -> None:
         number = asked["question_id"]
         assert number == f"{work['dispatch_id']}.1"
         assert not (await use(one, "ask", question_id=number))["answered"]
-        shown = world.say("inbox", "--json").json["queries"]
-        assert [(each["query_id"], each["question"]) for each in shown] == [(number, "Which door?")]
+        shown = world.say("inbox", "--json").json["questions"]
+        asked_now = [(each["question_id"], each["prompt"]) for each in shown]
+        assert asked_now == [(number, "Which door?")]
         assert "Which door? (left, right)" in world.say("inbox").out
         assert world.say("answer", number, "up").code == 2
         assert world.say("answer", number, "left", "-m", "it is open", "--by", "Ann").code == 0

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.cli.world import until
 from tests.world.bench import gone
 from tests.world.rogue import new_tag, tagged
 
@@ -53,7 +54,7 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
     tags = [new_tag(room), new_tag(room, run="2")]
     with forsaking(*tags) as kill:
         kill()
-        assert [len(tagged(tag)) for tag in tags] == [2, 2]
+        until(lambda: [len(tagged(tag)) for tag in tags] == [2, 2], "all run their own program")
         reaped = await reap(room, RealClock(), grace=0.05)
     assert [str(tag) for tag in reaped.tags] == sorted(tags)
     assert len(reaped.left) == 4
@@ -63,17 +64,17 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
     assert await reap(room, RealClock()) == Reaped()
 
 
-async def test_a_living_owner_keeps_what_is_not_over() -> None:
+async def test_a_living_owner_keeps_all_it_has() -> None:
+    """Also what is over, as far as we know: we may be wrong, and it will end its own."""
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
     with forsaking(*tags) as kill:
         assert await reap(room, RealClock()) == Reaped()
-        reaped = await reap(room, RealClock(), lambda tag: tag.run == "2", grace=0.05)
-        assert [str(tag) for tag in reaped.tags] == [tags[1]]
-        assert [len(tagged(tag)) for tag in tags] == [2, 0]
+        assert await reap(room, RealClock(), lambda _: True) == Reaped()
+        assert [len(tagged(tag)) for tag in tags] == [2, 2]
         kill()
         await reap(room, RealClock(), grace=0.05)
-    assert tagged(tags[0]) == []
+    assert [tagged(tag) for tag in tags] == [[], []]
 
 
 async def test_another_workspace_is_let_alone() -> None:
@@ -160,6 +161,27 @@ def test_an_inner_agent_is_judged_by_its_own_owner_and_by_all_its_runs() -> None
     assert found(inner, over=True) == [50]
     assert found(person(50, 1, "v:1:1:outer", "w:1:1:inner")) == [50]
     assert found(person(50, 1, "v:1:1:outer", "w:1:1:inner", owned_by=ME)) == []
+
+
+ELSEWHERE = ":".join([*ME.split(":")[:2], "17"])
+
+
+@pytest.mark.parametrize(
+    ("owned_by", "over", "ends"),
+    [
+        pytest.param(ME, True, False, id="it lives"),
+        pytest.param(ELSEWHERE, True, True, id="elsewhere, over"),
+        pytest.param(ELSEWHERE, False, False, id="elsewhere, not over"),
+        pytest.param("", True, True, id="none, over"),
+        pytest.param("", False, False, id="none, not over"),
+        pytest.param(DEAD, False, True, id="dead"),
+    ],
+)
+def test_whose_owner_cannot_be_seen_ends_with_its_run(
+    owned_by: str, over: bool, ends: bool
+) -> None:
+    lost = person(50, 1, "w:1:1:a", owned_by=owned_by)
+    assert found(lost, over=over) == ([50] if ends else [])
 
 
 def test_forged_tags_are_nobodys() -> None:

@@ -111,6 +111,7 @@ def test_baseline_agents_may_ask_and_experts_may_not() -> None:
         ("business_analyst", "business-analyst"),
         ("Health Auditor", "health-auditor"),
         ("orchestrator", "expert-creator"),
+        ("expert-maker", "expert-creator"),
         ("janitor", "janitor"),
     ],
 )

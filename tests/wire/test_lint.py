@@ -10,6 +10,7 @@ from interlock.wire.catalogue import ANYONE, rows
 from interlock.wire.columns import WORKING
 from interlock.wire.lines import LineReader, LineSignal
 from interlock.wire.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
+from interlock.wire.pages import render_pages
 from interlock.wire.reading import Refused
 from interlock.wire.signal_block import signal_block
 from interlock.wire.text import read_message
@@ -96,8 +97,8 @@ def test_a_role_is_taught_only_its_own(role: str, taught: str) -> None:
 
 
 def test_the_protocols_own_pages_are_clean() -> None:
-    for page in DOCS.glob("*.md"):
-        assert found(page.read_text(encoding="utf-8")) == [], page.name
+    for name in render_pages():
+        assert found((DOCS / name).read_text(encoding="utf-8")) == [], name
 
 
 def test_huge_and_hostile_texts_are_bounded() -> None:

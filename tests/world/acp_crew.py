@@ -14,6 +14,7 @@ from interlock.dispatch.carrier import Ask, Clock, Reply
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.dispatch.process import Station
 from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"
@@ -22,7 +23,7 @@ WORKSPACE = f"acp-test-{os.getpid()}"
 
 
 def station(folder: Path, **environment: str) -> Station:
-    return Station(folder / "work", folder, WORKSPACE, environment, lambda: "x")
+    return Station(folder / "work", folder, Ours(WORKSPACE), environment, lambda: "x")
 
 
 def place_of(folder: Path, number: int = 1) -> Path:

@@ -1,4 +1,4 @@
-"""Answers at the command line: to a gate in the circuit's own words, to a question about the run.
+"""Answers at the command line, the one place that gives them: to gates, about runs, to queries.
 
 Knows how a decision becomes the answer a step asks for, who may give it, and what is said to one
 that comes too late. Nothing is saved before all of that is right.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Given(msgspec.Struct, frozen=True):
     """What somebody says on the command line."""
 
-    question_id: int
+    question: str
     decision: str
     message: str
     fields: dict[str, Any]
@@ -38,6 +38,18 @@ class Given(msgspec.Struct, frozen=True):
     family: bool | None
     """Whether it is for the whole family; None leaves that to the circuit."""
 
+    @property
+    def question_id(self) -> int:
+        """The number of a gate, or of a question about a run."""
+        word = self.question
+        if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+            raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+        return int(word)
+
+    @property
+    def giver(self) -> str:
+        return self.by or self.user
+
 
 class Ready(msgspec.Struct, frozen=True):
     """An answer that may be saved: for which questions of which run, and what it says."""
@@ -45,6 +57,17 @@ class Ready(msgspec.Struct, frozen=True):
     run_id: int
     data: dict[str, Any]
     also: Sequence[int] = ()
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """An answer that was left where it is found."""
+
+    question_id: int | str
+    run_id: int
+    taken_now: bool
+    """Whether somebody is there who takes it."""
+    also: Sequence[int]
+    then: str
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -70,6 +93,63 @@ def given_fields(words: Sequence[str]) -> dict[str, Any]:
     from interlock.core.yaml_text import read_yaml
 
     return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
+
+
+def give(path: Path, given: Given) -> Saved:
+    """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
+    from interlock.dispatch.query import is_query
+    from interlock.store.database import reading
+
+    if is_query(given.question):
+        return _to_query(path, given)
+    given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
+    with reading(path) as connection:
+        found = prepared(connection, given)
+    if isinstance(found, Late):
+        note_late(path, found, given)
+        raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
+    return _save(path, given, found)
+
+
+def _save(path: Path, given: Given, found: Ready) -> Saved:
+    from interlock import wiring
+    from interlock.dispatch.human import HumanAnswer, leave_answer
+    from interlock.store.database import told_plainly
+    from interlock.store.lock import writer_of
+
+    folder = wiring.answers_folder(path)
+    with told_plainly(folder):
+        for each in (given.question_id, *found.also):
+            leave_answer(folder, HumanAnswer(each, given.giver, found.data, found.run_id))
+    working = writer_of(path) is not None
+    then = f"'interlock resume {found.run_id}' goes on with it"
+    if working:
+        then = "the running process takes it"
+    return Saved(given.question_id, found.run_id, working, found.also, then)
+
+
+def _to_query(path: Path, given: Given) -> Saved:
+    """The agent that asked sees it when it asks again."""
+    from interlock import wiring
+    from interlock.cli.questions import waiting
+    from interlock.dispatch.query import QueryReply, put_reply, reply_to
+    from interlock.store.database import reading
+
+    folder, number = wiring.queries_folder(path), given.question
+    with reading(path) as connection:
+        found = [each for each in waiting(connection, path) if each.question_id == number]
+    if not found:
+        why = "is answered already" if reply_to(folder, number) else "is not open"
+        raise StateError(f"question {number} {why}; 'interlock inbox' lists them")
+    refuse_strangers(found[0].kind, given.by, given.user)
+    options = found[0].options
+    if options and given.decision not in options:
+        raise SourceError(f"question {number} takes {', '.join(options)}, not {given.decision!r}")
+    if given.fields:
+        raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
+    at = time.time()
+    put_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
+    return Saved(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
 def prepared(connection: "Connection", given: Given) -> Ready | Late:
@@ -183,13 +263,6 @@ def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
         data[name] = value
 
 
-def numbered(word: str) -> int:
-    """A question's number. A dispatch's query has two, as 12.1."""
-    if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
-        raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
-    return int(word)
-
-
 def refuse_strangers(step: str, by: str, user: str) -> None:
     """StateError if the project does not let them answer at that step."""
     from interlock import wiring
@@ -217,7 +290,7 @@ def note_late(path: Path, late: Late, given: Given) -> None:
     from interlock.store.journal import Batch, Journal, Refusal
     from interlock.store.lock import writer_of
 
-    by = given.by or given.user
+    by = given.giver
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
     if writer_of(path) is not None:
         folder = wiring.answers_folder(path)

@@ -19,7 +19,6 @@ import typer
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, aligned, document, say
 from interlock.core.errors import StateError
-from interlock.wiring import DATABASE
 
 if TYPE_CHECKING:
     from interlock.demo.verdict import Verdict
@@ -95,6 +94,7 @@ class Show:
         from interlock.cli.suites import findings_now, the_suite
         from interlock.demo.verdict import HEAD, judge, sentences, table
         from interlock.store.database import reading
+        from interlock.wiring import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:
             findings = findings_now(connection, the_suite(connection, None))
@@ -147,6 +147,7 @@ class Show:
 
     def _decisions(self) -> int:
         from interlock.store.database import driver, reading
+        from interlock.wiring import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:
             row = driver(connection).execute("select count(*) from journal").fetchone()

@@ -116,15 +116,29 @@ def begun(
 ) -> "tuple[Run, Options]":
     """The run of the epic: the one that is unfinished, or a new one."""
     from interlock.core.circuit import Circuit
-    from interlock.store.runs import NewCase, begin_run, find_run, set_options, unfinished_run
+    from interlock.store.runs import (
+        NewCase,
+        begin_run,
+        find_run,
+        newest_run,
+        set_options,
+        unfinished_run,
+    )
 
     mark = hashlib.sha256(f"epic:{terms.root}:{terms.epic_id}".encode()).hexdigest()
-    run_id = unfinished_run(connection, mark)
+    run_id, last = unfinished_run(connection, mark), newest_run(connection, mark)
     found = find_run(connection, run_id) if run_id is not None else None
-    before = msgspec.convert(found.options, Options) if found else None
+    before = msgspec.convert(find_run(connection, last).options, Options) if last else None
     bundle, options = options_for(usual, wishes, before)
     if before and not terms.fresh:
-        terms = msgspec.structs.replace(_kept(before), settings=terms.settings, db=terms.db)
+        kept = _kept(before)
+        terms = msgspec.structs.replace(
+            terms,
+            title=kept.title,
+            file=kept.file,
+            stories=kept.stories,
+            fresh=kept.fresh and found is not None,
+        )
     options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
     if found is not None and run_id is not None:
         set_options(connection, run_id, msgspec.to_builtins(options))

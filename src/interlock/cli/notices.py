@@ -9,7 +9,7 @@ from interlock.cli.show import tell
 if TYPE_CHECKING:
     from interlock.dispatch.notice import Notice, Tell
 
-_SAID = ("rate-limit", "budget-low")
+_SAID = ("query", "rate-limit", "budget-low")
 """What is said at once; the rest is in the result, or in the inbox."""
 _BELL = "\a"
 

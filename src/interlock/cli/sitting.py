@@ -68,7 +68,7 @@ def sit(
     from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
     from interlock.wiring.apps import staff
-    from interlock.wiring.pull import pulled, seat
+    from interlock.wiring.pull import cry, pulled, seat
 
     by_hand = wiring.by_hand(crew.carriers)
     written = open_run(found)
@@ -79,6 +79,7 @@ def sit(
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     told = crier(crew)
+    cry(crew.carriers, told)
     with progress() as watch:
         sitting = Sitting(
             connection,

@@ -50,7 +50,7 @@ def judge(raw: bytes, ask: Ask) -> Reply | Foreign | Doubt:
         content = _data(raw)
     except ValueError as error:
         return Doubt(f"the data is no strict JSON: {error}")
-    return Reply(ask.dispatch_id, content, usage=_usage(ask, content))
+    return Reply(ask.dispatch_id, content, usage=reckoned(ask, content))
 
 
 def _without_answer(problem: Problem, raw: bytes, ask: Ask) -> Foreign | Doubt:
@@ -75,7 +75,7 @@ def _data(raw: bytes) -> bytes:
     return bytes(msgspec.json.decode(raw.removeprefix(codecs.BOM_UTF8), type=_Wrapper).data)
 
 
-def _usage(ask: Ask, content: bytes) -> Usage:
-    """Files carry no bill, so tokens are counted as bytes over four, prompt and answer apart."""
+def reckoned(ask: Ask, content: bytes) -> Usage:
+    """Files and workers bring no bill: tokens are bytes over four, prompt and answer apart."""
     asked = len(ask.prompt.encode()) // _BYTES_PER_TOKEN
     return Usage(tokens=asked + len(content) // _BYTES_PER_TOKEN)

@@ -25,6 +25,8 @@ class Premises(msgspec.Struct, frozen=True, gc=False):
     nonce: str = ""
     """What a strict answer repeats, to show that it is for this dispatch."""
     strict: bool = False
+    writes: bool = False
+    """Whether it is to change files in its folder: a CLI is then started so that it may."""
     request_id: str = ""
     """What an expert's answer names."""
 

@@ -1,8 +1,8 @@
 """The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
 
-Each ask is one supervised process, ended with everything it started. What the exit code and the
-output mean is told as a reply; the command learns its ids from INTERLOCK_* variables. It has no
-clocks of its own: the step's timeout is its only one.
+Each ask is one supervised process, ended with everything it started; what an earlier Interlock left
+when it was killed is ended first. What the exit code and the output mean is told as a reply; the
+command learns its ids from INTERLOCK_* variables. The step's timeout is its only clock.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Deliver, Reply
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended
+from interlock.supervise.ours import NOBODYS, Ours
+from interlock.supervise.reap import Reaped
 from interlock.supervise.sight import Line, Sight
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
@@ -28,17 +30,19 @@ class CommandAgent:
     """A carrier that starts one process for each ask."""
 
     def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], workspace: str = "exec"
+        self, argv: Sequence[str], environment: Mapping[str, str], ours: Ours = NOBODYS
     ) -> None:
         self._argv = tuple(argv)
         self._environment = dict(environment)
-        self._workspace = workspace
+        self._ours = ours
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: asyncio.Task[Reaped]
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
+        self._ready = asyncio.create_task(self._ours.reap(LoopClock(), _CLOCKS.grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -56,19 +60,20 @@ class CommandAgent:
     async def close(self) -> None:
         for dispatch_id in list(self._talks):
             self.settled(dispatch_id)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
         try:
+            await self._ready
             reply = talk.reply(ask.dispatch_id, await talk.agent.run())
-        except SourceError as error:
+        except (SourceError, OSError) as error:
             reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
         if self._talks.get(ask.dispatch_id) is talk:
             del self._talks[ask.dispatch_id]
             self._deliver(reply)
 
     def _start(self, ask: Ask) -> Start:
-        tag = f"{self._workspace}:{ask.run_id}:{ask.dispatch_id}:{os.urandom(8).hex()}"
+        tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
         environment = {**self._environment, **variables_of(ask)}
         folder = Path(ask.premises.folder)
         return Start(self._argv, ask.prompt.encode(), folder, environment, tag)

@@ -111,7 +111,7 @@ class HumanDesk:
             del self._open[question_id]
             self._deliver(found)
             return
-        problem = self._policy.problem(ask.step, found.by or _SOMEBODY, _owner(path))
+        problem = self._policy.problem(ask.step, found.by or _SOMEBODY, owner_of(path))
         if problem:
             content = msgspec.json.encode(found.data)
             reason = f"{problem[:1].upper()}{problem[1:]}."
@@ -138,7 +138,7 @@ def _read(path: Path, question_id: int) -> HumanAnswer | Reply:
     return answer
 
 
-def _owner(path: Path) -> str:
+def owner_of(path: Path) -> str:
     """Whose file it is, by the system's word."""
     try:
         return path.owner()

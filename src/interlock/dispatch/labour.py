@@ -47,4 +47,7 @@ class LabourDesk:
             reply = await self._labour(ask)
         except (InterlockError, OSError) as error:
             reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
+        except Exception as error:  # a fault of ours costs this attempt, not the whole night
+            reason = f"a fault in Interlock itself: {type(error).__name__}: {error}"
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=reason)
         self._deliver(reply)

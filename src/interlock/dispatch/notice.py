@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Event = Literal["gate", "stuck", "rate-limit", "budget-low", "budget", "over"]
+Event = Literal["gate", "query", "stuck", "rate-limit", "budget-low", "budget", "over"]
 MOST_NAMED = 100
 """Cases and questions that one notice names; it says how many there are."""
 
@@ -26,7 +26,7 @@ class Notice(msgspec.Struct, frozen=True):
     """What it is about: notices about the same may travel as one. A step and a family, an account,
     a limit, a status."""
     cases: tuple[str, ...] = ()
-    questions: tuple[int, ...] = ()
+    questions: tuple[int | str, ...] = ()
     until: float = 0.0
     """When a rate limit ends."""
 
@@ -48,7 +48,7 @@ def joined(one: Notice, other: Notice) -> Notice:
     )
 
 
-def many(event: Event, about: str, cases: tuple[str, ...], questions: tuple[int, ...]) -> str:
+def many(event: Event, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]) -> str:
     """One line about cases that wait at the same gate, or are stuck."""
     step = about.partition("/")[0]
     named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"

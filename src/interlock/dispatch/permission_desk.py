@@ -7,7 +7,6 @@ Only the very word `allow` allows. Refuses to know protocols, agents and policie
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -16,14 +15,13 @@ from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import Ask, Clock
 from interlock.dispatch.query import (
     LONGEST_TEXT,
-    Query,
+    PERMISSION,
     QueryReply,
-    next_id,
     open_queries,
-    put_query,
     put_reply,
     reply_to,
 )
+from interlock.dispatch.query_desk import QueryDesk
 
 Leave = Literal["allow", "reject"]
 LATE = "nobody in time"
@@ -48,8 +46,8 @@ class _Question(msgspec.Struct):
 class PermissionDesk:
     """Questions of agents that wait, for all dispatches of this process."""
 
-    def __init__(self, folder: Path, clock: Clock, patience: float) -> None:
-        self._folder = folder
+    def __init__(self, queries: QueryDesk, clock: Clock, patience: float) -> None:
+        self.queries = queries
         self._clock = clock
         self._patience = patience
         self._open: dict[str, _Question] = {}
@@ -57,7 +55,7 @@ class PermissionDesk:
 
     def begin(self, dispatch_id: int) -> None:
         """Whatever an agent before this one still asks about the dispatch is nobody's any more."""
-        for left in open_queries(self._folder, {dispatch_id}):
+        for left in open_queries(self.queries.folder, {dispatch_id}):
             self._close(self._reply(left.query_id, ENDED))
 
     async def ask(self, ask: Ask, wish: Wish) -> Leave:
@@ -73,7 +71,7 @@ class PermissionDesk:
             reply = await future
         finally:
             del self._open[query_id]
-            if reply_to(self._folder, query_id) is None:
+            if reply_to(self.queries.folder, query_id) is None:
                 self._close(reply)
             if not self._open and self._cancel is not None:
                 self._cancel()
@@ -82,20 +80,14 @@ class PermissionDesk:
 
     def _put(self, ask: Ask, wish: Wish) -> str:
         """The id of the question; none if it cannot be asked."""
-        query_id = next_id(self._folder, ask.dispatch_id)
-        if not query_id or len(self._open) >= _MOST_OPEN:
+        if len(self._open) >= _MOST_OPEN:
             return ""
-        query = Query(
-            *(query_id, ask.dispatch_id, ask.run_id, ask.case_id, ask.step, ask.role),
-            question=self._text(wish)[:LONGEST_TEXT],
-            options=("allow", "reject"),
-            asked_at=self._clock.now(),
-        )
+        question, now = self._text(wish)[:LONGEST_TEXT], self._clock.now()
         try:
-            put_query(self._folder, query)
+            found = self.queries.ask(ask, question, ("allow", "reject"), now, PERMISSION)
         except InterlockError:
             return ""
-        return query_id
+        return str(found.get("question_id", ""))
 
     def _text(self, wish: Wish) -> str:
         lines = [f"May it {wish.kind}: {wish.title}", wish.detail]
@@ -112,8 +104,8 @@ class PermissionDesk:
         for query_id, question in self._open.items():
             if question.reply.done():
                 continue
-            reply = reply_to(self._folder, query_id)
-            if reply is not None and reply.query_id == query_id:
+            reply = self.queries.reply(query_id)
+            if reply is not None:
                 question.reply.set_result(reply)
             elif now >= question.until:
                 question.reply.set_result(self._reply(query_id, LATE))
@@ -125,4 +117,4 @@ class PermissionDesk:
 
     def _close(self, reply: QueryReply) -> None:
         with suppress(InterlockError):
-            put_reply(self._folder, reply)
+            put_reply(self.queries.folder, reply)

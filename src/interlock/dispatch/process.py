@@ -24,12 +24,12 @@ from interlock.dispatch.hearing import Hearing
 from interlock.dispatch.outcome import Outcome, judge
 from interlock.dispatch.profiles.launch import environment, launch
 from interlock.dispatch.profiles.profile import Profile
-from interlock.dispatch.profiles.settings import AgentSettings, clocks_of
+from interlock.dispatch.profiles.settings import AgentSettings, clocks_of, for_writing
 from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import Session, Workplace, workplace
 from interlock.supervise.ended import Ended
 from interlock.supervise.lookout import Lookout
-from interlock.supervise.reap import reap
+from interlock.supervise.ours import Ours
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
 
@@ -39,8 +39,7 @@ class Station(msgspec.Struct, frozen=True):
 
     root: Path
     project: Path
-    workspace: str
-    """Names this workspace in the tags of its processes."""
+    ours: Ours
     environ: Mapping[str, str]
     nonce: Callable[[], str]
 
@@ -101,7 +100,7 @@ class ProcessAgent:
         self._standings.close()
 
     async def _reap(self) -> None:
-        await reap(self._station.workspace, self._clock, grace=self._clocks.grace)
+        await self._station.ours.reap(self._clock, self._clocks.grace)
 
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
         try:
@@ -146,9 +145,12 @@ class ProcessAgent:
     def _start(self, ask: Ask, place: Workplace, session: Session | None) -> Start:
         own = self._works_alone(ask)
         paper = place.paper(ask.attempt)
+        settings = self._settings
+        if ask.premises.writes:
+            settings = for_writing(self._profile, settings)
         command = launch(
             self._profile,
-            self._settings,
+            settings,
             self._program,
             ask.prompt,
             paper=paper,
@@ -159,8 +161,9 @@ class ProcessAgent:
         )
         if command.prompt_file is not None:
             place.write_prompt(paper, command.prompt)
-        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
-        variables = {**self._environment, **variables_of(ask)}
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
+        around = environment(self._profile, settings, self._station.environ)
+        variables = {**around, **variables_of(ask)}
         return Start(command.argv, command.stdin, self._folder(ask, place), variables, tag)
 
     def _folder(self, ask: Ask, place: Workplace) -> Path:

@@ -23,6 +23,10 @@ _T = TypeVar("_T")
 _ID: Final = re.compile(r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,2})", re.ASCII)
 
 
+QUERY: Final = "query"
+PERMISSION: Final = "permission"
+
+
 class Query(msgspec.Struct, frozen=True):
     """A question of the one who works on a dispatch."""
 
@@ -35,6 +39,8 @@ class Query(msgspec.Struct, frozen=True):
     question: str
     options: tuple[str, ...]
     asked_at: float
+    kind: str = QUERY
+    """What it is to the policy: a question, or the wish for leave to do something."""
 
 
 class QueryReply(msgspec.Struct, frozen=True):
@@ -64,7 +70,12 @@ def unfit(question: str, options: Collection[str]) -> str:
 
 
 def asked(
-    folder: Path, about: Ask, question: str, options: tuple[str, ...], at: float
+    folder: Path,
+    about: Ask,
+    question: str,
+    options: tuple[str, ...],
+    at: float,
+    kind: str = QUERY,
 ) -> dict[str, Any]:
     """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
     query_id = next_id(folder, about.dispatch_id)
@@ -74,15 +85,14 @@ def asked(
     if problem:
         return {"asked": False, "answered": False, "sentence": problem}
     where = (about.dispatch_id, about.run_id, about.case_id, about.step, about.role)
-    put_query(folder, Query(query_id, *where, question, options, at))
+    put_query(folder, Query(query_id, *where, question, options, at, kind))
     return {"asked": True, "answered": False, "question_id": query_id}
 
 
-def polled(folder: Path, query_id: str) -> dict[str, Any]:
-    """How a query stands; it can be asked also while no coordinator works."""
+def polled(folder: Path, query_id: str, reply: QueryReply | None) -> dict[str, Any]:
+    """How a query stands with this reply, as the one who asked it is told."""
     if find_query(folder, query_id) is None:
         return {"asked": False, "answered": False, "sentence": f"There is no question {query_id}."}
-    reply = reply_to(folder, query_id)
     found = {"asked": True, "answered": reply is not None, "question_id": query_id}
     if reply is not None:
         found |= {"decision": reply.decision, "comment": reply.comment, "by": reply.by}
@@ -103,7 +113,11 @@ def put_reply(folder: Path, reply: QueryReply) -> None:
     """Answer once: a second answer is refused."""
     if reply_to(folder, reply.query_id) is not None:
         raise StateError(f"question {reply.query_id} is answered already")
-    _put(folder / f"{reply.query_id}.reply.json", reply)
+    _put(reply_path(folder, reply.query_id), reply)
+
+
+def reply_path(folder: Path, query_id: str) -> Path:
+    return folder / f"{query_id}.reply.json"
 
 
 def find_query(folder: Path, query_id: str) -> Query | None:
@@ -111,7 +125,7 @@ def find_query(folder: Path, query_id: str) -> Query | None:
 
 
 def reply_to(folder: Path, query_id: str) -> QueryReply | None:
-    return _get(folder / f"{query_id}.reply.json", QueryReply) if is_query(query_id) else None
+    return _get(reply_path(folder, query_id), QueryReply) if is_query(query_id) else None
 
 
 def open_queries(folder: Path, dispatches: Collection[int]) -> list[Query]:

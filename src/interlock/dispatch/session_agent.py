@@ -30,7 +30,6 @@ from interlock.dispatch.workplace import Workplace, workplace
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended, why
 from interlock.supervise.lookout import Lookout
-from interlock.supervise.reap import reap
 from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
 from interlock.wire.line_payload import read_payload
@@ -111,7 +110,7 @@ class SessionAgent:
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
         grace = self._clocks.grace
-        self._ready = asyncio.create_task(reap(self._station.workspace, self._clock, grace=grace))
+        self._ready = asyncio.create_task(self._station.ours.reap(self._clock, grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -204,7 +203,7 @@ class SessionAgent:
         command = self._tongue.command(ask.prompt, paper, own)
         if command.paper:
             place.write_prompt(paper, command.paper)
-        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
         environment = {
             **self._tongue.environment(self._station.environ),
             **variables_of(ask),
@@ -215,7 +214,7 @@ class SessionAgent:
 
     def _meeting_place(self, ask: Ask) -> Path:
         """A socket's path must be short, so it does not lie with the other papers."""
-        mark = f"{self._station.workspace[:8]}-{ask.dispatch_id}"
+        mark = f"{self._station.ours.workspace[:8]}-{ask.dispatch_id}"
         return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{mark}"
 
     def _ended(self, record: SessionRecord, ended: Ended | None, ear: Ear | None) -> Life:

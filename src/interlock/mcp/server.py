@@ -4,7 +4,8 @@ Loaded last: the SDK takes about a second. Speaks its current revision and all b
 """
 
 import re
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, cast
 
 import anyio
 import msgspec
@@ -14,21 +15,32 @@ from mcp.shared.exceptions import MCPError
 
 from interlock import __version__
 from interlock.mcp.doorway import Doorway
-from interlock.mcp.greeting import NAME
+from interlock.mcp.greeting import HANDSHAKES, NAME
 from interlock.mcp.tools import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
 from interlock.mcp.worker import Worker
 from mcp import types
 
+SESSION: Final = "mcp-session-id"
 _MARKDOWN: Final = "text/markdown"
 _BRIEFING: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
 _PROMPT: Final = re.compile(r"run://([0-9]{1,15})/dispatches/([0-9]{1,15})/prompt", re.ASCII)
 
 
+class Staff(Protocol):
+    """Who does the work: one worker, or a roster of them with one for each session."""
+
+    async def use(
+        self, name: str, arguments: Mapping[str, Any], session: str, /
+    ) -> dict[str, Any] | str: ...
+
+    async def read(self, dispatch_id: int, session: str, /) -> dict[str, Any]: ...
+
+
 class _Handlers:
     """What the SDK calls. A tool that cannot do its work says so in its result."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, staff: Staff) -> None:
+        self._staff = staff
         self._tools = [types.Tool.model_validate(each) for each in specs()]
         self._templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
 
@@ -36,9 +48,9 @@ class _Handlers:
         return types.ListToolsResult(tools=self._tools)
 
     async def call_tool(
-        self, _context: Any, params: types.CallToolRequestParams
+        self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        found = await self._worker.use(params.name, params.arguments or {})
+        found = await self._staff.use(params.name, params.arguments or {}, _session(context))
         if isinstance(found, str):
             return types.CallToolResult(content=[_text(found)], is_error=True)
         refused = found.get("accepted") is False or found.get("asked") is False
@@ -47,8 +59,8 @@ class _Handlers:
             content=[_text(shown)], structured_content=found, is_error=refused
         )
 
-    async def list_resources(self, _context: Any, _params: Any) -> types.ListResourcesResult:
-        told = await self._worker.read()
+    async def list_resources(self, context: Any, _params: Any) -> types.ListResourcesResult:
+        told = await self._staff.read(0, _session(context))
         if told["text"] is None or told["run_id"] is None:
             return types.ListResourcesResult(resources=[])
         uri = BRIEFING.format(run_id=told["run_id"])
@@ -61,11 +73,12 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=self._templates)
 
     async def read_resource(
-        self, _context: Any, params: types.ReadResourceRequestParams
+        self, context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         named = _BRIEFING.fullmatch(uri) or _PROMPT.fullmatch(uri)
-        told = await self._worker.read(int(named[2]) if named and named.re is _PROMPT else 0)
+        dispatch_id = int(named[2]) if named and named.re is _PROMPT else 0
+        told = await self._staff.read(dispatch_id, _session(context))
         if named is None or told["text"] is None or str(told["run_id"]) != named[1]:
             raise _missing(uri)
         text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=told["text"])
@@ -81,8 +94,16 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def make_server(worker: Worker) -> Server[Any]:
-    handlers = _Handlers(worker)
+def _session(context: Any) -> str:
+    """The client's session, if it came over HTTP and its revision has sessions; the SDK has checked
+    that it exists."""
+    if context.request is None or context.protocol_version not in HANDSHAKES:
+        return ""
+    return str(context.request.headers.get(SESSION, ""))
+
+
+def make_server(staff: Staff) -> Server[Any]:
+    handlers = _Handlers(staff)
     return Server(
         NAME,
         version=__version__,

@@ -6,7 +6,6 @@ come in, one JSON object goes out.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -14,7 +13,7 @@ import msgspec
 from interlock.core.errors import InterlockError
 from interlock.dispatch import pull_words as words
 from interlock.dispatch.pull import UNSETTLED
-from interlock.dispatch.query import polled
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.mcp.link import PAUSE, Link, NoCoordinatorError
 
 GIVE_UP, RELEASE = "crash", "release"
@@ -72,7 +71,7 @@ class Worker:
     def __init__(
         self,
         link: Link,
-        queries: Path,
+        queries: QueryDesk,
         records: Records,
         roles: tuple[str, ...] = (),
         since: float = 0.0,
@@ -91,8 +90,11 @@ class Worker:
             "interlock_report": (_Report, self._report),
         }
 
-    async def use(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
-        """What the tool gives, or a sentence about why it cannot be used so."""
+    async def use(
+        self, name: str, arguments: Mapping[str, Any], _session: str = ""
+    ) -> dict[str, Any] | str:
+        """What the tool gives, or a sentence about why it cannot be used so. One worker is the same
+        to whoever speaks to it."""
         if name not in self._tools:
             return f"There is no tool {name[:80]!r}; use {', '.join(self._tools)}."
         shape, tool = self._tools[name]
@@ -103,12 +105,16 @@ class Worker:
         except InterlockError as error:
             return f"{name}: {error}."
 
-    async def read(self, dispatch_id: int = 0) -> dict[str, Any]:
+    async def read(self, dispatch_id: int = 0, _session: str = "") -> dict[str, Any]:
         """The briefing, or a prompt, with the run it is of; no text if there is none."""
         try:
             return await self._link.call(lambda n: words.Read(call=n, dispatch_id=dispatch_id))
         except NoCoordinatorError:
             return {"text": None, "run_id": self._link.run_id}
+
+    async def close(self) -> None:
+        """Let go of all that is held."""
+        await self._link.close()
 
     async def _next(self, given: _Next) -> dict[str, Any]:
         running = asyncio.get_running_loop()
@@ -205,7 +211,7 @@ class Worker:
         try:
             return await self._link.call(lambda n: words.Poll(call=n, query_id=question_id))
         except NoCoordinatorError:
-            return polled(self._queries, question_id)
+            return self._queries.poll(question_id)
 
     async def _status(self, given: _Status) -> dict[str, Any]:
         try:

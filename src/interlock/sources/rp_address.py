@@ -5,7 +5,6 @@ is never shown: not in a message, not in a repr. Refuses to know HTTP.
 """
 
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from interlock.core.errors import SourceError
+from interlock.sources.token import find_token
 
 URL: Final = "ASTERISK_RP_URL"
 PROJECT: Final = "ASTERISK_RP_PROJECT"
@@ -21,7 +21,6 @@ TOKEN: Final = "ASTERISK_RP_TOKEN"  # noqa: S105  the variable's name
 TOKENS: Final = (TOKEN, "ASTERISK_RP_API_KEY")
 """Names it goes by."""
 KEY_FILE: Final = ".rp-api-key"
-_LONGEST_KEY: Final = 4_096
 _LAUNCH: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _PLACE: Final = re.compile(r"/?([^/?]+)/launches/[^/?]+/(\d{1,18})(?:[/?]|$)")
 _PAGES: Final = ("/ui", "/api/v1", "/api")
@@ -92,7 +91,8 @@ def address(
         )
     if not project:
         raise SourceError(f"Which project of ReportPortal? Set {PROJECT}.")
-    return Address(url, project, _token(environ, key_file))
+    token = find_token("ReportPortal", environ, TOKENS, KEY_FILE, key_file)
+    return Address(url, project, token)
 
 
 def _root(url: str) -> str:
@@ -100,34 +100,3 @@ def _root(url: str) -> str:
     for page in _PAGES:
         url = url.removesuffix(page).rstrip("/")
     return url
-
-
-def _token(environ: Mapping[str, str], key_file: Path | None) -> str:
-    token = next((said for name in TOKENS if (said := environ.get(name, "").strip())), "")
-    if not token:
-        token = _from_file(key_file or Path(KEY_FILE), needed=key_file is not None)
-    if not token:
-        raise SourceError(
-            f"ReportPortal needs a token: set {TOKEN}, "
-            f"or put it into {KEY_FILE} (chmod 600 {KEY_FILE})."
-        )
-    if not token.isascii() or not token.isprintable():
-        raise SourceError(f"The ReportPortal token in {TOKEN} or {KEY_FILE} has odd signs in it.")
-    return token
-
-
-def _from_file(path: Path, *, needed: bool) -> str:
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
-            raw = file.read(_LONGEST_KEY)
-    except FileNotFoundError:
-        if needed:
-            raise SourceError(f"The key file {path} is not there.") from None
-        return ""
-    except OSError as error:
-        raise SourceError(f"The key file {path} cannot be read: {error.strerror}.") from None
-    if mode & 0o077:
-        raise SourceError(f"The key file {path} can be read by others: run chmod 600 {path}.")
-    lines = raw.decode("utf-8", "replace").splitlines()
-    return lines[0].strip() if lines else ""

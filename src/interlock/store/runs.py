@@ -229,11 +229,30 @@ def unfinished_run(connection: Connection, fingerprint: str) -> int | None:
     ).scalar()
 
 
+def newest_run(connection: Connection, fingerprint: str) -> int | None:
+    """The newest run with that mark, finished or not."""
+    runs = schema.runs
+    query = select(func.max(runs.c.run_id)).where(runs.c.fingerprint == fingerprint)
+    return connection.execute(query).scalar()
+
+
 def set_options(connection: Connection, run_id: int, options: Mapping[str, Any]) -> None:
     text = msgspec.json.encode(options).decode()
     connection.execute(
         update(schema.runs).where(schema.runs.c.run_id == run_id).values(options=text)
     )
+
+
+def given_cases(connection: Connection, run_id: int) -> Iterator[NewCase]:
+    """The cases of a run as they were given, or last changed."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
+        (run_id,),
+    )
+    for case_id, blob, priority, needs in rows.fetchall():
+        names = msgspec.json.decode(needs, type=tuple[str, ...])
+        yield NewCase(case_id, msgspec.json.decode(read_blob(raw, blob)), priority, names)
 
 
 def load_cases(

@@ -1,8 +1,8 @@
 """What a dead Interlock left running, found by its tag and ended.
 
-Only what carries a tag of this workspace, of a run that is over or of an owner that is no more;
-never by name, never another user's. This process, those above it and those that it started are
-spared, whatever they carry.
+Only what carries a tag of this workspace and has lost its owner; or whose owner cannot be seen from
+here, and whose run is over. Never by name, never another user's, never what an Interlock that lives
+looks after. This process, those above it and those that it started are spared, whatever they carry.
 """
 
 import functools
@@ -37,7 +37,7 @@ async def reap(
     is_over: Callable[[Tag], bool] = nothing_is_over,
     grace: float = 5.0,
 ) -> Reaped:
-    """End the orphans of a workspace. `is_over` may be asked of runs whose owner still lives."""
+    """End the orphans of a workspace. `is_over` is asked where nobody can tell who looks after."""
     tags: set[Tag] = set()
     over = functools.cache(is_over)
     spared: set[Process] = set()
@@ -82,7 +82,10 @@ def our_own(people: Census) -> set[Process]:
 
 
 def orphaned_tags(seen: Seen, workspace: str, is_over: Callable[[Tag], bool]) -> set[Tag]:
-    return {tag for tag in _tags_of(seen, workspace) if is_over(tag) or _is_orphan(tag, seen)}
+    found = _tags_of(seen, workspace)
+    if not found or owner_lives(seen.owner):
+        return set()
+    return {tag for tag in found if is_over(tag) or _is_orphan(tag, seen)}
 
 
 def _tags_of(seen: Seen, workspace: str) -> list[Tag]:
@@ -96,8 +99,18 @@ def _is_orphan(tag: Tag, seen: Seen) -> bool:
 
 
 def owner_is_dead(text: str) -> bool:
-    """Judged only where we can see: not an owner in another space of process ids."""
+    """Whether it is known that the owner is no more."""
+    return _owner_is_there(text) is False
+
+
+def owner_lives(text: str) -> bool:
+    """Whether it is known that the owner is there."""
+    return _owner_is_there(text) is True
+
+
+def _owner_is_there(text: str) -> bool | None:
+    """None where we cannot see: an owner in another space of process ids, or none at all."""
     parts = text.split(":")
     if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != owner().split(":")[2]:
-        return False
-    return not is_there(int(parts[0]), parts[1])
+        return None
+    return is_there(int(parts[0]), parts[1])

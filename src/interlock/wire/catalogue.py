@@ -18,6 +18,7 @@ _ALIASES: Final = {
     "health": HEALTH,
     "creator": CREATOR,
     "prompt-creator": CREATOR,
+    "expert-maker": CREATOR,
     "orchestrator": CREATOR,
     "coordinator": CREATOR,
 }

@@ -30,6 +30,7 @@ that says what to write instead.
 
 ## Beside the pages
 
+- [plan.md](plan.md) is the form of a plan, and [comments.md](comments.md) how human comments are taken for answers.
 - [checkpoint.md](checkpoint.md) is about the file that `CHECKPOINT` signals speak of: the checkpoint of an epic.
 - [schemas/](schemas/) holds a JSON Schema for each file, for each accepted text signal (`text/`) and for
   each line signal (`lines/`), in the form in which `interlock lint --json` gives them.

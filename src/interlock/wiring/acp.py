@@ -15,7 +15,8 @@ from interlock.dispatch.carrier import Carrier, Clock
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.dispatch.process import Station, nonce
 from interlock.dispatch.profiles.profile import profiles
-from interlock.wiring.agents import agents_folder, workspace_of
+from interlock.dispatch.query_desk import QueryDesk
+from interlock.wiring.agents import agents_folder, ours
 
 _ADAPTERS = {
     "claude-agent-acp": "claude",
@@ -29,11 +30,11 @@ def acp_agent(
     argv: Sequence[str],
     terms: Terms,
     db: Path,
-    queries: Path,
+    queries: QueryDesk,
     clock: Clock,
     environment: Mapping[str, str],
 ) -> Carrier:
-    """The carrier; questions about permissions are left in the folder `queries`."""
+    """The carrier; questions about permissions are asked at `queries`."""
     if find_spec("acp") is None:
         raise SourceError(
             "acp: agents need the SDK of the Agent Client Protocol: pip install 'interlock[acp]'"
@@ -41,7 +42,7 @@ def acp_agent(
     from interlock.dispatch.acp.carrier import AcpAgent  # noqa: PLC0415 - loads the SDK
 
     desk = PermissionDesk(queries, clock, _checked(terms))
-    station = Station(agents_folder(db).resolve(), Path.cwd(), workspace_of(db), environment, nonce)
+    station = Station(agents_folder(db).resolve(), Path.cwd(), ours(db), environment, nonce)
     let_in = (*variables_for(argv), *terms.let_in)
     # It starts in its own work folder: a path is meant from here.
     program = str(Path(argv[0]).absolute()) if "/" in argv[0] else argv[0]

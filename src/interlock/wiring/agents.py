@@ -13,11 +13,15 @@ from typing import Any
 
 import msgspec
 
-from interlock.core.errors import SourceError
+from interlock.core.errors import InterlockError, SourceError
 from interlock.dispatch.carrier import Clock
 from interlock.dispatch.process import ProcessAgent, Station, nonce
 from interlock.dispatch.profiles.profile import NAMES, Profile, profile
 from interlock.dispatch.profiles.settings import AgentSettings, agent_settings
+from interlock.store.database import reading
+from interlock.store.runs import FINISHED, find_run
+from interlock.supervise.ours import Ours
+from interlock.supervise.tag import Tag
 
 CLI_AGENTS = NAMES
 """The words that name an agent CLI; `WORD:MODEL` also names its model."""
@@ -31,6 +35,21 @@ def agents_folder(db: Path) -> Path:
 def workspace_of(db: Path) -> str:
     """What the tags of processes call this workspace: the same for the same database."""
     return blake2b(os.fsencode(db.resolve()), digest_size=8).hexdigest()
+
+
+def ours(db: Path) -> Ours:
+    """The processes of this database's runs; the database says which runs are over."""
+
+    def is_over(tag: Tag) -> bool:
+        if not tag.run.isdecimal():
+            return False
+        try:
+            with reading(db) as connection:
+                return find_run(connection, int(tag.run)).status in FINISHED
+        except InterlockError:
+            return False
+
+    return Ours(workspace_of(db), is_over)
 
 
 def cli_agent(
@@ -52,7 +71,7 @@ def cli_agent(
             f"install it, or name it as command in [agent.{word}] of interlock.toml"
         )
     root, project = agents_folder(db).resolve(), Path.cwd()
-    station = Station(root, project, workspace_of(db), environment, nonce)
+    station = Station(root, project, ours(db), environment, nonce)
     return ProcessAgent(known, settings, program, station, clock)
 
 

@@ -1,7 +1,6 @@
 """Wiring of epics: who carries sessions, who is asked at a gate, what keeps the checkpoint."""
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Collection, Mapping
@@ -18,6 +17,7 @@ from interlock.dispatch.issue_desk import IssueDesk
 from interlock.dispatch.labour import LabourDesk
 from interlock.dispatch.process import Station, nonce, zone_named
 from interlock.dispatch.profiles.profile import NAMES, profile
+from interlock.dispatch.profiles.settings import for_writing
 from interlock.dispatch.session_agent import Limits, SessionAgent
 from interlock.dispatch.session_ear import CliTongue, ExecTongue, Tongue
 from interlock.expedition.application import Expedition, Questions
@@ -33,6 +33,9 @@ from interlock.sources.github_issues import Issues
 from interlock.sources.github_rest import GithubRest
 from interlock.store.runs import Run
 from interlock.wiring.agents import agents_folder, program_of, settings_of, workspace_of
+from interlock.wiring.agents import ours as owned
+from interlock.wiring.programs import argv_of
+from interlock.wiring.project import settings as project_settings
 from interlock.wiring.staff import Staff
 
 _SESSION = "session"
@@ -58,9 +61,7 @@ def staff(
     questions = Questions(voice, on_issues=settings.hitl == "github")
     keeper = EpicKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
     pilot = Pilot(checkpoints, agreed, voice, clock.now, lambda: questions.last)
-    station = Station(
-        agents_folder(db), Path(agreed.root), workspace_of(db), dict(os.environ), nonce
-    )
+    station = Station(agents_folder(db), Path(agreed.root), owned(db), dict(os.environ), nonce)
     tongue = tongue_of(_spec(run), settings)
     ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(pilot))
     ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
@@ -83,21 +84,21 @@ def _spec(run: Run) -> str:
 
 def tongue_of(spec: str, settings: EpicSettings) -> Tongue:
     """How the agent that these words name is started and heard."""
-    from interlock.wiring import settings as project_settings  # noqa: PLC0415 - it imports us
-
     kind, _, rest = spec.partition(":")
     if kind == "exec" and rest:
-        argv = shlex.split(rest)
-        return ExecTongue((shutil.which(argv[0]) or argv[0], *argv[1:]))
+        argv = argv_of(kind, rest)
+        command = Path(shutil.which(argv[0]) or argv[0]).absolute()
+        return ExecTongue((str(command), *argv[1:]))
     if kind not in NAMES:
         known = ", ".join(NAMES)
         raise SourceError(f"sessions of an epic are run by exec:COMMAND, {known}, not by {spec!r}")
     known_profile = profile(kind)
     chosen = settings_of(known_profile, project_settings(Path()).agent, rest)
-    program = program_of(known_profile, chosen)
-    if not program:
+    found = program_of(known_profile, chosen)
+    if not found:
         raise SourceError(f"{known_profile.title} is not installed: see 'interlock agents'")
-    return CliTongue(known_profile, chosen, program, zone_named, bare=bool(settings.resume_prompt))
+    writing = for_writing(known_profile, chosen)
+    return CliTongue(known_profile, writing, found, zone_named, bare=bool(settings.resume_prompt))
 
 
 def limits_of(settings: EpicSettings) -> Limits:

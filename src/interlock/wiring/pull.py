@@ -16,12 +16,14 @@ from interlock.core.shape import shape_of
 from interlock.dispatch.batch import single
 from interlock.dispatch.briefer import Gauge, PlainBriefer
 from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.notice import Tell
 from interlock.dispatch.pull import Brief, Judge, PullDesk
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.runner.absorb import absorb
 from interlock.runner.application import Application, Plain
 from interlock.wire.batch import Phase
 from interlock.wire.briefing import render_briefing
-from interlock.wiring import RCA
+from interlock.wiring.files import RCA
 
 _TEXT = shape_of(NAMED_SHAPES["text"])
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
@@ -43,6 +45,14 @@ def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
         name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step
         for name, step in steps.items()
     }
+
+
+def cry(carriers: Mapping[str, Carrier], tell: Tell) -> None:
+    """Let those whose agents ask a human tell people so."""
+    for each in carriers.values():
+        desk = getattr(each, "queries", None)
+        if isinstance(desk, QueryDesk):
+            desk.tell = tell
 
 
 def pulled(carriers: Mapping[str, Carrier]) -> bool:

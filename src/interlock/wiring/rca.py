@@ -23,7 +23,8 @@ from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run
 from interlock.wire.briefing import Briefing
-from interlock.wiring import Settings, Vacancy
+from interlock.wiring.project import Settings
+from interlock.wiring.specs import Vacancy
 from interlock.wiring.staff import Staff
 
 _WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)

@@ -19,7 +19,6 @@ from tests.apps.rca.world import (
 )
 
 from interlock.apps.rca.families import FAMILIES, family_of, find_family
-from interlock.apps.rca.fence import MISSING
 from interlock.apps.rca.groups import short_name
 from interlock.apps.rca.history import History, PriorRca, Sibling
 from interlock.apps.rca.launch import Repo
@@ -28,6 +27,7 @@ from interlock.apps.rca.subject import Limits
 from interlock.core.case import Case
 from interlock.core.errors import CircuitError
 from interlock.runner.prompt import FACTS
+from interlock.wire.fence import MISSING
 
 
 @pytest.mark.parametrize("short", SHORTS)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import meta
-from tests.apps.rca.test_fence import HOSTILE
 from tests.apps.rca.world import (
     ANSWERS,
     BARE,
@@ -25,6 +24,7 @@ from tests.apps.rca.world import (
     rendered,
     template,
 )  # fmt: skip
+from tests.wire.test_fence import HOSTILE
 
 from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE
 from interlock.apps.rca.failure import Failure

@@ -16,6 +16,7 @@ from interlock.dispatch.acp.terms import Policy, Terms
 from interlock.dispatch.carrier import Clock, Reply
 from interlock.dispatch.permission_desk import PermissionDesk
 from interlock.dispatch.query import Query, QueryReply, open_queries, put_query, put_reply, reply_to
+from interlock.dispatch.query_desk import QueryDesk
 from interlock.runner.clock import RealClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
@@ -30,7 +31,7 @@ def asking(
 ) -> AcpAgent:
     """An agent that asks for this, with a desk in `folder/queries`."""
     clock = clock or RealClock()
-    desk = PermissionDesk(folder / "queries", desk_clock or clock, 600.0)
+    desk = PermissionDesk(QueryDesk(folder / "queries"), desk_clock or clock, 600.0)
     terms = Terms(Policy(**policy))
     words = json.dumps(wish)
     return crew(folder, "asks", clock=clock, terms=terms, desk=desk, WISH=words)
@@ -153,7 +154,7 @@ async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path)
 
 async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -> None:
     clock = RealClock()
-    desk = PermissionDesk(tmp_path / "queries", clock, 600.0)
+    desk = PermissionDesk(QueryDesk(tmp_path / "queries"), clock, 600.0)
     agent = crew(tmp_path, "permission_flood", ROGUE, clock, desk=desk)
     found = await reply_of(agent)
     assert found.reason == "it asked for permission more than 200 times"

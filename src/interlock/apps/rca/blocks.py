@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.apps.rca.fence import MISSING, Piece, outline
 from interlock.apps.rca.subject import Subject
+from interlock.wire.fence import MISSING, Piece, outline
 
 Groups = Mapping[str, Any]
 _FENCE_LINES: Final = 120

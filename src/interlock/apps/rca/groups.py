@@ -9,9 +9,9 @@ from collections import Counter
 from typing import Any, Final
 
 from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell
-from interlock.apps.rca.fence import MISSING
 from interlock.apps.rca.launch import Launch, Tally
 from interlock.apps.rca.subject import Subject
+from interlock.wire.fence import MISSING
 
 _NO_LAUNCH: Final = Launch(launch_id="")
 _NAMED: Final = {

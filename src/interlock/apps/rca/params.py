@@ -14,13 +14,13 @@ from interlock.apps.rca.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.apps.rca.blocks import BLOCKS, fill_blocks
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import family_of
-from interlock.apps.rca.fence import Fence, Piece, ends, is_noisy
 from interlock.apps.rca.guards import CONDITIONS, Guard, guards_for
 from interlock.apps.rca.history import History, Sibling
 from interlock.apps.rca.launch import Launch, Repo
 from interlock.apps.rca.subject import Limits, Subject
 from interlock.apps.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.core.case import Case
+from interlock.wire.fence import Fence, Piece, ends, is_noisy
 
 NAMES: Final = (
     *("identity", "envelope", "env", "git", "failure", "timestamps", "siblings", "workspace"),

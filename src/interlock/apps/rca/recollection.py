@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from interlock.apps.rca.clocks import days_between
 from interlock.apps.rca.families import FAMILIES, find_family
-from interlock.apps.rca.fence import MISSING
 from interlock.apps.rca.history import PriorRca, SymptomInfo
 from interlock.apps.rca.subject import Subject
+from interlock.wire.fence import MISSING
 
 _WORDS_OF_REVIEW: Final = ("comment", "note", "reason")
 

@@ -11,11 +11,11 @@ import msgspec
 from interlock.apps.rca.clocks import ClockLimits
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import Family
-from interlock.apps.rca.fence import Fence
 from interlock.apps.rca.history import History, Sibling
 from interlock.apps.rca.launch import Job, Launch, Repo
 from interlock.apps.rca.taxonomy import Taxonomy
 from interlock.core.case import Case
+from interlock.wire.fence import Fence
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,6 @@ from interlock.dispatch.standings import Standings
 from interlock.dispatch.workplace import workplace
 from interlock.supervise.environment import cleaned
 from interlock.supervise.lookout import Lookout
-from interlock.supervise.reap import reap
 from interlock.supervise.start import Start
 
 
@@ -44,6 +43,7 @@ class AcpAgent:
         self._clock = clock
         self._terms = terms or Terms()
         self._desk = desk
+        self.queries = desk.queries if desk else None
         self._lookout = Lookout()
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
@@ -55,6 +55,8 @@ class AcpAgent:
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
+        if self.queries is not None:
+            self.queries.refuse = deliver
         self._ready = asyncio.create_task(self._reap())
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -86,7 +88,7 @@ class AcpAgent:
         self._standings.close()
 
     async def _reap(self) -> None:
-        await reap(self._station.workspace, self._clock, grace=self._terms.five_clocks.grace)
+        await self._station.ours.reap(self._clock, self._terms.five_clocks.grace)
 
     def _open(self, ask: Ask) -> Talk:
         place = workplace(self._station.root, ask, self._name)
@@ -95,7 +97,7 @@ class AcpAgent:
             self._desk.begin(ask.dispatch_id)
         given = {**self._terms.env, **variables_of(ask)}
         environment = cleaned(self._station.environ, self._terms.let_in, given)
-        tag = f"{self._station.workspace}:{ask.run_id}:{ask.dispatch_id}:{self._station.nonce()}"
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
         start = Start(self._argv, b"", folder, environment, tag)
         return Talk(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
 

@@ -77,6 +77,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     modes: dict[str, Mode]
     outcome: tuple[Row, ...]
     folder: Literal["own", "project"]
+    writing_mode: str = ""
+    """The mode of one that is asked to change files in its folder; empty if only an unsafe one
+    would let it."""
     resume: tuple[str, ...] = ()
     """Empty: its sessions cannot be gone on with."""
     resume_in: Literal["same-folder", "any-folder"] = "any-folder"

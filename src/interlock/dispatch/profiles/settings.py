@@ -68,6 +68,13 @@ def clocks_of(profile: Profile, settings: AgentSettings) -> Clocks:
     return msgspec.convert(seconds, Clocks)
 
 
+def for_writing(profile: Profile, settings: AgentSettings) -> AgentSettings:
+    """The settings of one that is to change files in its folder; a mode the user set stays."""
+    if settings.permission_mode or not profile.writing_mode:
+        return settings
+    return msgspec.structs.replace(settings, permission_mode=profile.writing_mode)
+
+
 def mode_of(profile: Profile, settings: AgentSettings) -> Mode:
     return profile.modes[settings.permission_mode or profile.mode]
 

@@ -1,0 +1,1 @@
+"""Delivery: a plan of tasks in, reviewed and proven changes out. Pure."""

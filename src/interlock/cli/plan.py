@@ -1,0 +1,187 @@
+"""Verbs about plans: plan check and plan show. Reads one file and changes nothing."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.cli.door import Exit, app
+from interlock.cli.show import Json, aligned, counted, document, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from interlock.apps.delivery.plan import Finding, Plan, Task
+
+plan = typer.Typer(help="Plans of tasks: check and show them.", no_args_is_help=True)
+app.add_typer(plan, name="plan")
+
+_SHOWN_IDS = 12
+_SHOWN_TITLE = 48
+
+PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="The plan: plan.md or plan.yaml.")]
+Untestable = Annotated[
+    bool, typer.Option("--allow-untestable", help="Tasks may lack acceptance criteria.")
+]
+
+
+class Form(StrEnum):
+    """How a plan can be written."""
+
+    MARKDOWN = "markdown"
+    YAML = "yaml"
+
+
+@plan.command()
+def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = False) -> None:
+    """Find what is wrong with a plan. Exit 6 on errors."""
+    from interlock.apps.delivery.plan_check import check_plan, has_errors
+
+    read = _read(file)
+    findings = check_plan(read, allow_untestable=allow_untestable)
+    broken = has_errors(findings)
+    if json:
+        document(
+            {
+                "file": str(file),
+                "title": read.title,
+                "tasks": len(read.tasks),
+                "fit": not broken,
+                "findings": [msgspec.to_builtins(finding) for finding in findings],
+            }
+        )
+    else:
+        _say_findings(file, read, findings)
+    if broken:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+@plan.command()
+def show(
+    file: PlanFile,
+    as_: Annotated[
+        Form | None, typer.Option("--as", help="Write the plan itself, in this form.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """A plan's phases, graph and critical path, and what can start now."""
+    read = _read(file)
+    if json:
+        document({"file": str(file), **_described(read), **_written(read, as_)})
+    elif as_:
+        say(_written(read, as_)["text"].rstrip())
+    else:
+        for line in _shown(read):
+            say(line)
+
+
+def _read(file: Path) -> "Plan":
+    from interlock.sources.plan import read_plan
+
+    return read_plan(file)
+
+
+def _say_findings(file: Path, read: "Plan", findings: "tuple[Finding, ...]") -> None:
+    for finding in findings:
+        place = f"{file}:{finding.line}" if finding.line else str(file)
+        say(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
+    errors = sum(finding.level == "error" for finding in findings)
+    warnings = len(findings) - errors
+    tasks = counted(len(read.tasks), "task", "tasks")
+    if not findings:
+        say(f"{tasks}, nothing to find fault with")
+    else:
+        found = f"{counted(errors, 'error', 'errors')}, {counted(warnings, 'warning', 'warnings')}"
+        say(f"{tasks}: {found}{'' if errors else '; the plan can be delivered'}")
+
+
+def _written(read: "Plan", form: Form | None) -> dict[str, Any]:
+    from interlock.apps.delivery.plan_writing import write_markdown
+    from interlock.apps.delivery.plan_yaml import write_yaml_plan
+
+    if form is None:
+        return {}
+    return {"text": write_yaml_plan(read) if form == Form.YAML else write_markdown(read)}
+
+
+def _described(read: "Plan") -> dict[str, Any]:
+    """The plan and what follows from it, for machines."""
+    from interlock.apps.delivery import plan_graph as graph
+    from interlock.apps.delivery.assess import assess
+
+    depth, waiting = graph.rounds(read), graph.dependents(read)
+    known = waiting.keys()
+    facts = msgspec.to_builtins(read)
+    for task, written in zip(read.tasks, facts["tasks"], strict=True):
+        written["round"] = depth.get(task.id)
+        written["dependents"] = waiting[task.id]
+        written["assessment"] = msgspec.to_builtins(assess(task, known))
+    return {
+        **facts,
+        "order": graph.order(read),
+        "critical_path": graph.critical_path(read),
+        "startable": graph.startable(read),
+    }
+
+
+def _shown(read: "Plan") -> "Iterator[str]":
+    from interlock.apps.delivery import plan_graph as graph
+    from interlock.apps.delivery.plan_check import check_plan
+
+    yield read.title or "a plan without a title"
+    checks = counted(len({check.name for check in read.checks}), "check", "checks")
+    places = counted(len(read.environments), "environment", "environments")
+    phases = counted(len(read.phases), "phase", "phases")
+    yield f"{counted(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
+    yield from _graph(read)
+    path = graph.critical_path(read)
+    yield ""
+    if path:
+        yield f"critical path, {counted(len(path), 'task', 'tasks')}: {_few(path, ' > ')}"
+    yield f"can start now: {_few(graph.startable(read), ', ') or 'nothing'}"
+    errors = [each for each in check_plan(read) if each.level == "error"]
+    if errors:
+        found = counted(len(errors), "error", "errors")
+        yield f"the plan has {found}: see interlock plan check"
+
+
+def _graph(read: "Plan") -> "Iterator[str]":
+    """A table for each phase: who waits for whom, who waits for it, and when it can start."""
+    from interlock.apps.delivery import plan_graph as graph
+
+    depth, waiting = graph.rounds(read), graph.dependents(read)
+    groups: dict[str, list[Task]] = {"": [], **{phase.id: [] for phase in read.phases}}
+    for task in read.tasks:
+        groups[task.phase].append(task)
+    labels = {phase.id: phase.label for phase in reversed(read.phases)}
+    for phase, tasks in groups.items():
+        rows = (
+            (
+                f"  {task.id}",
+                _cut(task.title),
+                depth.get(task.id, "never"),
+                waiting[task.id],
+                _few(task.blocked_by, ", "),
+            )
+            for task in tasks
+        )
+        lines = aligned(("  TASK", "TITLE", "ROUND", "FREES", "WAITS FOR"), rows)
+        if phase or lines:
+            yield ""
+            yield labels.get(phase, "no phase")
+        yield from lines
+
+
+def _few(names: tuple[str, ...], between: str) -> str:
+    """Names; of many, the first and the last."""
+    if len(names) <= _SHOWN_IDS:
+        return between.join(names)
+    half = _SHOWN_IDS // 2
+    left_out = f"… {len(names) - 2 * half} more …"
+    return between.join((*names[:half], left_out, *names[-half:]))
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= _SHOWN_TITLE else f"{title[: _SHOWN_TITLE - 1]}…"

@@ -1,0 +1,126 @@
+"""The verb serve: one process that many agents reach over HTTP, until it is told to stop."""
+
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interlock.cli.door import app
+from interlock.cli.records import RunRecords
+from interlock.cli.show import Db, Json, document, say
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.mcp.roster import Hire
+    from interlock.web.guard import Rules
+
+TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
+_LONGEST_TOKEN = 4096
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option("--host", help="The address to serve at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")
+    ] = 8787,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="A file, 0600, with the token."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A name clients use; repeatable."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option("--allow-origin", metavar="URL", help="A page that may ask; repeatable."),
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Serve over HTTP: agents pull their work with MCP at /mcp.
+
+    Beyond this machine a token is needed: --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
+    rules = _rules(host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()))
+
+    import asyncio
+
+    from interlock import wiring
+    from interlock.web.house import HEALTH, House
+    from interlock.web.listening import address, listen, place
+    from interlock.web.workers import PATH, workers
+
+    path = wiring.database(Path(), db).absolute()
+    listening = place(host, port)
+
+    def ready() -> None:
+        where = address(listening)
+        if json:
+            document({"url": where, "mcp": f"{where}{PATH}", "health": f"{where}{HEALTH}"})
+        else:
+            say(f"serving at {where}: MCP at {where}{PATH}; stop with Ctrl-C")
+        sys.stdout.flush()
+
+    house = House([workers(_hire(path))])
+    raise typer.Exit(128 + asyncio.run(listen(house, rules, listening, ready)))
+
+
+def _rules(
+    host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
+) -> "Rules":
+    from interlock.web.guard import SHORTEST_TOKEN, Rules, is_loopback
+    from interlock.web.house import HEALTH
+
+    token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
+    if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise SourceError(f"a token has at least {SHORTEST_TOKEN} plain characters")
+    near = is_loopback(host)
+    if not token and not near:
+        raise SourceError(
+            f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
+        )
+    named = tuple(name.lower() for name in (*hosts, host))
+    return Rules(not near, named, tuple(origins), token, (HEALTH,))
+
+
+def _token_in(path: Path) -> str:
+    """The token in a file that only its owner can read."""
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            text = file.read(_LONGEST_TOKEN).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"the token file {path} cannot be read: {error}") from None
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise SourceError(f"others can read the token file {path}: chmod 600 {path}")
+    if not text:
+        raise SourceError(f"the token file {path} is empty")
+    return text
+
+
+def _hire(path: Path) -> "Hire":
+    """What makes a worker for each that comes."""
+    import secrets
+
+    from interlock import wiring
+    from interlock.mcp.link import Link
+    from interlock.mcp.worker import Worker
+
+    records = RunRecords(path)
+
+    def hire(there_for: float) -> Worker:
+        link = Link(wiring.pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
+        queries = wiring.query_desk(path)
+        return Worker(link, queries, records, since=time.time() - there_for)
+
+    return hire

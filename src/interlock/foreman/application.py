@@ -1,0 +1,300 @@
+"""The application of the circuit `delivery`: where its agents work, what they are told, who waits.
+
+Stands between the loop and the site. Everything it decides is decided by the circuit's rules; this
+finds what they need, and remembers what they led to. Nothing here changes a tree.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.apps.delivery.brief import Brief, Command, Place
+from interlock.apps.delivery.params import parameters
+from interlock.core.case import OPEN, Case, Decision, Refused, Signal
+from interlock.core.circuit import HUMAN, Circuit
+from interlock.dispatch.carrier import NO_PREMISES, Clock, Premises
+from interlock.foreman import history, steps
+from interlock.foreman.experts import Experts
+from interlock.foreman.history import Past
+from interlock.foreman.labours import Labours, Seen
+from interlock.foreman.plan_watch import PlanWatch
+from interlock.foreman.queues import Queues
+from interlock.foreman.site import Ground
+from interlock.store.journal import Effect
+from interlock.store.runs import NewCase, holds_of, journal_of
+from interlock.workshop.write_set import covers
+
+_CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
+_CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
+_CONFLICT: Final = "FILE CONFLICT"
+_BLOCKED: Final = ("INFRA_BLOCKED", "AUDIT_BLOCKED")
+
+
+class Foreman:
+    """What the circuit `delivery` needs while a run of it is worked on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        run_id: int,
+        circuit: Circuit,
+        ground: Ground,
+        watch: PlanWatch,
+        clock: Clock,
+        told: list[str],
+        *,
+        fence: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        terms = ground.terms
+        self.ground = ground
+        self.told = told
+        told.extend(ground.shop.notes)
+        self.experts = Experts(Path(terms.source) / terms.work.experts, ground.made_experts)
+        self.labours = Labours(ground, clock, self._reported_by, self._declared, self.told.append)
+        self.queues = Queues(terms.work.per_expert, self._at_work)
+        self._connection = connection
+        self._circuit = circuit
+        self._watch = watch
+        self._fence = fence
+        self._stories: dict[int, list[Past]] = {}
+        self._cases: dict[str, Case] = {}
+        self._numbers: dict[str, int] = {}
+        self._complete: set[str] = set()
+        self._holders = dict(holds_of(connection, circuit, run_id))
+
+    # Where an agent works, and what it is told
+
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+        step = self._circuit.steps[case.step]
+        if step.role in steps.PROGRAMS or step.role == HUMAN:
+            return NO_PREMISES
+        tree = self.ground.tree_of(case.case_id, case.step)
+        terms = self.ground.terms
+        mark = f"{terms.secret}:{dispatch_id}".encode()
+        return Premises(
+            folder=str(tree.folder),
+            variables=tree.environment(self.ground.ports(case_no)),
+            nonce=hashlib.blake2b(mark, digest_size=8).hexdigest(),
+            strict=terms.strict_signals,
+            writes=step.role in steps.WRITERS,
+            request_id=_request_id(case) if case.step == steps.CONSULT else "",
+        )
+
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+        step = self._circuit.steps[case.step]
+        if step.role in steps.PROGRAMS:
+            return {}
+        brief = self._brief(case_no, case, premises)
+        return parameters(case=case, role=step.role, brief=brief)
+
+    def _brief(self, case_no: int, case: Case, premises: Premises) -> Brief:
+        ground, story = self.ground, self._story(case_no)
+        look = history.last_of(story, steps.CHECK, steps.PROVE)
+        seen = self._seen(case, look)
+        wanted = str(_asked(case).get("target_agent", ""))
+        made = case.step == steps.RECRUIT
+        return Brief(
+            task=ground.task(case.case_id),
+            fence=self._fence(),
+            plan=ground.plan.overview,
+            commands=tuple(
+                Command(each.name, " ".join(each.command), each.environment, each.exit_code)
+                for each in ground.plan.checks
+            ),
+            places=tuple(
+                Place(each.name, each.description, " ".join(each.prefix))
+                for each in ground.plan.environments
+            ),
+            experts=self.experts.all(),
+            guidance=history.guidance(story),
+            feedback=history.open_points(story),
+            changed=seen.diff.paths if seen else (),
+            diff=seen.diff.patch if seen else "",
+            checks=tuple(map(_check_line, look.get("results", ()))),
+            tells=tuple(look.get("tells", ())),
+            claims=tuple(map(_claim_line, look.get("claims", ()))),
+            expert=self.experts.text(wanted) if case.step == steps.CONSULT else "",
+            expert_file=str(self.experts.place_for(wanted)) if made else "",
+            request_id=premises.request_id,
+            nonce=premises.nonce if premises.strict else "",
+        )
+
+    def _seen(self, case: Case, look: Mapping[str, Any]) -> Seen | None:
+        """The work as it was recorded last; looked up anew after a restart."""
+        sha = look.get("snapshot")
+        if case.case_id not in self.labours.seen and sha:
+            tree = self.ground.tree_of(case.case_id, steps.CHECK)
+            self.labours.seen[case.case_id] = Seen(tree.diff(tree.base, sha))
+        return self.labours.seen.get(case.case_id)
+
+    # What came back
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        if signal.name in _BLOCKED or case.step in (steps.CHECK, steps.PROVE):
+            return _with(signal, under_repair=self._under_repair(case))
+        match signal.name:
+            case "TASK_INCOMPLETE":
+                category = _category(signal.data)
+                repair = category == "infrastructure" and self._under_repair(case)
+                return _with(signal, category=category, under_repair=repair)
+            case "EXPERT_REQUEST":
+                known = self.experts.known(str(signal.data.get("target_agent", "")))
+                return _with(signal, expert_known=known)
+            case "EXPERT_CREATED":
+                return self._created(case, signal)
+            case "FILE CONFLICT":
+                path = str(signal.subject or "")
+                return _with(signal, path=path, holder=self._holder(case, path))
+        return signal
+
+    def _created(self, case: Case, signal: Signal) -> Signal | Refused:
+        wanted = str(_asked(case).get("target_agent", ""))
+        if signal.subject != wanted:
+            return Refused("WrongTask", f"The expert that is wanted is {wanted}.")
+        if not self.experts.known(wanted):
+            place = self.experts.place_for(wanted)
+            return Refused("Malformed", f"Write the expert's text to {place} first, then say so.")
+        return signal
+
+    def _holder(self, case: Case, path: str) -> str:
+        """The open task that has declared the file, or that has changed it."""
+        for name, files in self._declared().items():
+            seen = self.labours.seen.get(name)
+            wrote = seen is not None and path in seen.diff.paths
+            if name != case.case_id and (wrote or covers(files, path)):
+                return name
+        return ""
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        self._story(case_no).append(Past(decision, data))
+        self._note_hold(case.case_id, decision)
+        if case.step == steps.CONSULT:
+            self.queues.leave_expert(case.case_id)
+        return ()
+
+    def _note_hold(self, case_id: str, decision: Decision) -> None:
+        """Whether this case repairs what stops all others, as the plan keeps it."""
+        if decision.hold:
+            self._holders.setdefault(decision.hold, case_id)
+        self._holders.pop(decision.release, None)
+        if decision.status != OPEN:
+            self._holders = {
+                name: holder for name, holder in self._holders.items() if holder != case_id
+            }
+
+    def _under_repair(self, case: Case) -> bool:
+        """Whether another case repairs the infrastructure already."""
+        return any(holder != case.case_id for holder in self._holders.values())
+
+    # Who waits
+
+    def held(self, case_no: int, case: Case) -> bool:
+        self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
+        if case.status != OPEN:
+            self._cases.pop(case.case_id)
+            self._stories.pop(case_no, None)
+            self.labours.seen.pop(case.case_id, None)
+            self.queues.over(case.case_id)
+            if case.end == steps.COMPLETE:
+                self._complete.add(case.case_id)
+            return False
+        if case.step == steps.CONSULT:
+            return self.queues.ask_expert(case.case_id, str(_asked(case).get("target_agent", "")))
+        story = self._story(case_no)
+        last = story[-1] if story else None
+        if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
+            return False
+        if last.decision.rule == "waits":
+            self.queues.wait_for(case.case_id)
+            return True
+        if last.decision.rule == "conflict" and _can_wait(last.answer):
+            self.queues.wait_for(case.case_id, str(last.answer["holder"]))
+            return True
+        return False
+
+    def let_go(self) -> Iterable[str]:
+        return self.queues.let_go(lambda name: name in self._cases)
+
+    def news(self) -> Iterable[NewCase]:
+        found = self._watch.news()
+        if self._watch.plan is not self.ground.plan:
+            self.ground.replan(self._watch.plan)
+        return found
+
+    def notes(self) -> Iterable[str]:
+        return self.told
+
+    def _at_work(self) -> Iterable[str]:
+        """Open cases that can end somebody's wait: neither waiting themselves nor with a human."""
+        for name, case in self._cases.items():
+            task = self.ground.tasks.get(name)
+            ready = task is None or {*task.blocked_by} <= self._complete
+            if ready and case.step not in steps.GATES and not self.queues.is_waiting(name):
+                yield name
+
+    def _declared(self) -> dict[str, tuple[str, ...]]:
+        """The files that open tasks have declared."""
+        tasks = self.ground.tasks
+        return {name: tasks[name].target_files for name in self._cases if name in tasks}
+
+    def _reported_by(self, case_id: str) -> frozenset[str]:
+        """The files that a task reported as in conflict: it was told to go on with them."""
+        return frozenset(
+            str(past.answer.get("path", ""))
+            for past in self._story(self._numbers[case_id])
+            if past.decision.signal == _CONFLICT
+        )
+
+    def _story(self, case_no: int) -> list[Past]:
+        """What became of a case so far, this turn's decisions included."""
+        if case_no not in self._stories:
+            self._stories[case_no] = [
+                Past(decision, answer) for decision, answer in journal_of(self._connection, case_no)
+            ]
+        return self._stories[case_no]
+
+
+def _with(signal: Signal, **more: Any) -> Signal:
+    return msgspec.structs.replace(signal, data={**signal.data, **more})
+
+
+def _asked(case: Case) -> Mapping[str, Any]:
+    """The latest request to an expert, of the step that a detour left."""
+    asker = case.stack[-1] if case.stack else ""
+    found = case.answers.get(asker, {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _request_id(case: Case) -> str:
+    return f"{case.case_id}-x{case.visits.get(steps.CONSULT, 1)}"
+
+
+def _category(data: Mapping[str, Any]) -> str:
+    """What keeps the developer from finishing, where the message says so in a line of its own."""
+    found = _CATEGORY.search(str(data.get("text", "")))
+    word = found[1].lower().replace("-", "_").replace(" ", "_") if found else ""
+    return word if word in _CATEGORIES else "unknown"
+
+
+def _can_wait(answer: Mapping[str, Any]) -> bool:
+    said = str(answer.get("can_wait", "")).strip().upper()
+    return bool(answer.get("holder")) and said.startswith("YES")
+
+
+def _check_line(row: Mapping[str, Any]) -> str:
+    how = "passes" if row.get("passed") else f"exit code {row.get('exit_code')}"
+    note = f" ({row['note']})" if row.get("note") else ""
+    return f"{row.get('check')} ({row.get('environment')}): {how}{note}"
+
+
+def _claim_line(claim: Mapping[str, Any]) -> str:
+    where = f" ({claim['environment']})" if claim.get("environment") else ""
+    return f"{claim.get('check')}{where}: {claim.get('found')}; {claim.get('sentence')}"

@@ -1,0 +1,160 @@
+"""Who may come in over HTTP: the right Host, the right Origin, the token, a body of bearable size.
+
+A page in a browser can make it send requests to this machine, also under a name of the attacker's
+that resolves to it: hence Host and Origin. Refuses to know what lies behind it.
+"""
+
+import hmac
+import ipaddress
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+LONGEST_BODY: Final = 4 << 20
+SHORTEST_TOKEN: Final = 16
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What a request must look like. Addresses as numbers are no names that an attacker could
+    point elsewhere: loopback ones are always right, others where `anywhere` says so."""
+
+    anywhere: bool = False
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    token: str = ""
+    open_paths: tuple[str, ...] = ()
+    longest_body: int = LONGEST_BODY
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    status: int
+    error: str
+
+
+class Guard:
+    """Stands before an application."""
+
+    def __init__(self, app: App, rules: Rules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        refusal = self._problem(scope)
+        if refusal is not None:
+            await refuse(refusal, send)
+            return
+        counted = _Counted(receive, send, self._rules.longest_body)
+        try:
+            await self._app(scope, counted.receive, counted.send)
+        except _TooMuchError:
+            if not counted.answering:
+                await refuse(_too_large(self._rules.longest_body), send)
+
+    def _problem(self, scope: Message) -> Refusal | None:
+        rules = self._rules
+        host = _header(scope, b"host")
+        if not _is_known(_host_of(host), rules):
+            return Refusal(421, "this Host is not served here; allow it with --allow-host")
+        origin = _header(scope, b"origin")
+        if origin and origin not in rules.origins and not _same(origin, host):
+            return Refusal(403, "this Origin is not allowed; allow it with --allow-origin")
+        if rules.token and scope["path"] not in rules.open_paths:
+            given = _header(scope, b"authorization").encode("latin-1")
+            if not hmac.compare_digest(given, f"Bearer {rules.token}".encode()):
+                return Refusal(401, "send the token: Authorization: Bearer TOKEN")
+        length = _header(scope, b"content-length")
+        if length.isdecimal() and int(length[:20]) > rules.longest_body:
+            return _too_large(rules.longest_body)
+        return None
+
+
+class _TooMuchError(Exception):
+    pass
+
+
+class _Counted:
+    """A request whose body is counted as it comes."""
+
+    def __init__(self, receive: Receive, send: Send, most: int) -> None:
+        self._receive = receive
+        self._send = send
+        self._left = most
+        self.answering = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise _TooMuchError
+        return message
+
+    async def send(self, message: Message) -> None:
+        self.answering = True
+        await self._send(message)
+
+
+async def refuse(refusal: Refusal, send: Send) -> None:
+    """A JSON object with one sentence; the connection ends, whatever was still to come."""
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    body = msgspec.json.encode({"error": refusal.error})
+    await send({"type": "http.response.body", "body": body})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address of that name."""
+    number = _number(host)
+    return host == "localhost" if number is None else number.is_loopback
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, f"a body has at most {most:,} bytes")
+
+
+def _header(scope: Message, name: bytes) -> str:
+    """The one header of that name; several of them are as good as a wrong one."""
+    found = [value for key, value in scope["headers"] if key == name]
+    return b"\n".join(found).decode("latin-1")
+
+
+def _host_of(header: str) -> str:
+    """The name in a Host header, without its port; empty if it is no such header."""
+    try:
+        parts = urlsplit(f"//{header}")
+        named = parts.hostname or ""
+        parts.port  # noqa: B018 - a port that is none raises
+    except ValueError:
+        return ""
+    return named if parts.netloc == header and "@" not in header else ""
+
+
+def _is_known(host: str, rules: Rules) -> bool:
+    if not host:
+        return False
+    number = _number(host)
+    return is_loopback(host) or host in rules.hosts or (number is not None and rules.anywhere)
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _same(origin: str, host: str) -> bool:
+    """Whether the page that asks came from here."""
+    scheme, _, netloc = origin.partition("://")
+    return scheme in ("http", "https") and netloc == host

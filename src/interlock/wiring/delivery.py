@@ -1,0 +1,55 @@
+"""Wiring of delivery: its workshop, its application, and who of ours answers what."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.core.circuit import Circuit
+from interlock.dispatch.carrier import Carrier
+from interlock.dispatch.labour import LabourDesk
+from interlock.foreman.application import Foreman
+from interlock.foreman.plan_watch import PlanWatch, usable_plan
+from interlock.foreman.site import Ground
+from interlock.foreman.steps import PROGRAMS
+from interlock.foreman.terms import Terms
+from interlock.runner.clock import RealClock
+from interlock.store.runs import Run, given_cases
+from interlock.wiring.staff import Staff
+from interlock.workshop.workshop import Workshop
+
+
+def staff(
+    connection: Connection,
+    run: Run,
+    circuit: Circuit,
+    carriers: Mapping[str, Carrier],
+    terms: Any,
+    *,
+    only: Collection[int] | None = None,
+) -> Staff:
+    """The workshop is opened, our programs take their places, and the application its own."""
+    agreed = msgspec.convert(terms, Terms)
+    clock, plan = RealClock(), usable_plan(agreed)
+    shop = Workshop.found(
+        *(Path(agreed.source), Path(agreed.home), agreed.slug, agreed.base),
+        keep_hooks=agreed.work.hooks,
+    )
+    told: list[str] = []
+    watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
+    ground = Ground(shop, agreed, plan)
+    foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours))
+    timed = _with_timeouts(circuit, agreed.timeouts)
+    return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
+
+
+def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
+    """The circuit with the time that somebody gives a role."""
+    steps = {
+        name: msgspec.structs.replace(step, timeout=timeouts.get(step.role, step.timeout))
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)

@@ -1,0 +1,111 @@
+"""A task of an invented product, told in full and barely, and how prompts are made of it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.apps.delivery import params
+from interlock.apps.delivery.brief import Brief, Command, Expert, Place, Point
+from interlock.core.case import Case
+from interlock.core.circuit import Circuit
+from interlock.runner import prompt
+from interlock.runner.library import bundle, shelves
+
+FENCE = "5e1fc0ffee42"
+GATES = ("CLARIFY", "INFRA_GATE")
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A task as some plan has it."""
+
+    id: str
+    title: str = ""
+    work: str = ""
+    criteria: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+    environment: str = ""
+    target_files: tuple[str, ...] = ()
+
+
+TASK = Task(
+    id="1-2",
+    title="Count berths",
+    work="Count the free berths of a harbour.\nA berth without a mooring is not free.",
+    criteria=("`pytest` exits 0", "`free([])` returns `0`"),
+    blocked_by=("1-1",),
+    reading=("docs/berths.md",),
+    environment="Mac",
+    target_files=("harbour/berths.py",),
+)
+RICH = Brief(
+    task=TASK,
+    fence=FENCE,
+    plan="Phase 1: berths",
+    commands=(Command("tests", "pytest -q", "Mac"), Command("lint", "ruff check .", exit_code=0)),
+    places=(Place("Mac", "the laptop", "as it is"),),
+    experts=(Expert("tides", "tides and currents", "water moves"),),
+    guidance=("count them all", "no, only the free ones"),
+    feedback=(Point("critic", 1, "berths.py:3: name it"), Point("checks", 2, "tests fails")),
+    changed=("harbour/berths.py", "tests/test_berths.py"),
+    diff="+def free(berths):\n+    return 0",
+    checks=("tests (Mac): passing",),
+    tells=("harbour/berths.py:2: returns a constant",),
+    claims=("tests (Mac): said pass, verified",),
+    expert="You know the tides.",
+    expert_file="experts/tides.md",
+    request_id="r-7",
+)
+BARE = Brief(task=Task(id="1-2"), fence=FENCE)
+ANSWERS: dict[str, Any] = {
+    "PREPARE": {"ready": True},
+    "EXPAND": {"text": "the expanded text", "confidence": "HIGH"},
+    "IMPLEMENT": {"text": "the author's words", "target_agent": "tides", "prompt": "how deep?"},
+    "CHECK": {"ok": True, "violations": [], "unavailable": ["tests (Mac)"]},
+    "REMEDIATE": {"text": "the words of the repair"},
+    "HEALTH_CHECK": {"ok": False, "new_failures": ["lint (Mac)"]},
+}
+CONTEXT: dict[str, Any] = {
+    "specification": {"text": "the specification", "confidence": "HIGH"},
+    "guidance": {"decision": "answer", "text": "the human's words"},
+    "advice": {"text": "the expert's words"},
+    "reason": "The agent has a question.",
+    "override": True,
+}
+
+
+def delivery() -> Circuit:
+    return bundle(shelves(Path())[1].files()["delivery"]).open().circuit
+
+
+CIRCUIT = delivery()
+PROMPTED = [name for name, step in CIRCUIT.steps.items() if step.prompt]
+SPOKEN = [name for name in PROMPTED if name not in GATES]
+
+
+def case_at(step: str, **more: Any) -> Case:
+    """A case that was led to the step from IMPLEMENT, with all that can be known by then."""
+    given = {"answers": ANSWERS, "context": CONTEXT, "stack": ("IMPLEMENT",), "visits": {step: 2}}
+    return Case(**{"case_id": "1-2", "step": step, **given, **more})
+
+
+def made(case: Case, brief: Brief) -> dict[str, Any]:
+    return params.parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
+
+
+def filled(case: Case, brief: Brief) -> str:
+    return prompt.fill(CIRCUIT, case, made(case, brief))
+
+
+def outside(text: str) -> str:
+    """What stands outside all fences."""
+    said, inside = [], False
+    for line in text.split("\n"):
+        if line.startswith(f"--- data {FENCE}: "):
+            inside = True
+        if not inside:
+            said.append(line)
+        if line == f"--- end {FENCE} ---":
+            inside = False
+    return "\n".join(said)

@@ -1,0 +1,136 @@
+"""What makes a plan unfit, each with its level, its task, its line and what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.apps.delivery.check import Check, Environment
+from interlock.apps.delivery.plan import Finding, Phase, Plan, Task
+from interlock.apps.delivery.plan_check import MOST_CYCLES, check_plan, has_errors
+from interlock.apps.delivery.plan_markdown import read_markdown
+
+GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
+TESTS = Check("Tests", ("pytest",))
+BOXED = Check("Tests", ("pytest",), "Box")
+BOX = (Environment("Box"),)
+
+
+def task(name: str, *blocked_by: str, line: int = 7, **fields: object) -> Task:
+    given = {"title": "T", "work": "Do it.", "criteria": ("`x` exits 0",), **fields}
+    return Task(name, blocked_by=blocked_by, line=line, **given)  # type: ignore[arg-type]
+
+
+def found(*tasks: Task, **fields: object) -> tuple[Finding, ...]:
+    given = {"title": "P", "checks": (TESTS,), **fields}
+    return check_plan(Plan(tasks=tasks, **given))  # type: ignore[arg-type]
+
+
+def brief(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
+    return [(finding.level, finding.code, finding.task_id) for finding in findings]
+
+
+def test_the_golden_plan_is_fit() -> None:
+    assert check_plan(read_markdown(GOLDEN)) == ()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ([task("a"), task("b", "a")], []),
+        ([], [("error", "plan.no-tasks", "")]),
+        ([task("a b")], [("error", "task.illegal-id", "a b")]),
+        ([task("../a")], [("error", "task.illegal-id", "../a")]),
+        ([task("a" * 129)], [("error", "task.illegal-id", "a" * 129)]),
+        ([task("")], [("error", "task.illegal-id", "")]),
+        ([task("None")], [("error", "task.illegal-id", "None")]),
+        ([task("a"), task("a", line=9)], [("error", "task.duplicate", "a")]),
+        ([task("a"), task("A", line=9)], [("error", "task.look-alike", "A")]),
+        ([task("a"), task("b", "c")], [("error", "task.unknown-blocker", "b")]),
+        ([task("a"), task("b", "b")], [("error", "plan.cycle", "b")]),
+        ([task("a", criteria=())], [("error", "criteria.missing", "a")]),
+        ([task("a", criteria=("[what]",))], [("error", "criteria.placeholder", "a")]),
+        ([task("a", criteria=("TBD",))], [("error", "criteria.placeholder", "a")]),
+        ([task("a", criteria=("It works well",))], [("warning", "criteria.vague", "a")]),
+        ([task("a", work="")], [("warning", "task.no-work", "a")]),
+        ([task("a", title="")], [("warning", "task.no-title", "a")]),
+        ([task("a", environment="Mac")], [("warning", "environment.unknown", "a")]),
+        ([task("a", target_files=("../b",))], [("error", "task.file-outside", "a")]),
+        ([task("a", target_files=("/etc/passwd",))], [("error", "task.file-outside", "a")]),
+    ],
+)
+def test_tasks(tasks: list[Task], expected: list[tuple[str, str, str]]) -> None:
+    findings = found(*tasks)
+    assert brief(findings) == expected
+    assert has_errors(findings) == any(level == "error" for level, *_ in expected)
+    assert all(finding.line == tasks[-1].line for finding in findings if tasks)
+    assert all(";" in finding.sentence for finding in findings), "it says what to do"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"checks": ()}, ("error", "plan.no-checks", "")),
+        ({"title": ""}, ("warning", "plan.no-title", "")),
+        ({"phases": (Phase("9"),)}, ("warning", "phase.empty", "")),
+        ({"checks": (TESTS, TESTS)}, ("error", "check.duplicate", "")),
+        ({"checks": (TESTS, BOXED), "environments": BOX}, ("error", "check.duplicate", "")),
+        ({"checks": (BOXED, TESTS), "environments": BOX}, ("error", "check.duplicate", "")),
+        ({"checks": (Check("T", ("x",), "Box"),)}, ("error", "environment.unknown", "")),
+        (
+            {"environments": (Environment("Box"), Environment("Box"))},
+            ("error", "environment.duplicate", ""),
+        ),
+    ],
+)
+def test_the_plan(fields: dict[str, object], expected: tuple[str, str, str]) -> None:
+    assert brief(found(task("a"), **fields)) == [expected]
+
+
+def test_untestable_tasks_can_be_allowed() -> None:
+    tasks = (task("a", criteria=()), task("b", criteria=("TODO",)))
+    plan = Plan(title="P", tasks=tasks, checks=(TESTS,))
+    assert brief(check_plan(plan, allow_untestable=True)) == [
+        ("warning", "criteria.missing", "a"),
+        ("warning", "criteria.placeholder", "b"),
+    ]
+
+
+def test_nothing_can_start() -> None:
+    findings = found(task("a", "b"), task("b", "a"))
+    assert brief(findings) == [
+        ("error", "plan.nothing-startable", ""),
+        ("error", "plan.cycle", "a"),
+    ]
+    assert findings[1].path == ("a", "b")
+    assert "a → b → a" in findings[1].sentence
+
+
+def test_a_near_miss_is_named() -> None:
+    (finding,) = found(task("1-auth-1"), task("b", "1-auth1"))
+    assert finding.sentence.endswith("did you mean '1-auth-1'?")
+    (finding,) = found(task("a", environment="mac"), environments=(Environment("Mac"),))
+    assert finding.level == "error"
+    assert finding.sentence.endswith("did you mean 'Mac'?")
+
+
+def test_remarks_of_the_reader_are_findings() -> None:
+    plan = read_markdown("# P\n## Checks\n|Check|Command|\n|-|-|\n|a|x && y|\n|b|c|\n")
+    assert [finding.code for finding in check_plan(plan)] == ["plan.no-tasks", "table.row"]
+
+
+def test_many_cycles_are_counted_and_a_long_one_is_shortened() -> None:
+    everybody = [f"t{at}" for at in range(30)]
+    findings = found(*(task(name, *everybody) for name in everybody))
+    cycles = [finding for finding in findings if finding.code == "plan.cycle"]
+    assert len(cycles) == MOST_CYCLES
+    assert any("30 tasks are caught" in finding.sentence for finding in findings)
+    ring = [task(f"t{at}", f"t{(at + 1) % 5000}") for at in range(5000)]
+    (cycle,) = (finding for finding in found(*ring) if finding.code == "plan.cycle")
+    assert len(cycle.path) == 5000
+    assert "t5 → … 4989 more … → t4995" in cycle.sentence
+    assert len(cycle.sentence) < 400
+
+
+def test_five_thousand_tasks_in_a_chain_are_no_problem() -> None:
+    chain = [task(f"t{at}", *([f"t{at - 1}"] if at else [])) for at in range(5000)]
+    assert found(*chain) == ()

@@ -1,0 +1,57 @@
+"""What a delivery is begun with: who plays what, what it is called."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.cli.crew import Options
+from interlock.cli.delivering import Wishes, free_slug, outcome, with_roles, with_stand_ins
+from interlock.wiring import RoleSettings, Settings
+
+
+def test_three_agents_are_enough() -> None:
+    named = {"developer": "exec:d", "critic": "exec:c", "auditor": "exec:a", "expert": "exec:e"}
+    found = with_stand_ins(Options(agents=named)).agents
+    assert found == named | {
+        "business-analyst": "exec:d",
+        "remediation": "exec:d",
+        "expert-maker": "exec:c",
+        "health-auditor": "exec:a",
+    }
+
+
+def test_one_for_all_needs_no_stand_in() -> None:
+    options = Options(agents={"": "exec:x", "developer": "exec:d"})
+    assert with_stand_ins(options) == options
+
+
+def test_roles_of_the_project() -> None:
+    usual = Settings(
+        roles={"developer": RoleSettings("claude", "opus", 4), "critic": RoleSettings()}
+    )
+    found = with_roles(Options(agents={"": "codex"}), usual)
+    assert found.agents == {"": "codex", "developer": "claude:opus"}
+    assert found.slots == {"developer": 4}
+
+
+def test_every_delivery_has_a_name_of_its_own(tmp_path: Path) -> None:
+    wishes = Wishes(tmp_path / "My Plan (v2).md", tmp_path, "HEAD", False, False)
+    db = tmp_path / ".interlock" / "interlock.db"
+    assert free_slug(wishes, db) == "my-plan-v2"
+    (tmp_path / ".interlock" / "delivery" / "my-plan-v2").mkdir(parents=True)
+    assert free_slug(wishes, db) == "my-plan-v2-2"
+
+
+@pytest.mark.parametrize(
+    ("status", "ends", "word"),
+    [
+        ("done", {"COMPLETE": 2}, "COMPLETE"),
+        ("unhealthy", {"COMPLETE": 1, "FAILED": 1}, "PARTIAL"),
+        ("unhealthy", {"FAILED": 1, "open": 1}, "FAILED"),
+        ("stopped", {"HALTED": 1, "open": 1}, "HALTED"),
+        ("waiting", {"open": 1}, "PAUSED"),
+        ("running", {"open": 1}, "RUNNING"),
+    ],
+)
+def test_how_a_delivery_stands(status: str, ends: dict[str, int], word: str) -> None:
+    assert outcome(status, ends, "") == word

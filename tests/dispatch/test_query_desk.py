@@ -1,0 +1,65 @@
+"""The desk of queries: people are told, and only a reply of somebody who may give it counts."""
+
+import getpass
+from pathlib import Path
+
+import pytest
+from tests.world.bench import ask
+
+from interlock.dispatch.answerers import Answerers
+from interlock.dispatch.carrier import Reply
+from interlock.dispatch.notice import Notice, as_json
+from interlock.dispatch.query import PERMISSION, QueryReply, put_reply, reply_to
+from interlock.dispatch.query_desk import QueryDesk
+
+ME = getpass.getuser()
+
+
+def test_people_are_told_at_once(tmp_path: Path) -> None:
+    told: list[Notice] = []
+    desk = QueryDesk(tmp_path)
+    desk.tell = told.append
+    desk.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
+    desk.ask(ask(7), "x" * 200, (), 6.0)
+    assert not desk.ask(ask(7), " ", (), 7.0)["asked"]
+    assert [each.questions for each in told] == [("7.1",), ("7.2",)]
+    assert told[0].event == "query"
+    assert told[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
+    assert f"{'x' * 79}… 'interlock answer 7.2 ANSWER'" in told[1].text
+    assert as_json(told[0])["questions"] == ["7.1"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "by", "reason"),
+    [
+        (Answerers(), "Eve", ""),
+        (Answerers((ME,)), ME, ""),
+        (Answerers((ME, "Eve"), (ME,)), "Eve", ""),
+        (Answerers((ME, "Eve")), "Eve", f"{ME} may not answer in the name of Eve"),
+        (Answerers(("ann",)), ME, f"{ME} may not answer at permission; these may: ann"),
+        (Answerers((ME,), (), {PERMISSION: ("ann",)}), ME, f"{ME} may not answer at permission"),
+        (Answerers(("ann",), (), {PERMISSION: (ME,)}), ME, ""),
+        (Answerers((ME,), (), {"query": ("ann",)}), ME, ""),
+    ],
+)
+def test_who_may_answer(tmp_path: Path, policy: Answerers, by: str, reason: str) -> None:
+    refused: list[Reply] = []
+    desk = QueryDesk(tmp_path, policy)
+    desk.refuse = refused.append
+    desk.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
+    put_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
+    assert desk.poll("7.1")["answered"] is (not reason)
+    assert [(each.dispatch_id, each.refused) for each in refused] == (
+        [(7, "WrongRole")] if reason else []
+    )
+    assert all(reason[1:] in each.reason for each in refused)
+    assert (reply_to(tmp_path, "7.1") is None) is bool(reason), "it is open again"
+
+
+def test_a_reply_under_another_id_is_none(tmp_path: Path) -> None:
+    desk = QueryDesk(tmp_path)
+    desk.ask(ask(7), "May it?", (), 5.0)
+    put_reply(tmp_path, QueryReply("8.1", "allow", "", ME, 6.0))
+    (tmp_path / "8.1.reply.json").rename(tmp_path / "7.1.reply.json")
+    assert desk.reply("7.1") is None
+    assert desk.reply("../7.1") is None

@@ -1,0 +1,32 @@
+"""What the pages about plans show is true: the example is fit, and all codes and keys are told."""
+
+import re
+from pathlib import Path
+
+from interlock.apps.delivery.plan_check import check_plan
+from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText
+from interlock.apps.delivery.plan_markdown import read_markdown
+from interlock.apps.delivery.plan_yaml import PhaseText, PlanText, TaskText
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = (ROOT / "docs" / "howto" / "write-a-plan.md").read_text(encoding="utf-8")
+FORMAT = (ROOT / "docs" / "protocols" / "plan.md").read_text(encoding="utf-8")
+CODE = re.compile(r'"((?:plan|task|criteria|phase|environment|check|table|text)\.[a-z-]+)"')
+
+
+def test_the_example_of_the_how_to_is_fit() -> None:
+    found = re.search(r"```markdown\n(# Plan.*?)\n```", HOW_TO, re.DOTALL)
+    assert found is not None
+    plan = read_markdown(found[1])
+    assert [task.id for task in plan.tasks] == ["1-1-1", "1-1-2"]
+    assert check_plan(plan) == ()
+
+
+def test_every_code_and_key_is_in_the_format() -> None:
+    source = ROOT / "src" / "interlock" / "apps" / "delivery"
+    told = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("plan*.py")]
+    codes = {code for found in told for code in found}
+    assert len(codes) > 15
+    records = (PlanText, PhaseText, TaskText, CheckText, EnvironmentText)
+    keys = {key for record in records for key in record.__struct_fields__}
+    assert [word for word in sorted(codes | keys) if f"`{word}`" not in FORMAT] == []

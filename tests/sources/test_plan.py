@@ -1,0 +1,104 @@
+"""A plan's file: by its ending Markdown or YAML, and everything that is no plan's file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.core.errors import SourceError
+from interlock.sources.plan import MOST, read_plan
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("plan.md", "# P\n## Task 1: A\n", "markdown"),
+        ("PLAN", "# P\n## Task 1: A\n", "markdown"),
+        ("plan.yaml", "tasks:\n- id: 1\n", "yaml"),
+        ("plan.YML", "\ufefftasks:\n- id: 1\n", "yaml"),
+        ("plan.json", '{"tasks": [{"id": "1"}]}', "yaml"),
+    ],
+)
+def test_the_ending_says_the_form(tmp_path: Path, name: str, text: str, form: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    plan = read_plan(file)
+    assert plan.source_form == form
+    assert [task.id for task in plan.tasks] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"# P\n\xff\xfe\n", ":2: this is not UTF-8; save the plan as UTF-8"),
+        ("# P\n".encode("utf-16"), ":1: there is a NUL byte, so this is no text; save it as UTF-8"),
+        (b"# P\n\nx\0y", ":3: there is a NUL byte, so this is no text; save it as UTF-8"),
+        (
+            b"#" * (MOST + 1),
+            " is larger than the 10,000,000 bytes a plan may have; divide it",
+        ),
+    ],
+    ids=["latin", "utf-16", "nul", "large"],
+)
+def test_no_text_or_too_much_of_it(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "plan.md"
+    file.write_bytes(content)
+    with pytest.raises(SourceError) as raised:
+        read_plan(file)
+    assert str(raised.value) == f"{file}{problem}"
+
+
+def test_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for name, problem in (
+        ("gone.md", "does not exist; name the file that holds the plan"),
+        (".", "is a folder; name the file that holds the plan"),
+        ("pipe", "is no regular file; name the file that holds the plan"),
+        ("loop", "cannot be read: Too many levels of symbolic links"),
+        ("n" * 300, "cannot be read: File name too long"),
+    ):
+        with pytest.raises(SourceError) as raised:
+            read_plan(tmp_path / name)
+        assert str(raised.value) == f"{tmp_path / name} {problem}"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "#",
+            "# ",
+            "*",
+            "`",
+            "```\n",
+            "|",
+            "| a ",
+            "- ",
+            "[",
+            "<!--",
+            "\t",
+            " ",
+            "**Work**:",
+            "\r",
+        ),
+        *(
+            "# Task 1: a\n",
+            "## Phase 1\n",
+            "- [ ] a\n",
+            "\\|",
+            "a.",
+            "~~~\n",
+            "Work: x\n",
+            "a, ",
+            "((",
+        ),
+    ],
+)
+def test_a_lot_of_anything_is_read_in_one_go(tmp_path: Path, piece: str) -> None:
+    """Anything that grows faster than its text would not come back from this."""
+    heads = "# P\n## Verification Commands\n|Check|Command|\n|-|-|\n", "# Task 1: A\n**Criteria**: "
+    file = tmp_path / "plan.md"
+    for head in (*heads, "# Task ", "# Task 1: A\n**Blocked By**: ", "# Task 1: A\n**Files**: "):
+        file.write_text(head + piece * (200_000 // len(piece)), encoding="utf-8")
+        assert read_plan(file).source_form == "markdown"

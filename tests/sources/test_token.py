@@ -1,0 +1,55 @@
+"""Tokens: where they are looked for, and what is said where there is none that can be used."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.core.errors import SourceError
+from interlock.sources.token import find_token
+
+NAMES = ("BOAT_TOKEN", "BOAT_KEY")
+
+
+def key_file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "key"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_the_first_name_that_is_set_goes_before_the_file(tmp_path: Path) -> None:
+    path = key_file(tmp_path, "from-file\nmore\n")
+    both = {"BOAT_TOKEN": " ", "BOAT_KEY": " second "}
+    assert find_token("Boat", both, NAMES, "none", path) == "second"
+    assert find_token("Boat", {}, NAMES, "none", path) == "from-file"
+    assert find_token("Boat", {}, NAMES, str(path)) == "from-file"
+
+
+def test_none_at_all_says_where_to_put_it(tmp_path: Path) -> None:
+    usual = str(tmp_path / "nothing")
+    with pytest.raises(SourceError, match="Boat needs a token: set BOAT_TOKEN, or put it into"):
+        find_token("Boat", {}, NAMES, usual)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        ("secret", 0o644, "can be read by others: run chmod 600"),
+        ("two words", 0o600, "odd signs"),
+        ("se\tcret", 0o600, "odd signs"),
+        ("\xe9", 0o600, "odd signs"),
+        ("", 0o600, "needs a token"),
+    ],
+)
+def test_files_that_are_no_use(tmp_path: Path, text: str, mode: int, words: str) -> None:
+    path = key_file(tmp_path, text, mode)
+    with pytest.raises(SourceError, match=words) as told:
+        find_token("Boat", {}, NAMES, "none", path)
+    assert not text or text not in str(told.value).replace(str(path), "")
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="is not there"):
+        find_token("Boat", {}, NAMES, "none", tmp_path / "no")
+    with pytest.raises(SourceError, match="cannot be read"):
+        find_token("Boat", {}, NAMES, "none", tmp_path)

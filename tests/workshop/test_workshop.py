@@ -1,0 +1,290 @@
+"""Founding a workshop: every kind of repository, and what is left of an earlier try."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+from tests.world.workbench import Workbench, agent_git
+
+from interlock.core.errors import SourceError, StateError
+from interlock.workshop.workshop import Workshop
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(tmp_path)
+
+
+def test_nothing_leads_back_to_the_users_repository(bench: Workbench) -> None:
+    bench.source.git("branch", "interlock/plan/one")
+    bench.source.git("tag", "v1")
+    before = bench.facts()
+    shop = bench.shop()
+    assert shop.notes == ()
+    assert shop.git.ask("remote") == ""
+    assert shop.git.ask("for-each-ref", "--format=%(refname)").split("\n") == [
+        "refs/interlock/plan/line",
+        "refs/remotes/origin/interlock/plan/one",
+        "refs/remotes/origin/main",
+        "refs/tags/v1",
+    ]
+    assert str(bench.source.folder) not in (shop.repo / "config").read_text()
+    assert bench.facts() == before
+
+
+def test_the_base_of_the_first_time_stays(bench: Workbench) -> None:
+    with bench.shop() as shop:
+        base = shop.base
+    bench.source.commit("Go on", {"a.txt": "later\n"})
+    with bench.shop() as again:
+        assert again.base == base
+    with Workshop.open(bench.home) as opened:
+        assert (opened.base, opened.slug) == (base, "plan")
+    with Workshop.found(bench.source.folder, bench.home, "plan", base):
+        pass
+    with pytest.raises(SourceError, match="this run began at"):
+        Workshop.found(bench.source.folder, bench.home, "plan", "main")
+
+
+def test_uncommitted_work_is_not_part_of_it_and_is_not_touched(bench: Workbench) -> None:
+    bench.source.write({"a.txt": "dirty\n", "new.txt": "new\n", "b.txt": "staged\n"})
+    bench.source.git("add", "b.txt")
+    before = bench.facts()
+    shop = bench.shop()
+    (note,) = shop.notes
+    assert note == (
+        f"3 files are changed or new in {bench.source.folder} and not committed: this work is not "
+        f"part of the run, which starts from {shop.base[:12]}, and is not touched"
+    )
+    tree = shop.tree("one")
+    assert (tree.root / "a.txt").read_text() == "a\n"
+    assert not (tree.root / "new.txt").exists()
+    assert bench.facts() == before
+
+
+def test_a_detached_head(bench: Workbench) -> None:
+    bench.source.git("checkout", "-q", "--detach")
+    bench.source.commit("Nowhere", {"a.txt": "nowhere\n"})
+    shop = bench.shop()
+    assert shop.notes == (f"HEAD is at no branch; the run starts from {shop.base[:12]}",)
+    assert (shop.tree("one").root / "a.txt").read_text() == "nowhere\n"
+
+
+def test_a_work_tree_as_source(bench: Workbench) -> None:
+    aside = bench.folder / "aside"
+    bench.source.git("worktree", "add", "-q", "-b", "side", str(aside))
+    (aside / "a.txt").write_text("side\n")
+    bench.source.git("-C", str(aside), "commit", "-qam", "Side")
+    shop = Workshop.found(aside, bench.home, "plan")
+    assert (shop.tree("one").root / "a.txt").read_text() == "side\n"
+    assert shop.line.publish().is_done
+    assert bench.source.git("rev-parse", "interlock/plan") == shop.base
+
+
+def test_a_shallow_clone(bench: Workbench, tmp_path: Path) -> None:
+    bench.source.commit("Go on", {"a.txt": "later\n"})
+    shallow = tmp_path / "shallow"
+    bench.source.git("clone", "-q", "--depth=1", f"file://{bench.source.folder}", str(shallow))
+    shop = Workshop.found(shallow, bench.home, "plan")
+    assert [note.partition(":")[0] for note in shop.notes] == ["it is a shallow clone"]
+    assert (shop.tree("one").root / "a.txt").read_text() == "later\n"
+    assert shop.line.publish().is_done
+
+
+def test_a_named_revision(bench: Workbench) -> None:
+    first = bench.source.git("rev-parse", "HEAD")
+    bench.source.commit("Go on", {"a.txt": "later\n"})
+    assert Workshop.found(bench.source.folder, bench.home, "plan", "HEAD~1").base == first
+
+
+def test_submodules_come_from_what_the_user_has(bench: Workbench) -> None:
+    lib = GitRepo(bench.folder / "lib")
+    lib.commit("Lib", {"lib.txt": "lib\n"})
+    bench.source.git("submodule", "add", "-q", str(lib.folder), "deps/lib")
+    bench.source.git("submodule", "add", "-q", str(lib.folder), "deps/gone")
+    bench.source.git("commit", "-qm", "Submodules")
+    shutil.rmtree(bench.source.folder / ".git" / "modules" / "deps" / "gone")
+    shutil.rmtree(lib.folder)
+    shop = bench.shop()
+    tree = shop.tree("one")
+    assert (tree.root / "deps/lib/lib.txt").read_text() == "lib\n"
+    assert not any((tree.root / "deps/gone").iterdir())
+    (note,) = tree.prepare().notes
+    assert note == (
+        "submodule 'deps/gone' is empty in the task trees: it is not checked out in "
+        f"{bench.source.folder}"
+    )
+    assert tree.snapshot("Nothing").sha == shop.base
+    (tree.root / "deps/lib/lib.txt").write_text("changed\n")
+    agent_git(tree, "-C", "deps/lib", "commit", "-qam", "Inside")
+    taken = tree.snapshot("Moved")
+    assert [violation.kind for violation in taken.violations] == ["submodule-moved"]
+    assert taken.sha == shop.base
+    tree.restore(shop.base)
+    assert (tree.root / "deps/lib/lib.txt").read_text() == "lib\n"
+
+
+def empty(folder: Path) -> Path:
+    return GitRepo(folder / "empty").folder
+
+
+def bare(folder: Path) -> Path:
+    return GitRepo(folder / "bare", bare=True).folder
+
+
+def no_repository(folder: Path) -> Path:
+    (folder / "plain").mkdir()
+    return folder / "plain"
+
+
+def git_dir(folder: Path) -> Path:
+    return folder / "shop" / ".git"
+
+
+def a_file(folder: Path) -> Path:
+    return folder / "shop" / "a.txt"
+
+
+def new_part(folder: Path) -> Path:
+    (folder / "shop" / "new").mkdir()
+    return folder / "shop" / "new"
+
+
+def not_text(folder: Path) -> Path:
+    path = folder / "caf\udce9"
+    path.mkdir()
+    return path
+
+
+def broken(folder: Path) -> Path:
+    for file in (folder / "shop" / ".git" / "objects").rglob("??*"):
+        if file.is_file():
+            file.unlink()
+    return folder / "shop"
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (empty, "has no commit yet"),
+        (bare, "has no checked-out files"),
+        (git_dir, "has no checked-out files"),
+        (no_repository, "is not in a git repository"),
+        (a_file, "is not a folder"),
+        (lambda folder: folder / "missing", "is not a folder"),
+        (lambda folder: Path("nul\0"), "is not a folder"),
+        (new_part, "is not part of commit"),
+        (not_text, "is not UTF-8"),
+        (broken, "cannot be read|names no commit|no commit yet"),
+    ],
+)
+def test_what_cannot_be_worked_from_is_refused_with_advice(
+    bench: Workbench, source: object, sentence: str
+) -> None:
+    assert callable(source)
+    with pytest.raises(SourceError, match=sentence):
+        Workshop.found(source(bench.folder), bench.home, "plan")
+    assert not (bench.home / "repo.git").exists()
+    if source is not broken:
+        bench.shop().close()
+
+
+@pytest.mark.parametrize("base", ["missing", "", "--all", "HEAD:a.txt", "a b", "main..main", "x\n"])
+def test_a_revision_that_is_none(bench: Workbench, base: str) -> None:
+    with pytest.raises(SourceError, match="names no commit"):
+        Workshop.found(bench.source.folder, bench.home, "plan", base)
+
+
+@pytest.mark.parametrize("slug", ["", "Plan", "a/b", "-x", "a b", "é", "x" * 61, "a.lock", ".."])
+def test_a_slug_that_cannot_name_a_branch(bench: Workbench, slug: str) -> None:
+    with pytest.raises(SourceError, match="cannot name a branch"):
+        bench.shop(slug=slug)
+    assert not bench.home.exists()
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(bench: Workbench) -> None:
+    bench.home.mkdir()
+    (bench.home / "repo.git").mkdir()
+    (bench.home / "repo.git" / "precious").write_text("x")
+    with pytest.raises(SourceError, match="is not empty"):
+        bench.shop()
+    assert (bench.home / "repo.git" / "precious").read_text() == "x"
+    assert [path.name for path in bench.home.iterdir()] == ["repo.git"]
+    with pytest.raises(SourceError, match="is not a workshop"):
+        Workshop.open(bench.home)
+
+
+def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) -> None:
+    bench.shop().close()
+    other = GitRepo(bench.folder / "other")
+    other.commit("Begin", {"a.txt": "a"})
+    with pytest.raises(SourceError, match="that of"):
+        Workshop.found(other.folder, bench.home, "plan")
+    with pytest.raises(SourceError, match="that of 'plan'"):
+        bench.shop(slug="another")
+    manifest = bench.home / "workshop.json"
+    facts = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**facts, "interlock_workshop": 99}))
+    with pytest.raises(SourceError, match="another version"):
+        bench.shop()
+    manifest.write_text("{")
+    with pytest.raises(SourceError, match="cannot be read"):
+        bench.shop()
+
+
+def test_one_process_at_a_time(bench: Workbench) -> None:
+    shop = bench.shop()
+    with pytest.raises(StateError, match="in use"):
+        bench.shop()
+    shop.close()
+    bench.shop().close()
+
+
+def test_a_home_inside_the_repository_is_not_seen_there(bench: Workbench) -> None:
+    bench.home = bench.source.folder / ".interlock" / "work"
+    before = bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")
+    shop = bench.shop()
+    tree = shop.tree("one")
+    (tree.root / ".git").unlink()
+    agent_git(tree, "commit", "--allow-empty", "-m", "Above", check=False)
+    assert (bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")) == before
+
+
+def test_agents_commit_under_the_users_name(bench: Workbench) -> None:
+    bench.source.git("config", "user.name", "Grace User")
+    bench.source.git("config", "user.email", "grace@example.org")
+    tree = bench.shop().tree("one")
+    agent_git(tree, "commit", "-q", "--allow-empty", "-m", "Mine")
+    assert agent_git(tree, "log", "-1", "--format=%an <%ae>") == "Grace User <grace@example.org>"
+
+
+def test_the_callers_git_variables_lead_nowhere(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = GitRepo(bench.folder / "other")
+    other.commit("Begin", {"a.txt": "other\n"})
+    for name, value in {
+        "GIT_DIR": str(other.folder / ".git"), "GIT_WORK_TREE": str(other.folder),
+        "GIT_INDEX_FILE": str(other.folder / "x"), "GIT_OBJECT_DIRECTORY": "/nowhere",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    tree = bench.shop().tree("one")
+    (tree.root / "a.txt").write_text("work\n")
+    assert tree.snapshot("Work").is_new
+    assert (other.folder / "a.txt").read_text() == "other\n"
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "origin.json", "config"])
+def test_a_damaged_file_of_ours_is_a_sentence(bench: Workbench, name: str) -> None:
+    bench.shop().close()
+    kept = (bench.home / name).read_bytes()
+    (bench.home / name).unlink()
+    (bench.home / name).mkdir()
+    with pytest.raises(SourceError, match=f"{name} cannot be read"), bench.shop() as shop:
+        shop.tree("one").violations()
+    (bench.home / name).rmdir()
+    (bench.home / name).write_bytes(kept)
+    with bench.shop() as shop:
+        assert shop.tree("one").violations() == []

@@ -1,0 +1,63 @@
+"""What was declared against what was written."""
+
+import pytest
+
+from interlock.workshop.write_set import WriteSet, compare, covers, overlap
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("a.py", "a.py", True),
+        ("a.py", "b/a.py", False),
+        ("./a.py", "a.py", True),
+        ("src", "src/x/y.py", True),
+        ("src/", "src/x/y.py", True),
+        ("src/", "srcs/x", False),
+        ("*.py", "a.py", True),
+        ("*.py", "x/a.py", False),
+        ("**/*.py", "a.py", True),
+        ("**/*.py", "x/y/a.py", True),
+        ("src/**", "src/a/b", True),
+        ("src/**", "src", False),
+        ("src/**/test.py", "src/test.py", True),
+        ("src/**/test.py", "src/a/b/test.py", True),
+        ("a?.py", "ab.py", True),
+        ("a?.py", "a/.py", False),
+        ("a.b", "axb", False),
+        ("[x]", "[x]", True),
+        ("a+(b)", "a+(b)", True),
+        ("new\nline", "new\nline", True),
+        ("**", "any/thing", True),
+        ("", "a", False),
+    ],
+)
+def test_patterns(pattern: str, path: str, expected: bool) -> None:
+    assert covers([pattern], path) is expected
+
+
+def test_paths_are_sorted_out() -> None:
+    found = compare(
+        ["src/a.py", "docs/x.md", "lib/b.py", "src/a.py"],
+        ["src/"],
+        {"two": ["lib/**", "src/a.py"], "three": ["lib/b.py"]},
+    )
+    assert found == WriteSet(
+        ("src/a.py",), ("docs/x.md",), (("lib/b.py", "three"), ("lib/b.py", "two"))
+    )
+    assert not found.is_kept
+
+
+def test_without_a_declaration_only_the_declared_of_others_count() -> None:
+    found = compare(["a", "b"], [], {"two": ["b"]})
+    assert found == WriteSet(("a",), (), (("b", "two"),))
+
+
+def test_patterns_are_seen_from_the_users_folder() -> None:
+    assert compare(["part/src/a.py", "src/a.py"], ["src/"], prefix="part/") == WriteSet(
+        ("part/src/a.py",), ("src/a.py",), ()
+    )
+
+
+def test_what_two_declarations_share() -> None:
+    assert overlap(["src/"], ["**/*.py"], ["src/a.py", "b.py", "src/c.md"]) == ("src/a.py",)

@@ -1,0 +1,87 @@
+"""A user's repository and a workshop on it; and git as an agent runs it, without any safety."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.world.git_repo import START, GitRepo
+
+from interlock.workshop.git import Heed, unheeded
+from interlock.workshop.line import Change
+from interlock.workshop.tree import Snapshot, Tree
+from interlock.workshop.workshop import Workshop
+
+SLUG = "plan"
+
+
+class Workbench:
+    """Files a.txt, b.txt and src/app.py, and a .gitignore with *.log and build/."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = GitRepo(folder / "shop")
+        app = "".join(f"line {number}\n" for number in range(1, 21))
+        files = {"a.txt": "a\n", "b.txt": "b\n", "src/app.py": app, ".gitignore": "*.log\nbuild/\n"}
+        self.source.commit("Begin", files)
+        self.home = folder / "home"
+
+    def shop(self, heed: Heed = unheeded, slug: str = SLUG) -> Workshop:
+        return Workshop.found(
+            self.source.folder, self.home, slug, clock=lambda: START + 1_000, heed=heed
+        )
+
+    def facts(self) -> dict[str, str]:
+        """All of the user's repository that must stay as it is: refs, HEAD, index, files."""
+        files = {
+            str(path.relative_to(self.source.folder)): path.read_bytes().hex()
+            for path in sorted(self.source.folder.rglob("*"))
+            if path.is_file() and ".git" not in path.relative_to(self.source.folder).parts
+        }
+        index = (self.source.folder / ".git" / "index").read_bytes().hex()
+        head = (self.source.folder / ".git" / "HEAD").read_text()
+        config = (self.source.folder / ".git" / "config").read_text()
+        return {**files, "REFS": self.source.git("for-each-ref"), "INDEX": index, "HEAD": head,
+                "CONFIG": config}  # fmt: skip
+
+
+def agent_git(tree: Tree, *words: str, check: bool = True) -> str:
+    """git as an agent runs it: in its folder, with the environment it is given."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    ran = subprocess.run(
+        ["git", *words],
+        cwd=tree.folder,
+        env={**around, **tree.environment()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    if check and ran.returncode:
+        raise AssertionError(f"git {' '.join(words)}: {ran.stderr.decode(errors='replace')}")
+    return ran.stdout.decode(errors="replace").rstrip("\n")
+
+
+def write(tree: Tree, files: Mapping[str, str | bytes | None]) -> None:
+    for name, content in files.items():
+        path = tree.root / name
+        if content is None:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def change(tree: Tree, dispatch_id: str = "1", message: str = "Work") -> Change:
+    """What the tree holds, recorded and ready to be merged."""
+    sha = tree.snapshot(message).sha
+    return Change(task_id=tree.record.task_id, dispatch_id=dispatch_id, sha=sha, base=tree.base)
+
+
+def fine(_: Path) -> str:
+    """Verification that has nothing to say."""
+    return ""
+
+
+def kinds(taken: Snapshot) -> list[str]:
+    return [violation.kind for violation in taken.violations]

@@ -1,0 +1,240 @@
+"""A yard: a real repository, a plan, and agents that are functions working in real trees."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.core.circuit import HUMAN, Circuit
+from interlock.core.errors import SourceError
+from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.dispatch.labour import LabourDesk
+from interlock.foreman.plan_watch import cases_of, usable_plan
+from interlock.foreman.terms import Terms, Work
+from interlock.runner.clock import RealClock
+from interlock.runner.library import find_circuit
+from interlock.runner.session import Sitting
+from interlock.runner.tally import Tally
+from interlock.store.database import reading, writing
+from interlock.store.history import cases_of as case_lines
+from interlock.store.history import lines_since
+from interlock.store.runs import RunStatus, begin_run, find_run
+from interlock.wiring.delivery import staff
+
+Agent = Callable[[Ask, Path], str]
+"""What an agent says, after what it did in its folder."""
+
+CALC = "def add(a, b):\n    return a + b\n"
+TEST = """\
+import unittest
+
+import calc
+
+
+class Calc(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(calc.add(1, 2), 3)
+"""
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "ann",
+    "GIT_AUTHOR_EMAIL": "ann@example.org",
+    "GIT_COMMITTER_NAME": "ann",
+    "GIT_COMMITTER_EMAIL": "ann@example.org",
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    around = {"PATH": os.environ["PATH"], "HOME": "/none", **GIT}
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=around, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def task(name: str, after: str = "none", files: str = "", criteria: str = "") -> str:
+    declared = f"**Target Files**:\n- {files}\n\n" if files else ""
+    points = criteria or f"`calc.{name}(3, 1)` returns `2`"
+    return f"""#### Task {name}: Add {name}
+
+**Work**: Add a function called {name} to the calculator in calc.py, and a test that shows it works.
+
+**Acceptance Criteria**:
+- [ ] {points}
+
+**Blocked By**: {after}
+
+{declared}**Required Reading**: calc.py
+
+"""
+
+
+def plan(*tasks: str, command: str = "python3 -m unittest -v") -> str:
+    table = (
+        "## Verification Commands\n\n| Check | Environment | Command | Exit Code | Purpose |\n"
+        f"|---|---|---|---|---|\n| Unit Tests | ALL | `{command}` | 0 | tests |\n\n"
+    )
+    return f"# Calculator\n\n{table}### Phase 1: All\n\n" + "".join(tasks)
+
+
+def ready(case_id: str, matrix: str = "- Unit Tests: PASS (native)") -> str:
+    return (
+        f"READY_FOR_REVIEW: {case_id}\n\nFiles Modified:\n- calc.py: a function\n\n"
+        f"Verification Results (self-verified):\n{matrix}\n\nSummary: done\n"
+    )
+
+
+def develop(ask: Ask, folder: Path) -> str:
+    """A good developer: a function and its test, both real."""
+    name = ask.case_id
+    source, test = folder / "calc.py", folder / f"test_{name}.py"
+    if f"def {name}(" not in source.read_text():
+        source.write_text(f"{source.read_text()}\n\ndef {name}(a, b):\n    return a - b\n")
+    test.write_text(
+        f"import unittest\n\nimport calc\n\n\nclass Of(unittest.TestCase):\n"
+        f"    def test_{name}(self):\n        self.assertEqual(calc.{name}(3, 1), 2)\n"
+    )
+    return ready(name)
+
+
+def review(ask: Ask, _folder: Path) -> str:
+    return f"REVIEW_PASSED: {ask.case_id}\n\nFiles Reviewed:\n- calc.py\n\nSummary: well made\n"
+
+
+def audit(ask: Ask, _folder: Path) -> str:
+    return (
+        f"AUDIT_PASSED: {ask.case_id}\n\nVerification Results:\n"
+        f"- it works: VERIFIED - a test shows it\n\nCommands Executed:\n"
+        f"- Unit Tests (native): PASS\n\nSummary: all of it\n"
+    )
+
+
+GOOD: Mapping[str, Agent] = {"developer": develop, "critic": review, "auditor": audit}
+
+
+class Yard:
+    """One repository, one plan, one database; sittings one after the other."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.folder = folder
+        self.repo = folder / "repo"
+        self.plan = folder / "plan.md"
+        self.db = folder / "interlock.db"
+        self.answers = folder / "answers"
+        self.asked: list[Ask] = []
+        self.tally = Tally()
+        self.notes: list[str] = []
+        self.repo.mkdir()
+        (self.repo / "calc.py").write_text(CALC)
+        (self.repo / "test_calc.py").write_text(TEST)
+        git(self.repo, "init", "-q", "-b", "main")
+        git(self.repo, "add", "-A")
+        git(self.repo, "commit", "-q", "-m", "first")
+        self.plan.write_text(text)
+
+    def terms(self, work: Work, **more: Any) -> Terms:
+        return Terms(
+            plan=str(self.plan),
+            source=str(self.repo),
+            home=str(self.folder / "home"),
+            slug="calc",
+            secret="5ec2e7",
+            **{"work": work, **more},
+        )
+
+    def begin(self, work: Work | None = None, **more: Any) -> int:
+        bundle = find_circuit("delivery", self.folder)
+        terms = self.terms(work or Work(), **more)
+        with writing(self.db) as connection:
+            return begin_run(
+                connection,
+                bundle.open().circuit,
+                msgspec.json.encode(bundle).decode(),
+                cases_of(usable_plan(terms)),
+                source=str(self.plan),
+                fingerprint="mark",
+                options={"terms": msgspec.to_builtins(terms)},
+                at=1.0,
+            )
+
+    def work(
+        self,
+        crew: Mapping[str, Agent] | None = None,
+        *,
+        thresholds: Mapping[str, Any] | None = None,
+        parallel: int = 4,
+    ) -> RunStatus:
+        """One sitting, with good agents where no others are named."""
+        circuit = find_circuit("delivery", self.folder).open().circuit
+        if thresholds:
+            circuit = circuit.with_thresholds(thresholds)
+        agents: Mapping[str, Agent] = {**GOOD, **(crew or {})}
+        with writing(self.db) as connection:
+            return asyncio.run(self._sat(connection, circuit, agents, parallel))
+
+    async def _sat(
+        self, connection: Connection, circuit: Circuit, agents: Mapping[str, Agent], parallel: int
+    ) -> RunStatus:
+        async def answer(ask: Ask) -> Reply:
+            self.asked.append(ask)
+            if ask.role not in agents:
+                raise SourceError(f"nobody plays {ask.role}")
+            folder = Path(ask.premises.folder)
+            said = await asyncio.to_thread(agents[ask.role], ask, folder)
+            return Reply(ask.dispatch_id, said.encode())
+
+        desk = LabourDesk(answer)
+        carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, desk)
+        carriers[HUMAN] = HumanDesk(self.answers, RealClock())
+        run = find_run(connection)
+        ours = staff(connection, run, circuit, carriers, run.options["terms"])
+        sitting = Sitting(
+            connection, run, ours.circuit, ours.carriers, RealClock(),
+            roles=circuit.roles, parallel=parallel, application=ours.application,
+            unplaced=ours.unplaced,
+        )  # fmt: skip
+        status = await sitting.work()
+        self.tally = sitting.tally
+        assert ours.application is not None
+        self.notes = [*ours.application.notes()]
+        return status
+
+    def answer(self, question_id: int, decision: str, text: str = "") -> None:
+        data = {"decision": decision, "text": text}
+        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
+
+    def story(self, case_id: str) -> list[str]:
+        """`STEP signal rule` of every decision about a task."""
+        with reading(self.db) as connection:
+            return [
+                f"{line.decision.step} {line.decision.signal} {line.decision.rule}"
+                for line in lines_since(connection, find_run(connection).run_id, 0)
+                if line.case_id == case_id
+            ]
+
+    def rules(self, case_id: str) -> list[str]:
+        return [line.split()[-1] for line in self.story(case_id)]
+
+    def ends(self) -> dict[str, str]:
+        with reading(self.db) as connection:
+            run_id = find_run(connection).run_id
+            return {
+                line.case_id: line.state.end or line.status
+                for line in case_lines(connection, run_id)
+            }
+
+    def merged(self) -> list[str]:
+        """The titles of the commits on the published branch, oldest first, without the base."""
+        return git(
+            self.repo, "log", "--reverse", "--format=%s", "main..interlock/calc"
+        ).splitlines()
+
+    def prompts(self, case_id: str, step: str) -> list[str]:
+        return [ask.prompt for ask in self.asked if (ask.case_id, ask.step) == (case_id, step)]
