@@ -5,7 +5,6 @@ checkpoint how it ended. Done twice for the same dispatch they come to the same.
 where the epic goes: the circuit's rules do.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -52,11 +51,12 @@ class Pilot:
         self._now = now
         self._issue = issue
 
-    async def __call__(self, ask: Ask) -> Reply:
+    def __call__(self, ask: Ask) -> Reply:
+        """Takes as long as git does: not for the thread of an event loop."""
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         work = self.resume if ask.step == "RESUME" else self.close
-        return answer(ask, await asyncio.to_thread(work, ask.case))
+        return answer(ask, work(ask.case))
 
     def resume(self, case: Case) -> dict[str, Any]:
         found = self._checkpoints.read(self._terms.epic_id)

@@ -1,5 +1,6 @@
 """Wiring of epics: who carries sessions, who is asked at a gate, what keeps the checkpoint."""
 
+import asyncio
 import os
 import shutil
 import sys
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.core.errors import SourceError
-from interlock.dispatch.carrier import Ask, Carrier, Clock
+from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.dispatch.issue_desk import IssueDesk
 from interlock.dispatch.labour import LabourDesk
 from interlock.dispatch.process import Station, nonce, zone_named
@@ -61,9 +62,13 @@ def staff(
     questions = Questions(voice, on_issues=settings.hitl == "github")
     keeper = EpicKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
     pilot = Pilot(checkpoints, agreed, voice, clock.now, lambda: questions.last)
+
+    async def piloted(ask: Ask) -> Reply:
+        return await asyncio.to_thread(pilot, ask)
+
     station = Station(agents_folder(db), Path(agreed.root), owned(db), dict(os.environ), nonce)
     tongue = tongue_of(_spec(run), settings)
-    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(pilot))
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(piloted))
     ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
     if settings.hitl == "github":
         ours[HUMAN] = issue_desk(settings, workspace_of(db), clock, questions)
