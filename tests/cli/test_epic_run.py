@@ -7,11 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.cli.epics import DONE, SETTINGS, WRITE, Project
 from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
+
+from interlock.apps.epic.checkpoint import Checkpoint
+from interlock.apps.epic.status import Status
+from interlock.expedition.checkpoints import Checkpoints
+from interlock.expedition.place import find_place
 
 
 @pytest.fixture
@@ -46,6 +52,8 @@ ENDS: list[tuple[str, list[list[Any]], str, int, list[str]]] = [
      "COMPLETE", 0, ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]),
     ("writes a checkpoint without a task", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p"]],
      "NO_SIGNAL", 17, ["NOTHING"]),
+    ("names no story", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:a story:p:1"]], "NO_SIGNAL", 17,
+     ["NOTHING"]),
     ("prints an old block", [["=" * 44, "SAGE_SIGNAL:HITL_REQUIRED", "ISSUE_NUMBER: 7", "=" * 44]],
      "WAITING", 4, ["HITL_REQUIRED"]),
     ("is fatal", [["SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:no: way"]], "FATAL", 1,
@@ -332,3 +340,36 @@ def test_an_agent_cli_is_heard_by_its_own_messages_and_not_by_its_tools(world: W
     assert project.ended_by() == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
     assert {call["env"]["SAGE_ORCHESTRATOR"] for call in fake.calls()} == {"1"}
     assert project.checkpoint()["position"]["story_id"] == "3-1"
+
+
+def test_a_checkpoint_that_cannot_be_written_is_fatal_and_never_a_restart(
+    project: Project,
+) -> None:
+    link = ".sage/state/epic-3.json"
+    act = {"run": ["sh", "-c", f"rm -f {link}; ln -s /dev/null {link}"]}
+    said = project.run([act, WRITE], [DONE])
+
+    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 1), said.err
+
+
+def test_an_epic_that_was_cancelled_is_not_begun_again(project: Project) -> None:
+    project.run([WRITE], [])
+    kept = Checkpoints(find_place(project.world.folder))
+    kept.update("epic-3", _cancelled, "2026-01-01T00:00:00+00:00")
+    said = project.resume([DONE])
+
+    assert (said.json["outcome"], project.started) == ("FATAL", 0)
+    assert "the epic is cancelled" in said.json["reason"]
+
+
+def _cancelled(before: Checkpoint | None) -> Checkpoint:
+    assert before is not None
+    epic = msgspec.structs.replace(before.epic, status=Status.CANCELLED)
+    return msgspec.structs.replace(before, epic=epic)
+
+
+def test_the_circuit_is_not_run_with_cases_of_somebodys_own(project: Project) -> None:
+    project.world.cases("A")
+    words = ("run", "epic", "--cases", "cases.jsonl", "--agent", project.agent)
+    said = project.world.say(*words)
+    assert (said.code, "interlock epic run" in said.err) == (2, True)

@@ -5,6 +5,7 @@ and gone on with. Refuses to know processes, and what a word leads to.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Final, Literal
 
@@ -12,7 +13,7 @@ import msgspec
 
 from interlock.apps.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
 from interlock.core.errors import SourceError
-from interlock.wire.line_payload import LineRefusal
+from interlock.wire.line_payload import LineRefusal, LineSignal
 from interlock.wire.lines import Found
 
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,6 +24,7 @@ _MOST_STORIES: Final = 1_000
 _MOST_SYNCED: Final = 32
 _LONGEST: Final = 2_000
 _LARGEST: Final = 256 << 20
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
 
 Via = Literal["stream", "channel"]
 
@@ -111,8 +113,7 @@ class SessionRecord:
                 refused=found.reason.value,
                 sentence=found.sentence,
             )
-        about = found.fields.get("epic_id", self._epic_id)
-        other = found.type in DECIDING and about != self._epic_id
+        refused, sentence = self._problem(found)
         again = (found.type, found.payload) in self._seen or found.repeated
         return Heard(
             at=at,
@@ -123,9 +124,19 @@ class SessionRecord:
             line=found.where,
             known=found.known,
             repeated=again,
-            refused="WrongTask" if other else "",
-            sentence=f"this session works on {self._epic_id}" if other else "",
+            refused=refused,
+            sentence=sentence,
         )
+
+    def _problem(self, found: LineSignal) -> tuple[str, str]:
+        """Why a well-formed signal does not count here."""
+        about = found.fields.get("epic_id", self._epic_id)
+        if found.type in DECIDING and about != self._epic_id:
+            return "WrongTask", f"this session works on {self._epic_id}"
+        story = found.fields.get("story_id")
+        if story is not None and not _ID.fullmatch(str(story)):
+            return "Malformed", "a story's id has letters, digits and . _ / # - only"
+        return "", ""
 
     def _note(self, heard: Heard) -> None:
         self.total += 1

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from interlock.apps.epic.params import parameters
 from interlock.core.case import Case, Decision, Refused, Signal
+from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import NO_PREMISES, Premises
 from interlock.expedition.keeper import EpicKeeper
 from interlock.expedition.terms import Terms
@@ -70,7 +71,12 @@ class Expedition:
         terms = self._terms
         epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
         say = terms.settings.resume_prompt
-        return parameters(self._keeper.read(), terms.stories, epic, say)
+        try:
+            checkpoint = self._keeper.read()
+        except InterlockError as error:
+            self._told.append(str(error))
+            checkpoint = None
+        return parameters(checkpoint, terms.stories, epic, say)
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
         return signal

@@ -21,6 +21,8 @@ from interlock.expedition.git_state import current_work
 
 _SHOWN: Final = 50
 _CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
+_KEPT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
+"""What must stand in the checkpoint before anything follows; if it cannot, that is fatal."""
 _LONGEST: Final = 2_000
 
 
@@ -57,8 +59,9 @@ class EpicKeeper:
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         died = life.ended_by in _CRASHED
         after = progress.mark_of(kept)
+        lost = problem and life.ended_by in _KEPT
         return {
-            "ended_by": life.ended_by,
+            "ended_by": "FATAL_ERROR" if lost else life.ended_by,
             "success": success and not doubt,
             "moved": after != life.before,
             "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if died else 0,

@@ -14,7 +14,7 @@ from interlock.apps.epic.checkpoint import Checkpoint, Epic, Story
 from interlock.apps.epic.migrate import Unread
 from interlock.apps.epic.outcomes import ENDINGS
 from interlock.apps.epic.resume_policy import Action
-from interlock.apps.epic.status import Status
+from interlock.apps.epic.status import NEXT, Status
 from interlock.core.case import Case
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import Ask, Reply
@@ -72,6 +72,9 @@ class Pilot:
             return _said(checkpoint=found.kind, code=found.code, summary=found.sentence)
         if found.checkpoint.epic.status == Status.DONE:
             return _said(ready=True, finished=True, summary="it was complete already")
+        if not NEXT[found.checkpoint.epic.status]:
+            status = found.checkpoint.epic.status.value
+            return _said(summary=f"the epic is {status}: clear its checkpoint to begin anew")
         place = found.checkpoint.position
         self._voice.say("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
         outcome = recover(

@@ -6,6 +6,7 @@ twice: what a reader makes of a repeated line is written in the protocol.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -42,12 +43,14 @@ class Voice:
         self(canonical_line(kind, payload))
 
     def _keep(self, what: Mapping[str, object]) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opened = os.open(self._path, _OPEN, 0o600)
-        try:
-            os.write(opened, msgspec.json.encode(what) + b"\n")
-        finally:
-            os.close(opened)
+        """One that cannot be kept is still shown."""
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            opened = os.open(self._path, _OPEN, 0o600)
+            try:
+                os.write(opened, msgspec.json.encode(what) + b"\n")
+            finally:
+                os.close(opened)
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,12 @@ APPS: dict[str, App] = {
     DELIVERY: App(
         delivery.staff, prompt_names=delivery_params.NAMES, programs=foreman_steps.PROGRAMS
     ),
-    EPIC: App(epic.staff, prompt_names=epic_params.NAMES, programs=epic_pilot.PROGRAMS),
+    EPIC: App(
+        epic.staff,
+        epic.refuse_cases,
+        prompt_names=epic_params.NAMES,
+        programs=epic_pilot.PROGRAMS,
+    ),
     RCA: App(rca.staff, begin_cases, rca.unfit_review, rca_params.NAMES),
 }
 

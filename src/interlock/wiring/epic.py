@@ -77,6 +77,11 @@ def staff(
     return Staff(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
 
 
+def refuse_cases(*_words: Any, **_more: Any) -> int:
+    """Cases that somebody wrote down are no epics."""
+    raise SourceError("an epic is run with 'interlock epic run FILE', not with 'interlock run'")
+
+
 def _show(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
