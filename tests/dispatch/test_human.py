@@ -3,6 +3,7 @@
 import stat
 from pathlib import Path
 
+import pytest
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
@@ -109,3 +110,22 @@ async def test_two_thousand_questions_are_looked_for_together(tmp_path: Path) ->
         leave_answer(tmp_path / "answers", HumanAnswer(1_999, "ann", {}))
         bench.clock.advance()
         assert [each.dispatch_id for each in bench.replies] == [1_999]
+
+
+async def test_a_day_of_waiting_takes_few_looks_and_the_first_minute_quick_ones(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        begun, looks, longest = bench.clock.time, 0, 0.0
+        while bench.clock.time < begun + 86_400:
+            before = bench.clock.time
+            assert bench.clock.advance()
+            waited, pause = before - begun, bench.clock.time - before
+            assert pause <= max(0.25, waited / 60) + 1e-6
+            looks, longest = looks + 1, max(longest, pause)
+        assert looks < 10_000
+        assert longest == pytest.approx(10.0)
+        leave_answer(tmp_path / "answers", YES)
+        bench.clock.advance()
+        assert bench.replies == [REPLY]

@@ -30,7 +30,7 @@ def test_gates_of_one_family_are_one_notice_and_told_once(tmp_path: Path) -> Non
     for question in (9, 10, 11, 12):
         world.answer(question, "approve")
     assert world.work(desk=True) == "done"
-    assert told(world) == [("over", "run 1: done")]
+    assert told(world) == [("over", "run 1: done; 4 done")]
 
 
 def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
     ]
     world.answer(5, "approve")
     assert world.work(crew, desk=True) == "unhealthy"
-    assert told(world) == [("over", "run 1: unhealthy")]
+    assert told(world) == [("over", "run 1: unhealthy; 1 done; 1 stuck")]
 
 
 def test_a_run_that_only_rests_is_not_over(tmp_path: Path) -> None:

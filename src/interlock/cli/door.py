@@ -109,6 +109,8 @@ def _enter() -> None:
         doctor,
         emit,
         epic_checkpoint,
+        epic_look,
+        epic_run,
         hitl,
         inbox,
         init,

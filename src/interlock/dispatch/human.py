@@ -19,6 +19,9 @@ from interlock.dispatch.answerers import EVERYBODY, Answerers
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 
 _POLL = 0.25
+_LONGEST_POLL = 10.0
+_PART = 60
+"""A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _SOMEBODY = "somebody"
 
@@ -57,6 +60,7 @@ class HumanDesk:
         self._open: dict[int, Ask] = {}
         self._runs: set[int] = set()
         self._foreign: set[tuple[str, int]] = set()
+        self._asked_at = 0.0
         self._cancel: Callable[[], None] | None = None
         self._deliver: Deliver
 
@@ -66,6 +70,7 @@ class HumanDesk:
     def send(self, asks: Sequence[Ask]) -> None:
         self._open |= {ask.dispatch_id: ask for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
+        self._asked_at = self._clock.now()
         self._look()
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
@@ -85,7 +90,9 @@ class HumanDesk:
             if _NUMBER.fullmatch(path.stem) and path.is_file():
                 self._take(path, int(path.stem))
         if self._open:
-            self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._look)
+            now = self._clock.now()
+            pause = min(max((now - self._asked_at) / _PART, _POLL), _LONGEST_POLL)
+            self._cancel = self._clock.call_at(now + pause, self._look)
 
     def _take(self, path: Path, question_id: int) -> None:
         """What a file says to one of our questions; files of others are left alone."""

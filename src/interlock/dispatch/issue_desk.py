@@ -50,6 +50,8 @@ class _Question:
         self.quiet = 0
         """How many looks there were since something changed."""
         self.hurried = False
+        self.told = False
+        """Its issue's number was told."""
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -65,12 +67,19 @@ class IssueDesk:
         *,
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
+        opened: Callable[[Ask, int], None] = lambda _ask, _number: None,
+        at_once: bool = False,
     ) -> None:
         self._issues = issues
         self._clock = clock
         self._workspace = workspace
         self._allowed = tuple(allowed)
         self._poll_s = poll_s
+        self._opened = opened
+        """Told the number of the issue on which a question stands."""
+        self._at_once = at_once
+        """The first look at a question comes before `send` returns: a sitting that does not wait
+        finds an answer that is there already."""
         self._open: dict[int, _Question] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._deliver: Deliver
@@ -83,7 +92,10 @@ class IssueDesk:
             if ask.dispatch_id not in self._open:
                 question = _Question(ask, self.request_id(ask.dispatch_id))
                 self._open[ask.dispatch_id] = question
-                self._turn(question)
+                if self._at_once:
+                    self._take_look(question, *self._looked_at(question))
+                else:
+                    self._turn(question)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
         question = self._open.pop(dispatch_id, None)
@@ -131,20 +143,29 @@ class IssueDesk:
         question.task = asyncio.get_running_loop().create_task(self._look(question))
 
     async def _look(self, question: _Question) -> None:
-        now, delay, reply = self._clock.now(), 0.0, None
-        hurried, question.hurried = question.hurried, False
+        reply, delay = await asyncio.to_thread(self._looked_at, question)
+        question.task = None
+        self._take_look(question, reply, delay)
+
+    def _looked_at(self, question: _Question) -> tuple[Reply | None, float]:
+        """One look: the answer if there is one, and when to come again if there is none."""
+        now, hurried = self._clock.now(), question.hurried
+        question.hurried = False
         try:
-            reply = await asyncio.to_thread(self._ask_github, question, now, hurried)
-            question.failures = 0
-            delay = self._poll_s * min(1 + question.quiet // PATIENCE, _LONGEST_TIMES)
+            reply = self._ask_github(question, now, hurried)
         except GithubBusyError as error:
             question.failures += 1
             doubled = min(self._poll_s * 2**question.failures, LONGEST_S)
-            delay = doubled if error.wait_s is None else max(error.wait_s, self._poll_s)
+            return None, doubled if error.wait_s is None else max(error.wait_s, self._poll_s)
         except InterlockError as error:
-            number = question.ask.dispatch_id
-            reply = Reply(number, failure=CRASH, reason=str(error))
-        question.task = None
+            return Reply(question.ask.dispatch_id, failure=CRASH, reason=str(error)), 0.0
+        question.failures = 0
+        return reply, self._poll_s * min(1 + question.quiet // PATIENCE, _LONGEST_TIMES)
+
+    def _take_look(self, question: _Question, reply: Reply | None, delay: float) -> None:
+        if question.watched is not None and not question.told:
+            question.told = True
+            self._opened(question.ask, question.watched.issue.number)
         if self._open.get(question.ask.dispatch_id) is not question:
             return
         if reply is not None:

@@ -6,6 +6,7 @@ when the process died is carried out again under the same dispatch_id.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -67,6 +68,7 @@ class Loop:
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
+        self._ends: Counter[str] = Counter()
         self._asking = Asking(journal, circuit, self._application, self._numbers)
         self._traffic = Traffic(
             *(circuit, suite, carriers, clock, self._wake_up),
@@ -126,7 +128,7 @@ class Loop:
                 self._turn()
             status = self._status()
             if status in FINISHED:
-                self._occasions.over(status)
+                self._occasions.over(status, self._ends)
             self._commit(Batch(self._clock.now(), status=status))
             return status
         finally:
@@ -293,6 +295,7 @@ class Loop:
             self.tally.halted = case.case_id
             self._stops = 2
         del self._cases[case.case_id]
+        self._ends[case.end or case.status] += 1
         self.tally.ended += case.status == ENDED
         self.tally.unhealthy += case.status == ENDED and not healthy
         self.tally.stuck += case.status != ENDED

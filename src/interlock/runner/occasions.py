@@ -44,9 +44,10 @@ class Occasions:
         """The budget is spent, and somebody is asked to raise it."""
         self._keep(Notice("budget", 0, 0.0, inquiry.about, "", questions=(inquiry.question_id,)))
 
-    def over(self, status: str) -> None:
-        """The run came to its end."""
-        self._keep(Notice("over", 0, 0.0, f"run {self._run_id}: {status}", status))
+    def over(self, status: str, ends: Mapping[str, int]) -> None:
+        """The run came to its end, and so many of its cases to each of theirs."""
+        shown = "".join(f"; {many} {end}" for end, many in sorted(ends.items()))
+        self._keep(Notice("over", 0, 0.0, f"run {self._run_id}: {status}{shown}", status))
 
     def hand_over(self, at: float) -> None:
         """It is committed: tell it."""

@@ -6,7 +6,7 @@ know any CLI's JSON: the stream decoders know that.
 
 from interlock.wire.lines import Found, LineReader
 from interlock.wire.stream import StreamFormat, StreamReader
-from interlock.wire.stream_events import AssistantText, StreamEvent
+from interlock.wire.stream_events import AssistantText, StreamEvent, TurnEnd
 
 
 class SessionLines:
@@ -21,6 +21,9 @@ class SessionLines:
         for event in events:
             if isinstance(event, AssistantText) and not event.by_subagent:
                 found += self._take_text(event)
+            elif isinstance(event, TurnEnd) and self._message_id is not None:
+                found += self._reader.end_message()
+                self._message_id = None
         return found
 
     def close(self, ended_by_itself: bool) -> list[Found]:

@@ -4,7 +4,17 @@ Each file makes one kind of part; their tables and functions are used from here.
 beside its table is in `rca.py`.
 """
 
-from interlock.wiring.files import DELIVERY, FILED, PULL, RCA, ROOT, Files, file_carrier, names
+from interlock.wiring.files import (
+    DELIVERY,
+    EPIC,
+    FILED,
+    PULL,
+    RCA,
+    ROOT,
+    Files,
+    file_carrier,
+    names,
+)
 from interlock.wiring.notify import herald
 from interlock.wiring.project import (
     DATABASE,
@@ -36,6 +46,7 @@ __all__ = [
     "BASIC",
     "DATABASE",
     "DELIVERY",
+    "EPIC",
     "FILED",
     "PARALLEL",
     "PULL",

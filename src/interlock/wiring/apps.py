@@ -11,13 +11,15 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.apps.delivery import params as delivery_params
+from interlock.apps.epic import params as epic_params
 from interlock.apps.rca import params as rca_params
 from interlock.casework.intake import begin_cases
 from interlock.core.circuit import Circuit
 from interlock.dispatch.carrier import Carrier
+from interlock.expedition import pilot as epic_pilot
 from interlock.foreman import steps as foreman_steps
 from interlock.store.runs import Run, begin_run
-from interlock.wiring import DELIVERY, RCA, delivery, rca
+from interlock.wiring import DELIVERY, EPIC, RCA, delivery, epic, rca
 from interlock.wiring.staff import Staff
 
 Begin = Callable[..., int]
@@ -38,6 +40,12 @@ class App(msgspec.Struct, frozen=True):
 APPS: dict[str, App] = {
     DELIVERY: App(
         delivery.staff, prompt_names=delivery_params.NAMES, programs=foreman_steps.PROGRAMS
+    ),
+    EPIC: App(
+        epic.staff,
+        epic.refuse_cases,
+        prompt_names=epic_params.NAMES,
+        programs=epic_pilot.PROGRAMS,
     ),
     RCA: App(rca.staff, begin_cases, rca.unfit_review, rca_params.NAMES),
 }

@@ -25,6 +25,7 @@ from interlock.wiring.project import DATABASE, pull_folder, query_desk
 ROOT = ".interlock/runs"
 RCA = "rca"
 DELIVERY = "delivery"
+EPIC = "epic"
 PULL = "mcp"
 """The carrier whose asks are pulled by workers."""
 

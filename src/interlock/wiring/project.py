@@ -15,6 +15,7 @@ from interlock.core.errors import SourceError
 from interlock.dispatch.acp.terms import Terms
 from interlock.dispatch.answerers import EVERYBODY, Answerers
 from interlock.dispatch.query_desk import QueryDesk
+from interlock.expedition.terms import EpicSettings, check_settings
 from interlock.foreman.terms import Work
 from interlock.runner.library import read_text
 from interlock.wiring.agents import check_tables
@@ -59,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     defect_codes: dict[str, str] = {}
     roles: dict[str, RoleSettings] = {}
     delivery: Work = Work()
+    epic: EpicSettings = EpicSettings()
     check: list[CheckText] = []
     environment: list[EnvironmentText] = []
 
@@ -74,6 +76,7 @@ def settings(project: Path) -> Settings:
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
     check_tables(found.agent)
+    check_settings(found.epic)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
     return msgspec.structs.replace(found, db=db, parallel=_places(parallel))

@@ -1,0 +1,99 @@
+"""The application of the circuit `epic`: what its sessions and its humans are told.
+
+Stands between the loop and the checkpoint. Everything it decides is decided by the circuit's rules;
+this fills prompts, names questions and says the signals that belong to them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from interlock.apps.epic.params import parameters
+from interlock.core.case import Case, Decision, Refused, Signal
+from interlock.core.errors import InterlockError
+from interlock.dispatch.carrier import NO_PREMISES, Premises
+from interlock.expedition.keeper import EpicKeeper
+from interlock.expedition.terms import Terms
+from interlock.expedition.voice import Voice
+from interlock.store.journal import Effect
+from interlock.store.runs import NewCase
+
+_GATES: Final = ("REVIEW", "GIT_GATE")
+
+
+class Questions:
+    """The numbers by which people know what they are asked: an issue's, or the inbox's own."""
+
+    def __init__(self, voice: Voice, *, on_issues: bool) -> None:
+        self._voice = voice
+        self._on_issues = on_issues
+        self.last = 0
+
+    def opened(self, step: str, dispatch_id: int) -> None:
+        if not self._on_issues:
+            self._say(step, dispatch_id)
+
+    def on_issue(self, step: str, number: int) -> None:
+        """The question stands on an issue now."""
+        self._say(step, number)
+
+    def _say(self, step: str, number: int) -> None:
+        self.last = number
+        if step == "GIT_GATE":
+            self._voice.say("HITL_REQUIRED", [str(number)])
+        self._voice.say("HITL_WAITING", [str(number)])
+
+
+class Expedition:
+    """What the circuit `epic` needs while a run of it is worked on."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        keeper: EpicKeeper,
+        voice: Voice,
+        questions: Questions,
+        told: list[str],
+    ) -> None:
+        self.voice = voice
+        self._terms = terms
+        self._keeper = keeper
+        self._questions = questions
+        self._told = told
+
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+        if case.step in _GATES:
+            self._questions.opened(case.step, dispatch_id)
+        if case.step != "SESSION":
+            return NO_PREMISES
+        return Premises(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
+
+    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+        terms = self._terms
+        epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
+        say = terms.settings.resume_prompt
+        try:
+            checkpoint = self._keeper.read()
+        except InterlockError as error:
+            self._told.append(str(error))
+            checkpoint = None
+        return parameters(checkpoint, terms.stories, epic, say)
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        return signal
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        return ()
+
+    def held(self, case_no: int, case: Case) -> bool:
+        return False
+
+    def let_go(self) -> Iterable[str]:
+        return ()
+
+    def news(self) -> Iterable[NewCase]:
+        return ()
+
+    def notes(self) -> Iterable[str]:
+        return self._told

@@ -1,0 +1,65 @@
+"""An epic whose humans answer on GitHub: the real command before a real HTTP server."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.epics import DONE, Project
+from tests.cli.world import World
+from tests.world.github import REPO, TOKEN, Github, a_github
+
+
+@pytest.fixture
+def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[Github]:
+    with a_github() as running:
+        monkeypatch.setenv("GITHUB_API_URL", running.url)
+        monkeypatch.setenv("GITHUB_REPOSITORY", REPO)
+        monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+        yield running
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    return Project(world)
+
+
+ON_GITHUB = ("--hitl", "github")
+ASKS = "SAGE_SIGNAL:HITL_REQUIRED:issue:77"
+
+
+def test_an_issue_is_opened_once_and_its_answer_goes_on_with_the_epic(
+    project: Project, github: Github
+) -> None:
+    asked = project.run([ASKS], [DONE], more=ON_GITHUB)
+    assert (asked.json["outcome"], asked.code) == ("WAITING", 4), asked.err
+    number = github.issues[0]["number"]
+    assert asked.json["signals"][-1] == f"SAGE_SIGNAL:HITL_WAITING:issue:{number}"
+    assert "The session names issue 77." in github.issues[0]["body"]
+
+    still = project.resume(more=ON_GITHUB)
+    assert (still.json["outcome"], len(github.issues)) == ("WAITING", 1)
+
+    github.comment(number, "/revise name it Yacht")
+    said = project.resume(more=ON_GITHUB)
+    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{number}" in said.json["signals"]
+    assert "A human wants changes: name it Yacht" in project.prompt(2)
+
+
+def test_a_doubtful_word_does_not_let_the_epic_go_on(project: Project, github: Github) -> None:
+    project.run([ASKS], [DONE], more=ON_GITHUB)
+    github.comment(github.issues[0]["number"], "approved, if the tests are green?")
+    said = project.resume(more=ON_GITHUB)
+    assert (said.json["outcome"], project.started) in (("WAITING", 1), ("PAUSED_DISCUSS", 1))
+
+
+def test_a_token_without_rights_is_fatal_and_the_question_is_asked_again_later(
+    project: Project, github: Github, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_of_nobody")
+    said = project.run([ASKS], [DONE], more=ON_GITHUB)
+    assert (said.json["outcome"], said.code) == ("FATAL", 1), said.err
+    assert said.json["code"] == "GITHUB_AUTH_FAILED"
+    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GITHUB_AUTH_FAILED:")
+
+    again = project.resume()
+    assert (again.json["outcome"], project.started) == ("WAITING", 1), "nothing ran unapproved"

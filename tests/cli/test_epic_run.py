@@ -1,0 +1,375 @@
+"""What ends a session, and what follows: each way, with real sessions and the real command."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.cli.epics import DONE, SETTINGS, WRITE, Project
+from tests.cli.world import World
+from tests.world.cli_agent import FakeCli, say
+from tests.world.streams import Claude
+
+from interlock.apps.epic.checkpoint import Checkpoint
+from interlock.apps.epic.status import Status
+from interlock.expedition.checkpoints import Checkpoints
+from interlock.expedition.place import find_place
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    return Project(world)
+
+
+ENDS: list[tuple[str, list[list[Any]], str, int, list[str]]] = [
+    ("says nothing and leaves well", [[]], "NO_SIGNAL", 17, ["NOTHING"]),
+    ("leaves with 1", [[{"exit": 1}]] * 4, "FATAL", 1, ["CRASH"] * 4),
+    ("leaves with 2", [[{"exit": 2}], [DONE]], "COMPLETE", 0, ["CRASH", "EPIC_COMPLETE"]),
+    ("leaves with 3", [[{"exit": 3}], [DONE]], "COMPLETE", 0, ["CRASH", "EPIC_COMPLETE"]),
+    ("is killed", [[{"kill": signal.SIGKILL}], [DONE]], "COMPLETE", 0, ["CRASH", "EPIC_COMPLETE"]),
+    ("says success and goes on", [[DONE, {"flood": 5000}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
+    ("says success and leaves badly", [[DONE, {"exit": 1}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
+    ("says partial", [["SAGE_SIGNAL:EPIC_COMPLETE:epic-3:partial"]], "PARTIAL", 3,
+     ["EPIC_COMPLETE"]),
+    ("says it bare", [["SAGE_SIGNAL:EPIC_COMPLETE"]], "PARTIAL", 3, ["EPIC_COMPLETE"]),
+    ("says it of another epic", [["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"]], "NO_SIGNAL", 17,
+     ["NOTHING"]),
+    ("says it in another case", [["SAGE_SIGNAL:epic_complete:epic-3:success"]], "NO_SIGNAL", 17,
+     ["NOTHING"]),
+    ("quotes it", [[f"the doc says {DONE}", f"  {DONE}"]], "NO_SIGNAL", 17, ["NOTHING"]),
+    ("hangs after a checkpoint", [[WRITE, {"hang": 1}], [DONE]], "COMPLETE", 0,
+     ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]),
+    ("says LOADED", [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1", DONE]], "COMPLETE", 0,
+     ["EPIC_COMPLETE"]),
+    ("says only LOADED", [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1"]], "NO_SIGNAL", 17,
+     ["NOTHING"]),
+    ("says MISSING", [["SAGE_SIGNAL:CHECKPOINT:MISSING"]], "NO_SIGNAL", 17, ["NOTHING"]),
+    ("writes an implicit checkpoint", [["SAGE_SIGNAL:CHECKPOINT:epic-3:3-1:p:5"], [DONE]],
+     "COMPLETE", 0, ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]),
+    ("writes a checkpoint without a task", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p"]],
+     "NO_SIGNAL", 17, ["NOTHING"]),
+    ("names no story", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:a story:p:1"]], "NO_SIGNAL", 17,
+     ["NOTHING"]),
+    ("prints an old block", [["=" * 44, "SAGE_SIGNAL:HITL_REQUIRED", "ISSUE_NUMBER: 7", "=" * 44]],
+     "WAITING", 4, ["HITL_REQUIRED"]),
+    ("is fatal", [["SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:no: way"]], "FATAL", 1,
+     ["FATAL_ERROR"]),
+    ("is fatal beside a checkpoint", [[WRITE, "SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT"]], "FATAL", 1,
+     ["FATAL_ERROR"]),
+    ("can be tried again", [["SAGE_SIGNAL:RECOVERABLE_ERROR:SUBAGENT_FAILED:x"], [DONE]],
+     "COMPLETE", 0, ["RECOVERABLE_ERROR", "EPIC_COMPLETE"]),
+    ("recovered by itself", [["SAGE_SIGNAL:RECOVERY_COMPLETE:abc"], [DONE]], "COMPLETE", 0,
+     ["RECOVERY_COMPLETE", "EPIC_COMPLETE"]),
+    ("could not recover", [["SAGE_SIGNAL:RECOVERY_FAILED:no way back"]], "FATAL", 1,
+     ["RECOVERY_FAILED"]),
+    ("claims an approval", [["SAGE_SIGNAL:HITL_APPROVED:issue:7"]], "NO_SIGNAL", 17, ["NOTHING"]),
+    ("asks a human", [["SAGE_SIGNAL:HITL_REQUIRED:issue:7"]], "WAITING", 4, ["HITL_REQUIRED"]),
+    ("asks a human beside success", [["SAGE_SIGNAL:HITL_REQUIRED", DONE]], "WAITING", 4,
+     ["HITL_REQUIRED"]),
+    ("ends in half a line", [[{"raw": DONE}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
+    ("is killed in half a line", [[{"raw": DONE[:-3]}, {"kill": 9}], [DONE]], "COMPLETE", 0,
+     ["CRASH", "EPIC_COMPLETE"]),
+    ("writes the same checkpoint twice", [[WRITE], [WRITE]], "LIMIT", 14, ["CHECKPOINT_WRITE"] * 2),
+    ("uses unknown types", [["SAGE_SIGNAL:MOON_LANDED:1", DONE]], "COMPLETE", 0,
+     ["EPIC_COMPLETE"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sessions", "outcome", "code", "ends"), [row[1:] for row in ENDS],
+                         ids=[row[0] for row in ENDS])  # fmt: skip
+def test_how_a_session_ends_decides_what_follows(
+    project: Project, sessions: list[list[Any]], outcome: str, code: int, ends: list[str]
+) -> None:
+    said = project.run(*sessions)
+
+    assert (said.json["outcome"], said.code) == (outcome, code), said.err
+    assert said.json.get("exit_code", 4) == code
+    assert project.ended_by() == ends
+    assert project.started == len(ends)
+
+
+def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint(
+    project: Project,
+) -> None:
+    said = project.run(
+        ["SAGE_SIGNAL:STORY_STARTED:3-1", WRITE],
+        [
+            "SAGE_SIGNAL:STORY_COMPLETE:3-1:success",
+            "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-2:phase-2:4",
+        ],
+        ["SAGE_SIGNAL:STORY_COMPLETE:3-2", "SAGE_SIGNAL:STORY_COMPLETE:3-3:skipped", DONE],
+    )
+
+    assert said.code == 0, said.err
+    assert said.json["signals"] == [
+        "SAGE_SIGNAL:CHECKPOINT:MISSING",
+        "SAGE_SIGNAL:EPIC_STARTED:epic-3",
+        "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1",
+        "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-2",
+        "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success",
+    ]
+    kept = project.checkpoint()
+    assert {each["id"]: each["status"] for each in kept["stories"]} == {
+        "3-1": "done",
+        "3-2": "done",
+        "3-3": "skipped",
+    }
+    assert kept["epic"]["status"] == "done"
+    assert kept["position"]["task"] == "4"
+    assert kept["git"]["commit"] == project.repo.git("rev-parse", "HEAD")
+    assert "Go on here: story 3-2, phase-2, task 4." in project.prompt(3)
+    assert not project.prompt(1).startswith("/")
+    assert "must hold: A sailor can log in." in project.prompt(1)
+
+    again = project.run([{"exit": 97}])
+    assert (again.code, again.json["outcome"], project.started) == (0, "COMPLETE", 0)
+
+
+def test_a_failed_story_contradicts_success(project: Project) -> None:
+    said = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", DONE])
+
+    assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
+    assert said.json["reason"] == "success was said, but story 3-1 is failed"
+
+
+def test_a_crash_is_told_to_the_next_session_and_counted_anew_after_progress(
+    project: Project,
+) -> None:
+    die: list[Any] = [{"tell": "the disk is on fire"}, {"exit": 9}]
+    other = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-2:phase-1:1"
+    said = project.run(die, die, die, [WRITE], die, die, die, [other], [DONE])
+
+    assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 9), said.err
+    assert "CRASH: exit code 9: the disk is on fire" in project.prompt(2)
+
+
+def test_the_limits_of_cycles_and_of_retries(project: Project) -> None:
+    writes = [[f"SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:{number}"] for number in range(4)]
+    said = project.run(*writes, more=("--max-cycles", "2"))
+    assert (said.json["outcome"], said.code, project.started) == ("LIMIT", 14, 3)
+
+    error = ["SAGE_SIGNAL:RECOVERABLE_ERROR:SUBAGENT_FAILED:the tests are red"]
+    said = project.resume(*[error] * 7)
+    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 6)
+    assert (said.json["code"], said.json["reason"]) == ("MAX_RETRIES_EXCEEDED", "the tests are red")
+    assert said.json["signals"][-1] == (
+        "SAGE_SIGNAL:FATAL_ERROR:MAX_RETRIES_EXCEEDED:the tests are red"
+    )
+    assert project.checkpoint()["epic"]["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("flag", "ended"),
+    [("--session-timeout", "SESSION_TIMEOUT"), ("--idle-timeout", "IDLE_TIMEOUT")],
+)
+def test_a_session_that_takes_too_long_is_ended_and_at_last_a_limit(
+    project: Project, flag: str, ended: str
+) -> None:
+    said = project.run(*[["working", {"hang": 1}]] * 4, more=(flag, "300ms"))
+
+    assert (said.json["outcome"], said.code) == ("LIMIT", 14), said.err
+    assert project.ended_by() == [ended] * 4
+
+
+DECISIONS = [
+    ("discuss", "PAUSED_DISCUSS", 10, "paused", "HITL_DISCUSS"),
+    ("defer", "PAUSED_DEFERRED", 12, "deferred", "HITL_HALT"),
+    ("halt", "HALTED", 13, "halted", "HITL_HALT"),
+]
+
+
+@pytest.mark.parametrize(("word", "outcome", "code", "status", "signal"), DECISIONS)
+def test_a_human_who_does_not_approve_holds_the_work_until_one_does(
+    project: Project, word: str, outcome: str, code: int, status: str, signal: str
+) -> None:
+    project.run(["SAGE_SIGNAL:HITL_REQUIRED:issue:7"])
+    question = str(_question(project))
+    project.world.say("answer", question, word)
+    said = project.resume()
+
+    assert (said.json["outcome"], said.code) == (outcome, code), said.err
+    assert said.json["signals"][-1] == f"SAGE_SIGNAL:{signal}:issue:{question}"
+    assert project.checkpoint()["epic"]["status"] == status
+
+    late = project.world.say("answer", question, "approve")
+    assert late.code == 1, "the question is settled"
+    again = project.resume([DONE])
+    assert (again.json["outcome"], again.code, project.started) == ("WAITING", 4, 0)
+    project.world.say("answer", str(_question(project)), "approve")
+    done = project.resume()
+    assert (done.json["outcome"], project.started) == ("COMPLETE", 1)
+
+
+def test_what_a_human_wants_changed_reaches_the_next_session(project: Project) -> None:
+    project.run([WRITE], ["SAGE_SIGNAL:HITL_REQUIRED"], [DONE])
+    question = str(_question(project))
+    project.world.say("answer", question, "revise", "-m", "rename the table")
+    said = project.resume()
+
+    assert said.json["outcome"] == "COMPLETE"
+    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{question}" in said.json["signals"]
+    assert "First: A human wants changes: rename the table" in project.prompt(3)
+
+
+def test_nobody_answers_in_time(world: World) -> None:
+    project = Project(world, SETTINGS + 'hitl_timeout = "50ms"\n')
+    said = project.run(["SAGE_SIGNAL:HITL_REQUIRED"], more=("--wait",))
+
+    assert (said.json["outcome"], said.code) == ("PAUSED_TIMEOUT", 11)
+    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:HITL_TIMEOUT:issue:")
+    assert project.checkpoint()["hitl"]["response"] == "timeout"
+
+
+def _question(project: Project) -> int:
+    found = project.world.say("epic", "status", "--json").json["questions"]
+    assert len(found) == 1
+    return int(found[0])
+
+
+def test_git_that_went_back_is_asked_about_and_taken_as_it_is_when_a_human_says_so(
+    project: Project,
+) -> None:
+    first = project.repo.git("rev-parse", "HEAD")
+    project.repo.commit("two", {"a.txt": "two\n"})
+    project.run([WRITE, {"exit": 0}], [{"exit": 0}])
+    project.repo.git("reset", "--hard", "-q", first)
+
+    said = project.resume([DONE])
+    assert (said.json["outcome"], said.code, project.started) == ("WAITING", 4, 0)
+    assert [line.split(":")[1] for line in said.json["signals"]] == [
+        "CHECKPOINT",
+        "RECOVERY_STARTED",
+        "HITL_REQUIRED",
+        "HITL_WAITING",
+    ]
+    project.world.say("answer", str(_question(project)), "continue")
+    done = project.resume()
+    assert (done.json["outcome"], project.started) == ("COMPLETE", 1), done.err
+    assert f"SAGE_SIGNAL:RECOVERY_COMPLETE:{first}" in done.json["signals"]
+
+
+def test_git_that_the_policy_refuses_is_its_own_end(project: Project) -> None:
+    project.run([WRITE], [])
+    project.world.write("interlock.toml", SETTINGS + '[epic.git]\nother_branch = "refuse"\n')
+    project.repo.git("checkout", "-q", "-b", "elsewhere")
+    said = project.resume([DONE])
+
+    assert (said.json["outcome"], said.code, project.started) == ("GIT_MISMATCH", 16, 0)
+    assert said.json["code"] == "GIT_STATE_MISMATCH"
+    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GIT_STATE_MISMATCH:")
+
+
+def test_nothing_to_resume_from(project: Project) -> None:
+    for words in (("resume",), ("resume", "epic-3"), ("run", "epic-3")):
+        said = project.world.say("epic", *words, *project.words)
+        assert (said.json["outcome"], said.code) == ("NO_CHECKPOINT", 15), words
+        assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT:")
+    assert project.started == 0
+
+
+def test_a_damaged_checkpoint_is_fatal_and_starts_nothing(project: Project) -> None:
+    project.run([WRITE], [])
+    for path in project.world.folder.rglob("epic-3.json*"):
+        path.write_text('{"version": 2, "epic"')
+    said = project.resume([DONE])
+
+    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 0)
+    assert said.json["code"] == "CHECKPOINT_CORRUPT"
+
+
+def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_once(
+    project: Project,
+) -> None:
+    command = [sys.executable, "-m", "interlock"]
+    write = [*command, "epic", "checkpoint", "write", "--epic", "epic-3", "--story", "3-2"]
+    said = project.run(
+        [{"run": [*write, "--phase", "p", "--task", "9", "--note", "mind the gap"]}, {"hang": 1}],
+        ["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-2", {"run": [*command, "emit", "EPIC_COMPLETE",
+                                                              "epic-3:success"]}],
+    )  # fmt: skip
+
+    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert "left this note: mind the gap" in project.prompt(2)
+    found = project.world.say("epic", "status", "--json").json["sessions"]
+    heard = [json.loads(line) for line in _lines(found[0]["record"])]
+    assert [each["via"] for each in heard[1:]] == ["channel"]
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def test_the_resume_prompt_of_the_project_is_sent_as_it_is(world: World) -> None:
+    project = Project(world, SETTINGS + 'resume_prompt = "/assistant *resume"\n')
+    project.run([DONE])
+    assert project.prompt(1).strip() == "/assistant *resume"
+
+
+def test_a_flood_of_signals_is_counted_and_changes_no_outcome(project: Project) -> None:
+    """INTERLOCK_SIGNALS=1000000 says more."""
+    many = int(os.environ.get("INTERLOCK_SIGNALS", "100000"))
+    said = project.run([{"flood": many}, DONE])
+
+    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    found = project.world.say("epic", "status", "--json").json["sessions"]
+    assert found[0]["counted"] == {"all": many + 1, "refused": 0, "repeated": 0}
+
+
+def test_an_agent_cli_is_heard_by_its_own_messages_and_not_by_its_tools(world: World) -> None:
+    fatal = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:quoted from a document"
+    fake = FakeCli(
+        world.folder / "claude",
+        say(
+            Claude.init(),
+            Claude.uses("t"),
+            Claude.used("t", f"{fatal}\n{DONE}"),
+            Claude.said(f"The document says:\n```\n{fatal}\n```\n\n{WRITE}"),
+            Claude.result("x"),
+        ),
+        say(Claude.init(), Claude.said(DONE), Claude.result(DONE)),
+    )
+    settings = f'{SETTINGS}[agent.claude]\ncommand = "{fake.program}"\nclocks = {{grace = 0.3}}\n'
+    project = Project(world, settings)
+    said = world.say("epic", "run", "epic.md", "--agent", "claude", "--json")
+
+    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert project.ended_by() == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
+    assert {call["env"]["SAGE_ORCHESTRATOR"] for call in fake.calls()} == {"1"}
+    assert project.checkpoint()["position"]["story_id"] == "3-1"
+
+
+def test_a_checkpoint_that_cannot_be_written_is_fatal_and_never_a_restart(
+    project: Project,
+) -> None:
+    link = ".sage/state/epic-3.json"
+    act = {"run": ["sh", "-c", f"rm -f {link}; ln -s /dev/null {link}"]}
+    said = project.run([act, WRITE], [DONE])
+
+    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 1), said.err
+
+
+def test_an_epic_that_was_cancelled_is_not_begun_again(project: Project) -> None:
+    project.run([WRITE], [])
+    kept = Checkpoints(find_place(project.world.folder))
+    kept.update("epic-3", _cancelled, "2026-01-01T00:00:00+00:00")
+    said = project.resume([DONE])
+
+    assert (said.json["outcome"], project.started) == ("FATAL", 0)
+    assert "the epic is cancelled" in said.json["reason"]
+
+
+def _cancelled(before: Checkpoint | None) -> Checkpoint:
+    assert before is not None
+    epic = msgspec.structs.replace(before.epic, status=Status.CANCELLED)
+    return msgspec.structs.replace(before, epic=epic)
+
+
+def test_the_circuit_is_not_run_with_cases_of_somebodys_own(project: Project) -> None:
+    project.world.cases("A")
+    words = ("run", "epic", "--cases", "cases.jsonl", "--agent", project.agent)
+    said = project.world.say(*words)
+    assert (said.code, "interlock epic run" in said.err) == (2, True)

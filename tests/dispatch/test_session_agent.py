@@ -1,0 +1,214 @@
+"""Sessions of agent CLIs as a carrier: real processes, and what of their streams counts."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.world.bench import Bench, appears, gone
+from tests.world.cli_agent import Act, FakeCli, say
+from tests.world.streams import Claude
+
+from interlock.core.case import Case
+from interlock.dispatch.carrier import Ask, Clock, Reply
+from interlock.dispatch.process import Station, nonce
+from interlock.dispatch.profiles.profile import profile
+from interlock.dispatch.profiles.settings import AgentSettings
+from interlock.dispatch.session_agent import Life, Limits, SessionAgent, pause_after
+from interlock.dispatch.session_ear import CliTongue, ExecTongue, Tongue
+from interlock.runner.clock import RealClock
+from interlock.supervise.ours import Ours
+
+WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
+DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
+FATAL = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:quoted"
+QUICK = Limits(session=20.0, idle=20.0, grace=0.2, backoff=2.0)
+
+
+class Notes:
+    """A keeper that only tells what it was told."""
+
+    def __init__(self) -> None:
+        self.lives: list[Life] = []
+
+    def before(self, ask: Ask) -> str:
+        return "before"
+
+    def after(self, ask: Ask, life: Life) -> Mapping[str, Any]:
+        self.lives.append(life)
+        return {"ended_by": life.ended_by, "message": life.message}
+
+
+def asked(dispatch_id: int = 1, **context: Any) -> Ask:
+    case = Case("epic-3", "SESSION", context=context)
+    return Ask(dispatch_id, 1, "epic-3", "SESSION", 1, "session", "go on", 1, 0.0, case)
+
+
+def carrier(
+    folder: Path, tongue: Tongue, notes: Notes, limits: Limits = QUICK, clock: Clock | None = None
+) -> SessionAgent:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    station = Station(folder / "agents", folder, Ours("space"), environ, nonce)
+    return SessionAgent(tongue, station, limits, clock or RealClock(), notes)
+
+
+def claude(fake: FakeCli, name: str = "claude", *, bare: bool = False) -> CliTongue:
+    settings = msgspec.convert({"clocks": {"grace": 0.3}}, AgentSettings)
+    return CliTongue(profile(name), settings, str(fake.program), lambda _name: None, bare=bare)
+
+
+async def one(agent: SessionAgent) -> Reply:
+    async with Bench(agent) as bench:
+        bench.carrier.send([asked()])
+        return (await bench.until(1))[0]
+
+
+def turn(*events: Any, last: str, **more: Any) -> list[Act]:
+    return say(Claude.init(), *events, Claude.said(last), Claude.result(last, **more))
+
+
+def quoted(tool: str) -> list[Any]:
+    return [Claude.uses(tool), Claude.used(tool, f"{FATAL}\n{DONE}\n{WRITE}")]
+
+
+SCENES: list[tuple[str, list[Act], str, str]] = [
+    ("its last message", turn(last=f"All is done.\n\n{DONE}"), "EPIC_COMPLETE", "epic-3:success"),
+    ("tool results", turn(*quoted("t"), last="I looked at it."), "NOTHING", ""),
+    ("thinking", turn(Claude.thought(FATAL), last=DONE), "EPIC_COMPLETE", ""),
+    ("sub-agents", turn(Claude.said(FATAL, parent_tool_use_id="t"), last=DONE), "EPIC_COMPLETE",
+     ""),
+    ("fences", turn(last=f"```\n{FATAL}\n```\n{DONE}"), "EPIC_COMPLETE", ""),
+    ("quotes", turn(last=f"> {DONE}"), "NOTHING", ""),
+    ("a success that comes too early",
+     say(Claude.init(), {**Claude.said(DONE), "message": {"id": "m1", "content": [
+         {"type": "text", "text": DONE}]}}, *quoted("t"), Claude.said("not quite"),
+         Claude.result("not quite")), "NOTHING", ""),
+    ("a success whose run ends in an error", turn(last=DONE, is_error=True), "CRASH", ""),
+    ("a checkpoint, and then more work",
+     [*say(Claude.init(), {**Claude.said(WRITE), "message": {"id": "m1", "content": [
+         {"type": "text", "text": WRITE}]}}, *quoted("t"), Claude.said("and on")), ("hang", 1)],
+     "CHECKPOINT_WRITE", "epic-3:3-1:p:1"),
+    ("a crash", [*say(Claude.init()), ("err", "boom"), ("exit", 1)], "CRASH", ""),
+    ("a slash command that is none",
+     say(Claude.init(), Claude.result("Unknown command: /assistant", num_turns=0)), "NOTHING", ""),
+    ("half a line", [*say(Claude.init()), ("raw", json.dumps(Claude.said(DONE)).encode().hex()),
+                     ("kill", 9)], "CRASH", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scene", "ended", "message"), [row[1:] for row in SCENES],
+                         ids=[row[0] for row in SCENES])  # fmt: skip
+async def test_only_the_agents_own_words_count(
+    tmp_path: Path, scene: list[Act], ended: str, message: str
+) -> None:
+    notes, fake = Notes(), FakeCli(tmp_path, scene)
+    if ended == "CRASH":
+        scene = [*scene, ("exit", 1)]
+        (fake.place / "scenes.json").write_text(json.dumps([scene]))
+    reply = await one(carrier(tmp_path, claude(fake), notes))
+
+    assert msgspec.json.decode(reply.content)["ended_by"] == ended, notes.lives
+    assert not message or notes.lives[0].message == message
+    assert notes.lives[0].before == "before"
+
+
+async def test_codex_too_and_its_tools_are_no_voice_either(tmp_path: Path) -> None:
+    tool = {"type": "command_execution", "id": "c", "command": "cat", "aggregated_output": FATAL,
+            "exit_code": 0, "status": "completed"}  # fmt: skip
+    events = [
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "turn.started"},
+        {"type": "item.completed", "item": tool},
+        {"type": "item.completed", "item": {"id": "a", "type": "agent_message", "text": DONE}},
+        {"type": "turn.completed", "usage": {"input_tokens": 3, "output_tokens": 4}},
+    ]
+    notes, fake = Notes(), FakeCli(tmp_path, say(*events))
+    reply = await one(carrier(tmp_path, claude(fake, "codex"), notes))
+
+    assert msgspec.json.decode(reply.content)["ended_by"] == "EPIC_COMPLETE"
+    assert reply.usage.tokens == 7
+
+
+async def test_a_rate_limit_is_a_pause_and_no_crash(tmp_path: Path) -> None:
+    failed = Claude.failed("You've hit your session limit", "rate_limit", 429)
+    scene = [*say(Claude.init(), Claude.limited("rejected", 2_000_000_000), *failed), ("exit", 1)]
+    notes = Notes()
+    reply = await one(carrier(tmp_path, claude(FakeCli(tmp_path, scene)), notes))
+
+    assert (reply.failure, reply.until, notes.lives) == ("rate-limit", 2_000_000_000, [])
+
+
+async def test_a_session_knows_that_it_is_orchestrated_and_where_to_speak(tmp_path: Path) -> None:
+    notes, fake = Notes(), FakeCli(tmp_path, turn(last=DONE))
+    await one(carrier(tmp_path, claude(fake), notes))
+    called = fake.calls()[0]
+
+    assert called["env"]["SAGE_ORCHESTRATOR"] == "1"
+    assert called["env"]["INTERLOCK_TOKEN"]
+    assert not Path(called["env"]["INTERLOCK_CHANNEL"]).parent.exists(), "it is cleared away"
+    assert called["cwd"] == str(tmp_path)
+
+
+async def test_a_slash_command_is_sent_as_one_only_where_somebody_set_it_so(tmp_path: Path) -> None:
+    ask = msgspec.structs.replace(asked(), prompt="/assistant *resume")
+    for bare in (True, False):
+        folder = tmp_path / str(bare)
+        folder.mkdir()
+        fake = FakeCli(folder, turn(last=DONE))
+        async with Bench(carrier(folder, claude(fake, bare=bare), Notes())) as bench:
+            bench.carrier.send([ask])
+            await bench.until(1)
+        call = fake.calls()[0]
+        sent = call["stdin"] or call["argv"][-1]
+        assert sent.startswith("/assistant *resume") is bare
+
+
+class Noting(RealClock):
+    """The real clock, which notes for how long somebody asked it to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        self.pauses.append(round(when - self.now(), 2))
+        return super().call_at(when, callback)
+
+
+async def test_after_crashes_it_waits_before_it_starts(tmp_path: Path) -> None:
+    tongue = ExecTongue((sys.executable, "-I", "-S", "-c", f"print({DONE!r})"))
+    limits = msgspec.structs.replace(QUICK, backoff=0.04)
+    for crashes, pauses in ((0, []), (2, [0.08])):
+        clock, folder = Noting(), tmp_path / str(crashes)
+        folder.mkdir()
+        async with Bench(carrier(folder, tongue, Notes(), limits, clock)) as bench:
+            bench.carrier.send([asked(crashes=crashes)])
+            await bench.until(1)
+        assert [each for each in clock.pauses if each in (0.04, 0.08)] == pauses
+
+
+@pytest.mark.parametrize(
+    ("crashes", "pause"),
+    [(-1, 0), (0, 0), (1, 2), (2, 4), (3, 8), (8, 256), (9, 300), (10**9, 300)],
+)
+def test_the_pause_doubles_up_to_five_minutes(crashes: int, pause: float) -> None:
+    assert pause_after(crashes, 2.0) == pause
+    assert pause_after(crashes, 0.0) == 0
+
+
+async def test_one_that_is_not_needed_any_more_is_ended_with_its_tree(tmp_path: Path) -> None:
+    fake = FakeCli(tmp_path, [("pid", 1), ("hang", 1)])
+    async with Bench(carrier(tmp_path, claude(fake), Notes())) as bench:
+        bench.carrier.send([asked()])
+        pid = int(await appears(fake.place / "pid"))
+    assert gone(pid)
+
+
+async def test_a_command_that_cannot_be_started_is_told_in_a_sentence(tmp_path: Path) -> None:
+    reply = await one(carrier(tmp_path, ExecTongue(("/nowhere/at-all",)), Notes()))
+    assert (reply.failure, reply.content) == ("crash", b"")
+    assert "cannot be started" in reply.reason

@@ -1,0 +1,32 @@
+"""The page about epics says what the tables say."""
+
+from pathlib import Path
+
+import msgspec
+
+from interlock.apps.epic.outcomes import ENDINGS, LOCKED_EXIT, table
+from interlock.cli.epic_run import _CODES
+from interlock.core.notation import read_circuit
+from interlock.expedition.terms import EpicSettings
+from interlock.runner.library import shelves
+
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()
+
+
+def test_every_outcome_is_in_the_page_and_in_the_help_with_its_code() -> None:
+    for name, code, means in table():
+        assert f"| {code} | `{name}` | {means.partition(';')[0]}" in PAGE
+        assert f" {code} " in f" {_CODES.replace('.', ' ').replace(',', ' ')} "
+    codes = [each.exit_code for each in ENDINGS.values()]
+    assert len({*codes, LOCKED_EXIT}) == len(codes) + 1, "each outcome has a code of its own"
+
+
+def test_the_circuit_ends_as_the_table_says() -> None:
+    file = shelves(Path())[1].files()["epic"]
+    assert set(read_circuit(file.read_text(), "epic").circuit.ends) == set(ENDINGS)
+
+
+def test_every_setting_is_in_the_page() -> None:
+    for field in msgspec.structs.fields(EpicSettings):
+        wanted = "[epic.git]" if field.name == "git" else f"\n{field.name} = "
+        assert wanted in PAGE

@@ -1,0 +1,126 @@
+"""What a session's words change in its checkpoint: as far as it may, and no further."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.apps.epic.checkpoint import Checkpoint, Epic, Hitl, Position, Story, Work
+from interlock.apps.epic.status import NEXT, Status
+from interlock.dispatch.session_record import Heard
+from interlock.expedition.progress import (
+    contradicts,
+    is_unanswered,
+    is_written,
+    mark_of,
+    not_done,
+    reached,
+    with_answer,
+    with_place,
+    with_stories,
+)
+
+EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLOG),))
+AT = "2026-01-01T00:00:00+00:00"
+
+
+def said(kind: str, **fields: str) -> Heard:
+    return Heard(at=1.0, via="stream", type=kind, fields=dict(fields))
+
+
+def place(story: str = "1", task: str = "1") -> Heard:
+    return said("CHECKPOINT:WRITE", epic_id="e", story_id=story, phase="p", task=task)
+
+
+def test_the_same_place_has_the_same_mark_whatever_else_was_written() -> None:
+    again = msgspec.structs.replace(EPIC, generation=7, updated="later")
+    assert mark_of(EPIC) == mark_of(again) != mark_of(None)
+    for other in (
+        msgspec.structs.replace(EPIC, note="x"),
+        msgspec.structs.replace(EPIC, position=Position(story_id="1")),
+        msgspec.structs.replace(EPIC, git=Work(commit="a" * 40)),
+        msgspec.structs.replace(EPIC, stories=()),
+    ):
+        assert mark_of(other) != mark_of(EPIC)
+
+
+def test_a_story_that_was_only_planned_is_begun_by_a_checkpoint() -> None:
+    found = with_place(EPIC, place(), Work(), AT)
+    assert found.stories[0].status == Status.IN_PROGRESS
+    assert found.position == Position(story_id="1", phase="p", task="1")
+
+
+def test_a_story_that_is_done_stays_done_under_a_checkpoint() -> None:
+    done = EPIC.with_story(Story(id="1", status=Status.DONE))
+    assert with_place(done, place(), Work(), AT).stories[0].status == Status.DONE
+
+
+def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
+    done = EPIC.with_story(Story(id="1", status=Status.DONE))
+    found, notes = with_stories(done, [said("STORY_STARTED", story_id="1")])
+    assert (found, notes) == (done, ["story 1 is done, so it was not made in_progress"])
+    odd, told = with_stories(EPIC, [said("STORY_COMPLETE", story_id="1", status="purple")])
+    assert odd == EPIC
+    assert "'purple' is no status" in told[0]
+
+
+def test_words_that_do_not_count_change_nothing() -> None:
+    heard = [
+        msgspec.structs.replace(said("STORY_COMPLETE", story_id="1"), repeated=True),
+        msgspec.structs.replace(said("STORY_COMPLETE", story_id="1"), refused="Malformed"),
+        said("STORY_COMPLETE"),
+        said("PHASE_TRANSITION", from_phase="a"),
+    ]
+    assert with_stories(EPIC, heard) == (EPIC, [])
+
+
+def test_more_stories_than_anybody_has_are_not_noted() -> None:
+    many = [said("STORY_STARTED", story_id=f"s-{n}") for n in range(2_000)]
+    found, notes = with_stories(EPIC, many)
+    assert (len(found.stories), len(notes)) == (1_000, 20)
+
+
+def test_a_checkpoint_counts_as_written_only_if_it_is_that_one_and_new() -> None:
+    written = with_place(EPIC, place(), Work(), AT)
+    assert is_written(mark_of(EPIC), written, place())
+    assert not is_written(mark_of(written), written, place())
+    assert not is_written(mark_of(EPIC), written, place(task="2"))
+    assert not is_written("none", None, place())
+
+
+@pytest.mark.parametrize(
+    ("response", "open_"),
+    [("", True), ("discuss", True), ("timeout", True), ("halt", True), ("approve", False),
+     ("APPROVED", False), ("revise", False)],
+)  # fmt: skip
+def test_only_an_approval_or_a_revision_lets_the_work_go_on(response: str, open_: bool) -> None:
+    asked = msgspec.structs.replace(EPIC, hitl=Hitl(response=response))
+    assert is_unanswered(asked) is open_
+    assert not is_unanswered(EPIC)
+    assert not is_unanswered(with_answer(asked, "approve", "", AT))
+
+
+def test_a_broken_story_contradicts_success_and_an_open_one_is_only_told() -> None:
+    broken = EPIC.with_story(Story(id="2", status=Status.BLOCKED))
+    assert contradicts(broken) == "success was said, but story 2 is blocked"
+    assert (contradicts(EPIC), not_done(EPIC)) == ("", "1")
+
+
+@given(st.sampled_from(Status), st.sampled_from(Status))
+def test_a_status_is_reached_by_legal_steps_alone(before: Status, after: Status) -> None:
+    found = reached(before, after)
+    legal = {before} | {
+        status
+        for status in Status
+        for way in ([], [Status.READY], [Status.IN_PROGRESS], [Status.READY, Status.IN_PROGRESS])
+        if _is_legal([before, *way, status])
+    }
+    assert (found == after) if after in legal else found is None
+    if not NEXT[before] and after != before:
+        assert found is None
+
+
+def _is_legal(way: list[Status]) -> bool:
+    return all(b == a or b in NEXT[a] for a, b in pairwise(way))
