@@ -9,11 +9,12 @@ when: `comment_thread` does.
 
 from typing import Final
 
-from interlock.wire.comment_clauses import Kind, Piece, approves, is_odd, pieces
+from interlock.wire.comment_approval import BESIDE, approves
+from interlock.wire.comment_clauses import is_odd, pieces
 from interlock.wire.comment_command import Command, commands, leading
+from interlock.wire.comment_kind import Kind, Piece
 from interlock.wire.comment_text import SMILE, Words, words_of
 from interlock.wire.comment_verdict import Outcome, Span, Verdict
-from interlock.wire.comment_words import BESIDE
 
 LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub takes no longer ones."""

@@ -1,4 +1,4 @@
-"""The words of approval, and what is harmless beside them.
+"""What is harmless beside an approval: thanks, praise, what the reader did.
 
 Tables only, as patterns over small letters. Refuses to know how they are weighed. Every pattern
 looks at a bounded piece, so reading stays linear.
@@ -86,109 +86,6 @@ SUBJECTS: Final = words(
 )
 """What names trouble as a subject of the work."""
 
-_WORKS: Final = (
-    r"(?:plan|pr|mr|pull request|merge request|design|docs?|document|proposal|prd|architecture"
-    r"|epics?"
-    r"|stor(?:y|ies)|changes?|request|spec|specs|specification|draft|version|patch|diff"
-    r"|implementation"
-    r"|code|merge|release|work|phase|task|update|updates|revision|rework|ux|requirements"
-    r"|write-?up|rfc"
-    r"|product requirements document|architecture design|ux design|document|checkpoint|commit"
-    r"|branch)"
-)
-_THAT: Final = (
-    r"(?:(?:the|this|that|your|these) (?:whole |entire |full |new |latest |current |updated "
-    rf"|revised |complete |final |proposed )*{_WORKS}(?: and (?:the )?{_WORKS})?"
-    r"|all of (?:it|this|them)|it all|this all|this one|this|it|that|these|them|everything|both"
-    r"|all)"
-    r"(?![\w-])"
-)
-_IT: Final = rf"(?:{_THAT}|{_WORKS}(?: and (?:the )?{_WORKS})?(?![\w-]))"
-_FULLY: Final = (
-    r"(?:fully|completely|totally|absolutely|happily|gladly|hereby|formally|officially|very"
-    r"|really|so"
-    r"|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely|just)"
-)
-_MAY: Final = (
-    r"(?:(?:please|pls|you can|you may|you are free to|you're free to|feel free to"
-    r"|let's|lets"
-    r"|let us|we can|we may|ok to|okay to|free to|clear to|good to|happy for you to"
-    r"|you can now"
-    r"|go|i want you to|i'd say) )*"
-)
-_MAKE: Final = r"(?:merge|proceed|ship|implement|start|continue|build|deploy|begin|release|execute)"
-APPROVING: Final = re.compile(
-    r"(?:"
-    rf"(?:(?:i|we|i'm|we're|i am|we are|i have|i've|we have|we've|i do) )?(?:{_FULLY} )*"
-    rf"(?:approve|approved|approving)(?:(?: of)? {_THAT})?"
-    rf"|{_IT} (?:(?:is|are|'s|has|have|been) )*(?:{_FULLY} )*approved"
-    r"|(?:it's|that's|you're|you are|this's) (?:[a-z]+ly )?approved"
-    rf"|(?:i )?consider {_IT} approved"
-    rf"|(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a "
-    rf"|this is an )*lgtm+(?: {_IT})?"
-    rf"|{_MAY}ship (?:it|this)(?: now| today)?|shipit"
-    rf"|{_MAY}go ahead(?: (?:with|on) {_IT}| and {_MAKE}(?: {_IT})?|,? {_MAKE}(?: {_IT})?)?"
-    rf"|{_MAY}proceed(?: (?:with (?:(?:the )?next (?:step|phase|stage|story|task)|phase \d+"
-    rf"|implementation|the implementation|merging|{_IT})"
-    rf"|as (?:planned|proposed"
-    r"|written|described)|to (?:implementation|(?:the )?next (?:step|phase|stage|story|task)"
-    r"|phase \d+)"
-    r"|with confidence))?"
-    rf"|(?:(?:{_IT}|all of this|this one) )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
-    r")(?![\w'-])"
-)
-"""What approves, if the whole clause is made of it and of what may stand beside it."""
-TAIL: Final = re.compile(
-    r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
-    r"|on behalf of (?:the )?(?:[a-z]+ )?team|for (?:this|it)|(?:to|for|by|with) (?:me|us)"
-    r"|on (?:my|our) (?:side|end|part)"
-    r"|for (?:merge|merging|release|implementation|production|the next (?:phase|step|stage)"
-    r"|shipping)"
-    r"|to (?:merge|ship|proceed|release|go|implement|be merged)|as (?:is|-is|written|proposed"
-    r"|planned"
-    r"|described|it is|it stands)|as-is|in full|in its entirety|right away|today|at once|any time"
-    r"|whole|unconditionally|with (?:pleasure|thanks|joy)|for all of it)(?![\w'-])"
-)
-BESIDE: Final = re.compile(
-    r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
-    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|\+1|yes|yep|yeah|yup|yay|ok|okay"
-    r"|sure|great|cool|perfect|nice|nicely done|excellent"
-    r"|awesome"
-    r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
-    r"|thanks?(?: you)?(?: (?:so much|very much|a lot|a ton|again|everyone|all|team|folks))?"
-    r"|thx|ty|tysm"
-    r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|right|then|so|and"
-    r"|indeed|hi"
-    r"|hello|hey|team|folks|everyone|all|guys|work|job|i like it|love it|i love it"
-    r"|this is (?:great|good)"
-    r"|agreed|fine|super|sweet|amazing|great (?:work|job|stuff)|nice (?:work|job|one)|kudos"
-    r"|congrats"
-    r"|now|confirmed|happy with (?:it|this)|good|solid|clean|here|from the (?:team|product side)"
-    r"|@[a-z0-9][a-z0-9_/-]*)(?![\w'-])"
-)
-RESET: Final = re.compile(
-    r"(?:\bedit(?:ed)?\b(?: ?\d*)?[:\-—]|\bupdate(?:d)?\b(?: ?\d*)?[:\-—]|\bscratch (?:that"
-    r"|this|the above)|\bnever ?mind\b|\bnvm\b|\bignore (?:that|the above|my (?:last|earlier"
-    r"|previous))[^.\n]{0,30}|\bdisregard (?:that|the above|my (?:last|earlier"
-    r"|previous))[^.\n]{0,30}|\bstrike that\b|\bon second thoughts?\b|\b(?:i(?:'ve"
-    r"| have)? )?changed my mind\b|\bi (?:misread|was wrong|misunderstood)[^.\n]{0,40}"
-    r"|\bcorrection:)"
-)
-PAST: Final = re.compile(
-    r"\b(?:i|we|my|our)\b[^.\n]{0,40}\b(?:earlier|previous|previously|initially|at first"
-    r"|originally|yesterday|before|last (?:week|time|round|review|month)|had|rejected|refused"
-    r"|declined)\b"
-    r"|\b(?:earlier|previously|initially|at first|originally|yesterday|last (?:week|time"
-    r"|round|month))\b[^.\n]{0,40}\b(?:i|we|my|our|not approved|rejected)\b"
-)
-PAST_WISH: Final = re.compile(
-    r"\b(?:i|we)(?: had|'d)? (?:asked for|requested|wanted|was worried|were worried"
-    r"|was concerned)\b"
-    r"|\b(?:i|we) (?:initially |first |originally )?had (?:some |a few )?(?:concerns?|doubts?"
-    r"|questions|worries)\b"
-    r"|\bmy (?:earlier|previous|first|last) (?:questions?|concerns?|requests?|reviews?|worr(?:y"
-    r"|ies))\b"
-)
 TELLS: Final = re.compile(
     r"\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this|that"
     r"|the (?:plan"
@@ -206,36 +103,6 @@ TELLS: Final = re.compile(
     r"|@\S+ to\b|\bmore\b|\bless\b|\bwants?\b|\bwanted\b|\b(?:will|won't|going|gonna)\b"
 )
 """What may stand behind a good word and turn it."""
-SETTLED: Final = re.compile(
-    r"\b(?:(?:is|are|has been|have been|was|were|got|all|now|i see|that's|that is|it's"
-    r"|been) )+(?:now |all |both |finally |also )*"
-    r"(?:fixed|resolved|addressed|answered|sorted|green|passing|settled|corrected|done"
-    r"|cleared|added|there now)\b"
-    r"|\b(?:fixed|resolved|addressed"
-    r"|cleared up|sorted out|answered)(?: now)?$|\bpass(?:es)? now\b|\bworks now\b"
-)
-NOT_BLOCKING: Final = re.compile(
-    r"\bnon-?blocking\b|\b(?:not|isn't|aren't|nothing|none of (?:this|these|it|them) (?:is"
-    r"|are)) (?:a |any |really |at all )*block(?:ing|ers?)\b|\b(?:does not|doesn't|do not|don't"
-    r"|won't|will not|shouldn't|should not|need not|needn't|none of (?:this|these"
-    r"|them)) (?:need to |have to |let (?:it|this|that) )*(?:block|hold)\b(?: (?:the|this|it|up"
-    r"|merge|approval|you|release|anything))*"
-    r"|(?:^|\()optional(?:ly)?(?=[:,)\x20])|\b(?:can|could|may) (?:be |all be "
-    r"|also be )?(?:done|handled|fixed|addressed|changed|tackled|improved|happen|come|wait"
-    r"|go) (?:later|afterwards?|separately|another time|next time|(?:in|into|for|as) (?:a|the"
-    r"|another|some)? ?(?:follow-?up|later|separate|future|next|different)\b[^.\n]{0,20})"
-    r"|\bno need to (?:change|fix|do|address|act|block)\b|\bfeel free to (?:ignore"
-    r"|skip)(?: (?:it|this|that))?|\btake it or leave it\b|\bno blockers?\b"
-    r"|\b(?:in|for|as) a (?:follow-?up|later|separate|future)\b(?: (?:pr|change|issue|ticket"
-    r"|commit|story|task))?|\bnot a reason to (?:block|hold|wait)\b|\bnot worth (?:blocking"
-    r"|holding|a new round)[^.\n]{0,20}|\bnot required(?: (?:now|here|for this))?\b"
-    r"|\bnothing (?:that should|to) (?:block|hold)[^.\n]{0,20}"
-)
-BINDING: Final = words(
-    r"must|required|critical|first|before|block(?:s|ed|ing|er|ers)?|if|unless|once|until"
-    r"|as long as|provided|but (?:not|do|only)|only"
-)
-"""What a remark must not hold that says it does not block."""
 GOOD: Final = words(
     r"great|nice|nicely|good|excellent|awesome|solid|clean|cleaner|clear|clearly|love|loved"
     r"|liked|i like|well (?:done|written|thought|structured|sliced|explained|put|organi[sz]ed"
@@ -289,141 +156,17 @@ FRAMES: Final = re.compile(
     r"|\x01+ is (?:neat|great|nice|good)"
 )
 """Sentences whose subject may be anything, because what they say of it is praise."""
-PLAIN_WORDS: Final = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "it",
-        "its",
-        "it's",
-        "i",
-        "i'm",
-        "i've",
-        "am",
-        "we",
-        "we've",
-        "you",
-        "your",
-        "my",
-        "our",
-        "me",
-        "us",
-        "they",
-        "them",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "has",
-        "have",
-        "had",
-        "and",
-        "so",
-        "very",
-        "really",
-        "all",
-        "everything",
-        "of",
-        "on",
-        "in",
-        "to",
-        "for",
-        "with",
-        "at",
-        "from",
-        "here",
-        "there",
-        "now",
-        "today",
-        "already",
-        "also",
-        "just",
-        "both",
-        "everyone",
-        "much",
-        "again",
-        "out",
-        "plan",
-        "design",
-        "doc",
-        "docs",
-        "document",
-        "epic",
-        "story",
-        "stories",
-        "test",
-        "tests",
-        "testing",
-        "code",
-        "change",
-        "changes",
-        "work",
-        "job",
-        "team",
-        "effort",
-        "review",
-        "section",
-        "numbers",
-        "metrics",
-        "criteria",
-        "acceptance",
-        "rollout",
-        "migration",
-        "risks",
-        "description",
-        "structure",
-        "write-up",
-        "writeup",
-        "explanation",
-        "update",
-        "locally",
-        "staging",
-        "ci",
-        "build",
-        "pipeline",
-        "checks",
-        "cases",
-        "results",
-        "part",
-        "gone",
-        "through",
-        "whole",
-        "thing",
-        "full",
-        "support",
-        "side",
-        "end",
-        "machine",
-        "ship",
-        "security",
-        "product",
-        "prd",
-        "look",
-        "looks",
-        "twice",
-        "what",
-        "need",
-        "three",
-        "order",
-        "exactly",
-        "quick",
-        "fix",
-        "fixes",
-        "patience",
-        "one",
-        "live",
-        "see",
-        "forward",
-        "looking",
-        "makes",
-        "works",
-        "well",
-    ]
+PLAIN_WORDS: Final = re.compile(
+    r"(?:"
+    r"a|acceptance|again|all|already|also|am|an|and|are|at|be|been|both|build|cases|change"
+    r"|changes|checks|ci|code|criteria|description|design|doc|docs|document|effort|end|epic"
+    r"|everyone|everything|exactly|explanation|fix|fixes|for|forward|from|full|gone|had|has"
+    r"|have|here|i|i'm|i've|in|is|it|it's|its|job|just|live|locally|look|looking|looks|machine"
+    r"|makes|me|metrics|migration|much|my|need|now|numbers|of|on|one|order|our|out|part"
+    r"|patience|pipeline|plan|prd|product|quick|really|results|review|risks|rollout|section"
+    r"|security|see|ship|side|so|staging|stories|story|structure|support|team|test|testing"
+    r"|tests|that|the|them|there|these|they|thing|this|three|through|to|today|twice|update|us"
+    r"|very|was|we|we've|well|were|what|whole|with|work|works|write-up|writeup|you|your"
+    r")"
 )
 """Words that turn no praise into its opposite."""
