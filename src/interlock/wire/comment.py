@@ -35,6 +35,7 @@ _DOUBTS: Final = (
     (Kind.QUESTION, "it asks a question"),
     (Kind.NEGATION, "it negates something"),
     (Kind.HEARSAY, "it tells a wish, or what others said"),
+    (Kind.FOREIGN, "it is not all in English"),
     (Kind.UNKNOWN, "it says something else beside"),
 )
 _EARLIER: Final = {Kind.PAST, Kind.REMARK, Kind.ABOUT, Kind.SETTLED, Kind.RESET, Kind.FINE}

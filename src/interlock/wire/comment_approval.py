@@ -9,58 +9,60 @@ from typing import Final
 
 LONGEST_CLAUSE: Final = 300
 """Characters of a clause that is looked at."""
-_WORKS: Final = (
-    r"(?:plan|pr|mr|pull request|merge request|design|docs?|document|proposal|prd|architecture"
-    r"|epics?"
-    r"|stor(?:y|ies)|changes?|request|spec|specs|specification|draft|version|patch|diff"
-    r"|implementation"
-    r"|code|merge|release|work|phase|task|update|updates|revision|rework|ux|requirements"
-    r"|write-?up|rfc"
-    r"|product requirements document|architecture design|ux design|document|checkpoint|commit"
-    r"|branch)"
+_WORK: Final = (
+    r"(?:plan|(?:ux |architecture )?design|product requirements document|doc|document|proposal|prd"
+    r"|architecture|epic|story|changes?|request|spec|specification|draft|version|implementation"
+    r"|work|phase|task|update|revision|rework|write-?up|rfc|checkpoint|solution)"
 )
+"""What a request is about as a whole: a part of it, or what lies elsewhere, is not in here."""
 _THAT: Final = (
     r"(?:(?:the|this|that|your|these) (?:whole |entire |full |new |latest |current |updated "
-    rf"|revised |complete |final |proposed )*{_WORKS}(?: and (?:the )?{_WORKS})?"
+    rf"|revised |complete |final |proposed )*{_WORK}(?: and (?:the )?{_WORK})?"
     r"|all of (?:it|this|them)|it all|this all|this one|this|it|that|these|them|everything|both"
     r"|all)"
     r"(?![\w-])"
 )
-_IT: Final = rf"(?:{_THAT}|{_WORKS}(?: and (?:the )?{_WORKS})?(?![\w-]))"
+_IT: Final = rf"(?:{_THAT}|{_WORK}(?: and (?:the )?{_WORK})?(?![\w-]))"
 _FULLY: Final = (
     r"(?:fully|completely|totally|absolutely|happily|gladly|hereby|formally|officially|very"
     r"|really|so"
-    r"|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely|just)"
+    r"|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely)"
 )
 _MAY: Final = (
     r"(?:(?:please|pls|you can|you may|you are free to|you're free to|feel free to"
     r"|let's|lets"
     r"|let us|we can|we may|ok to|okay to|free to|clear to|good to|happy for you to"
     r"|you can now"
-    r"|go|i want you to|i'd say) )*"
+    r"|go|i want you to) )*"
 )
 _MAKE: Final = r"(?:merge|proceed|ship|implement|start|continue|build|deploy|begin|release|execute)"
+_NEXT: Final = r"(?:(?:the )?next (?:step|phase|stage|story|task)|phase \d+)"
+_WITH: Final = rf"(?:{_NEXT}|(?:the )?(?:implementation|merge)|merging|{_IT})"
 APPROVING: Final = re.compile(
     r"(?:"
-    rf"(?:(?:i|we|i'm|we're|i am|we are|i have|i've|we have|we've|i do) )?(?:{_FULLY} )*"
-    rf"(?:approve|approved|approving)(?:(?: of)? {_THAT})?"
-    rf"|{_IT} (?:(?:is|are|'s|has|have|been) )*(?:{_FULLY} )*approved"
-    r"|(?:it's|that's|you're|you are|this's) (?:[a-z]+ly )?approved"
+    rf"(?:i|we)(?: do)? (?:{_FULLY} )*approve(?:(?: of)? {_THAT})?"
+    rf"|(?:(?:i|we) have|i've|we've) (?:{_FULLY} )*approved(?: {_THAT})?"
+    rf"|(?:(?:i|we)(?: have)?|i've|we've) (?:reviewed|read|checked|tested|verified)(?: {_IT})? and "
+    rf"(?:{_FULLY} )*approved?(?: {_THAT})?"
+    rf"|(?:(?:i'm|i am|we're|we are) )?(?:happy|glad|pleased|delighted) to approve(?: {_THAT})?"
+    rf"|(?:(?:i'm|i am|we're|we are) )?(?:{_FULLY} )*approving(?: {_THAT})?"
+    rf"|(?:{_FULLY} )*approved(?: {_THAT})?"
+    rf"|{_IT} (?:is |are )?(?:{_FULLY} )*approved"
+    rf"|(?:it's|that's) (?:{_FULLY} )*approved"
     rf"|(?:i )?consider {_IT} approved"
     rf"|(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a "
     rf"|this is an )*lgtm+(?: {_IT})?"
-    rf"|{_MAY}ship (?:it|this)(?: now| today)?|shipit"
-    rf"|{_MAY}go ahead(?: (?:with|on) {_IT}| and {_MAKE}(?: {_IT})?|,? {_MAKE}(?: {_IT})?)?"
-    rf"|{_MAY}proceed(?: (?:with (?:(?:the )?next (?:step|phase|stage|story|task)|phase \d+"
-    rf"|implementation|the implementation|merging|{_IT})"
-    rf"|as (?:planned|proposed"
-    r"|written|described)|to (?:implementation|(?:the )?next (?:step|phase|stage|story|task)"
-    r"|phase \d+)"
-    r"|with confidence))?"
-    rf"|(?:(?:{_IT}|all of this|this one) )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
+    rf"|{_MAY}ship (?:it|this)(?: now| today)?(?: please)?"
+    rf"|{_MAY}go ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?|,? {_MAKE}(?: {_IT})?)?"
+    r"(?: please)?"
+    rf"|{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
+    rf"|to (?:implementation|{_NEXT})))?(?: please)?"
+    rf"|(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
     r")(?![\w'-])"
 )
 """What approves, if the whole clause is made of it and of what may stand beside it."""
+_VOTE: Final = re.compile(rf"(?:(?:{_FULLY}|yes|ok|okay) )*approve(?: {_THAT})?")
+"""A bare `approve` is a vote when it stands alone; behind a name it asks somebody else for one."""
 TAIL: Final = re.compile(
     r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
     r"|on behalf of (?:the )?(?:[a-z]+ )?team|for (?:this|it)|(?:to|for|by|with) (?:me|us)"
@@ -74,13 +76,18 @@ TAIL: Final = re.compile(
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
-    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|\+1|yes|yep|yeah|yup|yay|ok|okay"
+    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
+    r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect |a lot of )?sense(?: to me)?"
+    r"|works for (?:me|us)|(?:fine|good) (?:with|by) me|all set|(?:you're |you are )?good to go"
+    r"|green light|thumbs up|merge (?:it|this|away)|from (?:me|my side)|happy coding"
+    r"|have a (?:great|nice|good|lovely) (?:day|weekend|evening|week|one)|enjoy your (?:weekend|day)"
+    r"|\+1|yes|yep|yeah|yup|yay|ok|okay"
     r"|sure|great|cool|perfect|nice|nicely done|excellent"
     r"|awesome"
     r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
     r"|thanks?(?: you)?(?: (?:so much|very much|a lot|a ton|again|everyone|all|team|folks))?"
     r"|thx|ty|tysm"
-    r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|right|then|so|and"
+    r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|then|so|and"
     r"|indeed|hi"
     r"|hello|hey|team|folks|everyone|all|guys|work|job|i like it|love it|i love it"
     r"|this is (?:great|good)"
@@ -94,8 +101,10 @@ BESIDE: Final = re.compile(
 def approves(clause: str) -> bool:
     """Whether a clause is made of approving words and of what may stand beside them, whole."""
     at, found = 0, False
-    if len(clause) > LONGEST_CLAUSE or clause.startswith("please approve"):
+    if len(clause) > LONGEST_CLAUSE:
         return False
+    if _VOTE.fullmatch(clause):
+        return True
     while at < len(clause):
         if clause[at] in " &":
             at += 1

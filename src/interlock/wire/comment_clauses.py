@@ -15,6 +15,7 @@ from interlock.wire import comment_words as table
 from interlock.wire.comment_approval import approves
 from interlock.wire.comment_concerns import CLAUSE, concerns_of, is_past
 from interlock.wire.comment_harmless import is_harmless
+from interlock.wire.comment_holds import APPROVAL_WORD
 from interlock.wire.comment_kind import Kind, Piece
 from interlock.wire.comment_text import LINK, SMILE, Words
 
@@ -22,6 +23,7 @@ _SENTENCE: Final = re.compile(
     r"[^.!?;\n…]*+(?:(?:\.(?=[^\s.])"
     r"|[.!?;…]++(?=[^\s.!?;…)\"'\x01\x03]))[^.!?;\n…]*+)*+([.!?;…)\"']*+)"
 )
+_ITEM: Final = re.compile(r"[ \t]{0,6}(?:[-+*]|\d{1,3}[.)])[ \t]")
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
 _ID_AROUND: Final = r"(?<![\w#-])(?:(?:request|issue|epic|story|task|pr|gate) )?#?{}(?![\w-])"
 
@@ -29,13 +31,23 @@ _ID_AROUND: Final = r"(?<![\w#-])(?:(?:request|issue|epic|story|task|pr|gate) )?
 def pieces(words: Words, comment: str, request_id: str = "") -> list[Piece]:
     """Everything seen in a comment, in order."""
     found: list[Piece] = []
+    listed = False
     for start, end, mark in _sentences(words.text):
         text = _known_id(words.text[start:end], request_id)
         if not text.strip(" \t\r.,!-—–_" + LINK + SMILE):
             continue
+        item = listed and _ITEM.match(comment, start) is not None
+        listed = item or table.CHECKED.fullmatch(text.strip()) is not None
+        if listed and (not item or _is_plain_item(text.strip(), mark)):
+            continue
         lazy = any(first < end and start < last for first, last in words.lazy)
         found += _of_sentence(text, start, mark, comment, lazy)
     return _with_remarks(found)
+
+
+def _is_plain_item(text: str, mark: str) -> bool:
+    named = table.ITEM.fullmatch(text.rstrip(".,")) and not APPROVAL_WORD.search(text)
+    return bool(named) and not concerns_of(text, mark)
 
 
 def _known_id(text: str, request_id: str) -> str:
@@ -65,8 +77,8 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
     remark = past.NOT_BLOCKING.search(calm.strip())
     if remark:
         calm = past.NOT_BLOCKING.sub(lambda hit: "fine".ljust(len(hit[0]))[: len(hit[0])], calm)
-    concerns, settled = [*concerns_of(calm, mark)], False
-    if remark and not past.BINDING.search(calm) and not set(concerns) & _NEVER_REMARKS:
+    concerns, settled = concerns_of(calm, mark), False
+    if remark and not past.BINDING.search(calm) and not _refused(concerns, calm, remark):
         bare = remark[0] and _ABOUT.fullmatch(past.NOT_BLOCKING.sub("", text.strip()))
         yield Piece(Kind.ABOUT if bare else Kind.REMARK, at, end)
         concerns = []
@@ -88,9 +100,16 @@ _ABOUT: Final = re.compile(
     r"|for|me|though|only|really|at)|[\s.,!()-])*"
 )
 _NEVER_REMARKS: Final = {
-    Kind.CONDITION,
-    *(Kind.HALT, Kind.REFUSE, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.HEDGE, Kind.QUESTION),
+    *(Kind.HALT, Kind.REFUSE, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.QUESTION, Kind.FOREIGN),
 }
+_NOT_BEFORE: Final = {*_NEVER_REMARKS, Kind.CONDITION, Kind.HEDGE}
+
+
+def _refused(concerns: list[Kind], calm: str, remark: re.Match[str]) -> bool:
+    """Whether a sentence is no mere remark; a hedge before the word that it does not block may
+    belong to something else."""
+    head = calm[: len(calm) - len(calm.lstrip()) + remark.start()]
+    return bool({*concerns} & _NEVER_REMARKS or {*concerns_of(head, "")} & _NOT_BEFORE)
 
 
 def _clauses(

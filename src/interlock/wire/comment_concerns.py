@@ -31,8 +31,18 @@ def is_past(text: str, concerns: list[Kind]) -> bool:
     return set(concerns) <= told and bool(past.PAST.search(text)) and not _STANDS.search(text)
 
 
-def concerns_of(text: str, mark: str) -> Iterator[Kind]:
-    """What in a sentence speaks against an approval."""
+def concerns_of(text: str, mark: str) -> list[Kind]:
+    """What in a sentence speaks against an approval. A sentence in another language is not read;
+    a time that belongs to a deferral or a pause is no condition."""
+    if holds.FOREIGN.search(text) and not holds.ENGLISH.search(text):
+        return [Kind.FOREIGN]
+    found = [*_found(text, mark)]
+    if {Kind.DEFER, Kind.WAIT} & {*found} and not holds.APPROVAL_WORD.search(text):
+        found = [each for each in found if each not in {Kind.CONDITION, Kind.EXCEPTION}]
+    return found
+
+
+def _found(text: str, mark: str) -> Iterator[Kind]:
     clauses = [hit[0].strip(" \t.!?…\"'" + SMILE) for hit in CLAUSE.finditer(text)]
     negation = [*holds.NEGATION.finditer(text)]
     if holds.DO_NOT.search(text) or _acts(holds.HALT, clauses):
@@ -68,6 +78,7 @@ _PLAIN_TABLES: Final = (
     (Kind.SARCASM, holds.SARCASM),
     (Kind.BACK, holds.TAKEN_BACK),
     (Kind.HEARSAY, holds.HEARSAY),
+    (Kind.FOREIGN, holds.FOREIGN),
 )
 
 

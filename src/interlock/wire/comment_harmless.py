@@ -19,8 +19,15 @@ _SIGN_OFF: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,2}|@[\w-]+")
 _THANKS: Final = re.compile(r"(?i:thanks|thank you|nice one|cheers|thx),? [A-Z][\w'.-]*")
+_GREETING: Final = re.compile(
+    r"(?i:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?:,? (?:[A-Z][\w'.-]*|@[\w-]+)"
+    r"(?: and [A-Z][\w'.-]*)?)?"
+)
 _NO_NAME: Final = re.compile(
     r"\b(?:un|in|im|mis|dis|non)\w{4,}|\w{3,}(?:ly|ed|ing|able|ible|ion|less|ful|ness)\b|^sorry"
+    r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|staging|production|prod|dev|main|(?:back|front)end"
+    r"|api|ui|draft|phase|story|stories|part|step|option|version|plan|docs?|tests?|code|beta"
+    r"|alpha|q[1-4]|none|nobody|later|soon|maybe|internal|legal|security|qa|design|schema|pr|ci)\b"
 )
 _PLAIN: Final = re.compile(rf"[a-z0-9 ,.!'\"@+{SMILE}{LINK}{QUOTED}\t/_%$&=<>#*~|()\[\]{{}}-]*")
 
@@ -30,19 +37,28 @@ def is_harmless(clause: str, comment: str, start: int, end: int) -> bool:
     if table.NEUTRAL.fullmatch(clause) or not clause.strip(QUOTED + LINK + " "):
         return QUOTED not in clause
     said = comment[start:end].strip(" \t\r\n.,!;:()—–-*_")
-    if _NAME.fullmatch(said) and not _NO_NAME.search(said.lower()) and _signs(comment[:start]):
+    if (
+        _NAME.fullmatch(said)
+        and not _NO_NAME.search(said.lower())
+        and _signs(comment[max(0, start - 200) : start])
+    ):
         return True
-    if _THANKS.fullmatch(said) and not _NO_NAME.search(said.lower()):
+    if (_THANKS.fullmatch(said) or _GREETING.fullmatch(said)) and not _NO_NAME.search(said.lower()):
         return True
     if is_beside(clause) or past.PAST_WISH.search(clause) or past.SETTLED.search(clause):
         return True
     return (
         len(clause) <= LONGEST_CLAUSE
         and _PLAIN.fullmatch(clause) is not None
-        and table.GOOD.search(clause) is not None
         and not table.TELLS.search(clause)
-        and (table.FRAMES.fullmatch(clause) is not None or _only_plain_words(clause))
+        and (table.DEEDS.fullmatch(clause) is not None or _praises(clause))
     )
+
+
+def _praises(clause: str) -> bool:
+    if not table.GOOD.search(clause):
+        return False
+    return table.FRAMES.fullmatch(clause) is not None or _only_plain_words(clause)
 
 
 def _only_plain_words(clause: str) -> bool:

@@ -20,9 +20,9 @@ _VERBS: Final = (
     r"|validate|check|double[ -]check"
     r"|read (?:my|the (?:notes|comments))|see (?:my|above|below|inline|comments)"
     r"|look (?:at|into)"
-    r"|bump|pin|inline|merge (?:the|these|both) (?!pr|branch|plan)|mention|define|specify"
+    r"|bump (?=\w)|pin|inline|merge (?:the|these|both) (?!pr|branch|plan)|mention|define|specify"
     r"|describe"
-    r"|reword|rephrase|shorten|sort|tweak|amend|reconsider|resolve|swap|wrap|guard|mock|limit"
+    r"|reword|rephrase|shorten|sort (?!of)|tweak|amend|reconsider|resolve|swap|wrap|guard|mock|limit"
     r"|raise"
     r"|lower|lock|encrypt|redact|escape|sanitize|sign off on|get|ask|run|provide|attach|link"
     r"|write"
@@ -30,20 +30,20 @@ _VERBS: Final = (
     r"|do (?:it|this|that|x) )"
 )
 CHANGE: Final = words(
-    r"needs? (?:some |more |a bit more |a little |further |another |additional |to be |an? "
+    r"needs? (?!(?:[a-z]+ ){0,3}approv)(?:some |more |a bit more |a little |further |another |additional |to be |an? "
     r"|much )*"
-    r"(?!no\b)[a-z]+",
-    r"need to [a-z]+",
+    r"(?!no\b|talk|discuss)[a-z]+",
+    r"need to (?!talk|discuss|think|wait|approve|be approved)[a-z]+",
     r"changes? (?:are |is )?(?:requested|required|needed|necessary)",
     r"request(?:ing)? (?:some |a few )?changes?",
     rf"(?:please|pls|plz|kindly) (?:also |just |then |first )?{_VERBS}",
     rf"(?:can|could|would|will) (?:you|we|someone) (?:please |pls |also |maybe |just )*{_VERBS}",
     r"(?:you|we|it|this|that|they|there) (?:should|must|have to|has to|ought to|need to)"
-    r"(?! (?:be (?:good|fine|proud|able)|ship|proceed|go ahead|merge|stop|halt|abort|cancel"
+    r"(?! (?:be (?:good|fine|proud|able|approved)|ship|proceed|go ahead|merge|stop|halt|abort|cancel"
     r"|postpone|defer|pause|skip|wait|talk|discuss|hold|not\b))(?: also| really"
     r"| probably| not)? [a-z]+",
     r"(?:should|must|has to|have to|ought to) (?:also |really |probably |not )?(?:be (?!good"
-    r"|fine)[a-z]+|use|have|go|say|read|return|handle)",
+    r"|fine|approved)[a-z]+|use|have|go (?!ahead)|say|read|return|handle)",
     r"(?:i'd|i would|we'd|we would|would) (?:rather|prefer|love|like (?:to see|you|us|it|this"
     r"|the|a"
     r"|more)|love to see|want)[a-z ]{0,20}",
@@ -68,7 +68,7 @@ IMPERATIVE: Final = re.compile(
 FAULT: Final = words(
     r"wrong(?:ly)?(?! (?:issue|tab|thread|window|pr|comment)\b)|broken|breaks?|breaking"
     r"|fail(?:s|ed|ing|ure|ures)?|bugs?|buggy|typos?"
-    r"|misspell\w*|missing|lacks?"
+    r"|misspell\w*|(?<!i'm )(?<!i am )missing|lacks?"
     r"|lacking|incorrect(?:ly)?|incomplete|inconsistent|contradict\w*|outdated|obsolete|stale"
     r"|insecure|unsafe|unsound"
     r"|crash(?:es|ed|ing)?|errors?|regress\w*|leaks?|leaking|leaked|vulnerab\w+|flaky|red|slow"
@@ -98,7 +98,7 @@ FAULT: Final = words(
 REFUSE: Final = words(
     r"disapprov\w*|unapprov\w*|reject(?:ed|ing|s)?|refus(?:e|ed|ing)|declin(?:e|ed|ing)"
     r"|veto(?:ed)?|nack|nak"
-    r"|non-?approv\w*|i object|no-go|no go|thumbs down|nacked|-1|👎|vote no|hard no"
+    r"|non-?approv\w*|i object|oppos(?:e|es|ed|ing)|against (?:this|it|that|approving|the plan)|no-go|no go|thumbs down|nacked|-1|👎|vote no|hard no"
     r"|hell no|withheld|withhold\w*|deny|denying"
 )
 PLAIN_NO: Final = re.compile(
@@ -113,8 +113,7 @@ NEGATION: Final = words(
     r"|doesnt|didnt|arent|aint|wasnt"
     r"|shouldnt|wouldnt|couldnt|havent|hasnt|hardly|barely|scarcely|nope|nah|nay|un|far from"
     r"|anything but|lack of|instead"
-    r"|refrain|fails? to|unable|impossible|[a-z]+n't|nix|nein|non|nicht|kein\w*|niet|nie|nao"
-    r"|nunca|jamais|pas|ikke|inte"
+    r"|refrain|fails? to|unable|impossible|[a-z]+n't|nix"
 )
 APPROVAL_WORD: Final = words(
     r"approv(?:e|ed|es|ing|al|als)|lgtm|ship(?:ped|ping)?(?: it| this)?|shipit|go(?:ing)? ahead"
@@ -134,8 +133,7 @@ CONDITION: Final = words(
     r"|in theory|presumably|temporar\w+"
     r"|tentative(?:ly)?|provisional\w*|preliminar\w+"
     r"|partial\w*|partly|in part|for now|for the moment|for the time being|so far|at least"
-    r"|as far as|up to|half|most of|some of|part of|parts of|wenn|falls|sobald|si|quando|als"
-    r"|jos|conditions?|requires?|required|by (?:monday|tuesday|wednesday|thursday|friday"
+    r"|as far as|up to|half|most of|some of|part of|parts of|conditions?|requires?|required|by (?:monday|tuesday|wednesday|thursday|friday"
     r"|tomorrow)|from (?:monday|tomorrow)|starting|tomorrow|next week|later|eventually|soon"
 )
 EXCEPTION: Final = words(
@@ -146,11 +144,22 @@ EXCEPTION: Final = words(
     r"|some|two|three|several|minor|small) (?:things?|issues?|problems?|points?|remarks?"
     r"|comments?|changes?|nits?|suggestions?|notes?|questions?|concerns?|tweaks?)|nits?"
     r"|nitpicks?|suggestions?|excluding|exclude|save for|barring|issues?|problems?|idea|concept"
-    r"|direction|approach|in general|generally|in spirit|overall|basically|essentially|aber"
-    r"|jedoch|allerdings|pero|mais|maar|sauf|aunque|mas|ma|außer|poza|ale|no obstante|cependant"
+    r"|direction|approach|in general|generally|in spirit|overall|basically|essentially"
+)
+FOREIGN: Final = words(
+    r"das|der|die|den|ist|sieht|gut|ich|wir|und|nicht|noch|bitte|aber|jedoch|allerdings|wenn"
+    r"|falls|sobald|außer|kein\w*|nein|ja|nur|ohne|mir|es|auch|schon|erst|danke|würde|le|la|les"
+    r"|est|c'est|pas|peut|mais|sauf|si|je|nous|oui|jamais|merci|encore|quand|sans|cependant|el"
+    r"|está|pero|aunque|nunca|gracias|porque|cuando|por|para|não|nao|mas|quando|sem|è|ma|ale"
+    r"|nie|jest|poza|niet|maar|als|ikke|inte|men|jos|non|que|pour|avec|mit|auf|für"
+)
+"""Little words of other languages: what they say is not read."""
+ENGLISH: Final = words(
+    r"the|this|that|is|are|was|it|it's|i|we|you|they|to|of|and|or|not|please|be|have|has|do|don't"
+    r"|can|will|for|with|but|if|my|your"
 )
 HEDGE: Final = words(
-    r"maybe|perhaps|probably|possibly|might|may be|i think|i guess|i suppose|i believe|i assume"
+    r"for the most part|on the surface|soft|lgtm-ish|maybe|perhaps|probably|possibly|might|may be|i think|i guess|i suppose|i believe|i assume"
     r"|i feel|i reckon|i hope|hopefully|seems?|seemingly|appears?|apparently|kinda|kind of"
     r"|sort of|sorta|somewhat|mostly|almost|nearly|largely|more or less|fairly|pretty (?:good"
     r"|much|ok|okay)|not sure|unsure|uncertain|not certain|not convinced|hmm+|hm|um+|uh|er|erm"
@@ -194,7 +203,7 @@ _LEAD: Final = (
 HALT: Final = re.compile(rf"{_LEAD}(?<![\w-]){_HALT}(?![\w'-]){_NOUNS}")
 DEFER: Final = re.compile(rf"{_LEAD}(?<![\w-]){_DEFER}(?![\w'-]){_NOUNS}")
 DO_NOT: Final = words(
-    r"(?:do not|don't|dont|never|must not|mustn't|should not|shouldn't|cannot|can't|can not"
+    r"(?:under no circumstances|do not|don't|dont|never|must not|mustn't|should not|shouldn't|cannot|can't|can not"
     r"|may not|not to|no one should|nobody should|please not|not) "
     r"(?:(?:yet|ever|even|just|please|want (?:you|us) to|let (?:it|this|them)|go ahead and"
     r"|think (?:we|you) should) )*(?:proceed(?:ing)?|continue|go ahead|go on|going ahead"

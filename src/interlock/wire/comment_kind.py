@@ -31,6 +31,7 @@ class Kind(StrEnum):
     ABOUT = "word that the remark before does not block"
     PAST = "earlier refusal"
     HEARSAY = "wish or hearsay"
+    FOREIGN = "word that is not English"
     UNKNOWN = "something else"
     FINE = "nothing against it"
 

@@ -59,6 +59,6 @@ NOT_BLOCKING: Final = re.compile(
 )
 BINDING: Final = words(
     r"must|required|critical|first|before|block(?:s|ed|ing|er|ers)?|if|unless|once|until"
-    r"|as long as|provided|but (?:not|do|only)|only"
+    r"|as long as|provided|when|after|pending|assuming|subject to|depending|contingent|but (?:not|do|only)|only"
 )
 """What a remark must not hold that says it does not block."""

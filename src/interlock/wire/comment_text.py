@@ -52,9 +52,9 @@ _INLINE: Final = re.compile(
 )
 _MARKS: Final = re.compile(
     r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))"
-    r"|(?<![a-z0-9_])_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?![a-z0-9_])"
 )
 _BOLD: Final = re.compile(r"(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])(\1)")
+_SLANTED: Final = re.compile(r"(?<![a-z0-9_])(_{1,3})(?=[^\s_])([^_\n]*[^\s_])(\1)(?![a-z0-9_])")
 _FRIENDLY: Final = (
     "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜🧡⭐🌟🥳💪👌🤝😎🟢✨🏆🎊🤩😍🎈🥇💖🫡⛵🛳🏁➡"
 )
@@ -87,7 +87,8 @@ def words_of(comment: str) -> Words:
     text = _BREAKS.sub(lambda found: "\n" + " " * (len(found[0]) - 1), text)
     text = _PLAIN_TAG.sub(lambda found: " " * len(found[0]), text)
     text = _INLINE.sub(_hide, text)
-    text = _BOLD.sub(lambda found: _blank(found[1]) + found[2] + _blank(found[3]), text)
+    for emphasis in (_BOLD, _SLANTED):
+        text = emphasis.sub(lambda found: _blank(found[1]) + found[2] + _blank(found[3]), text)
     text = _MARKS.sub(lambda found: " " * len(found[0]), text)
     return Words(text[1:], tuple((start - 1, stop - 1) for start, stop in lazy))
 

@@ -26,7 +26,17 @@ _MORE: Final = (
     r"|serious|big|new|blocking|particular|obvious|significant) )*"
 )
 HARMLESS: Final = words(
-    rf"(?:with )?no {_MORE}{_TROUBLE}(?: or {_TROUBLE})?"
+    r"(?:good|great|nice|excellent|lovely|brilliant) idea",
+    r"(?:that|this|which) (?:answers|resolves|addresses|settles) (?:all )?(?:my|our|the)"
+    r" (?:open |earlier |last |remaining )*(?:questions?|concerns?|points?|doubts?|issues)",
+    r"you(?:'ve| have)? (?:addressed|resolved|answered|fixed|handled) (?:all )?(?:of )?(?:my|our"
+    r"|the) (?:open |earlier |last |remaining )*(?:questions?|concerns?|comments?|points?|issues)",
+    r"the (?:issues?|problems?|points?|concerns?|questions?|comments?) (?:i|we) (?:raised|had|found"
+    r"|mentioned|reported)(?: (?:is|are|was|were|has been|have been|all|now))+ (?:fixed|resolved"
+    r"|addressed|answered|gone)",
+    r"(?:can't|cannot|couldn't|could not|don't|did not|didn't) (?:find|see|spot) anything wrong"
+    r"(?: (?:with|in) (?:it|this|the plan)| here)?",
+    rf"(?:with )?(?:no|zero) {_MORE}{_TROUBLE}(?: or {_TROUBLE})?"
     r"(?: (?:needed|required|necessary|requested|found|at all|from me|from my side|on my side"
     r"|left|here|so far))?",
     rf"without {_MORE}{_TROUBLE}",
@@ -66,7 +76,8 @@ HARMLESS: Final = words(
     r"|only|before|after|please)\b)[a-z-]+))?",
     r"full stop",
     r"no strings attached",
-    r"sorry (?:for|about) the (?:delay|late (?:reply|answer|review)|wait)",
+    r"(?:sorry|apologies|my apologies) (?:for|about) the (?:delay|late (?:reply"
+    r"|answer|review)|wait)",
     r"sorry (?:it|this) took (?:so|this) long",
     r"(?:previously|earlier|initially|originally|yesterday)(?: (?:i|we))?:? "
     r"(?:not approved|rejected|refused|declined)(?: (?:this|it))?(?=[,;.])",
@@ -147,15 +158,46 @@ FRAMES: Final = re.compile(
     rf"|catch) (?:on|with) "
     rf"{_THING}|thanks? (?:you )?(?:so much )?for {_THING}"
     rf"|i (?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
-    rf"|(?:i |we )?(?:have |'ve |also )*(?:tested|checked|verified|reviewed|ran|read"
-    rf"|walked through|went through) "
-    rf"{_THING}(?:(?:locally|on staging|this morning|yesterday|today|and {_THING} ?match))?"
     r"|(?:very |really )?(?:nice|great|good|excellent|solid|neat|lovely) (?:button|clean-?up"
     r"|stuff|plan|design"
     r"|refactoring|solution|write-?up|description|tests?|fix|improvement|feature|change|docs)"
     r"|\x01+ is (?:neat|great|nice|good)"
 )
 """Sentences whose subject may be anything, because what they say of it is praise."""
+_SUBJECT: Final = (
+    r"(?:tests?|docs?|ci|build|pipeline|checks?|migration|rollback|schema|changelog|coverage"
+    r"|smoke|manual|unit|integration|plan|stories|criteria|numbers|diagrams?|benchmarks?|lint|types"
+    r"|staging|code|spec|review|metrics|results?|edge|cases|queries|index|api|design)"
+)
+_HOW: Final = (
+    r"(?: (?:locally|twice|again|carefully|thoroughly|today|yesterday|now|myself|too|as well"
+    r"|this (?:morning|afternoon|week)|(?:on|in) (?:staging|my machine|full|detail)|end to end"
+    r"|(?:line|chapter|story|page) by (?:line|chapter|story|page)))*"
+)
+_LOOK: Final = r"(?:a|another)(?: (?:good|close|closer|proper|careful|thorough|long|second))* look"
+_WHAT: Final = rf"(?:it(?: all)?|this|them|everything|all of it|{_THING}(?: ?and {_THING})?)"
+DEEDS: Final = re.compile(
+    r"(?:(?:i|we)(?:'ve| have)? )?(?:just |finally |also |already )*(?:(?:read(?: through)?|reviewed"
+    r"|tested|tried|checked|double-?checked|verified|validated|inspected|studied|ran"
+    rf"|(?:went|walked) (?:through|over)|looked (?:at|through|over)|(?:had|took) {_LOOK}"
+    rf"(?: at| through| over)?|got around to reading)(?: ?{_WHAT})?|finished (?:reading|reviewing)"
+    rf"(?: {_WHAT})?|compared {_WHAT} with {_WHAT}) ?{_HOW}"
+    r"(?: and (?:it|they|everything|all)(?: all)? (?:works?|pass(?:es)?|match(?:es)?|(?:is|are) fine))?"
+    rf"|(?:(?:line|chapter|story|page) by (?:line|chapter|story|page))"
+    r"|(?:it |this )?took me a (?:while|bit|moment)(?: to (?:read|review) (?:it|this)(?: all)?)?"
+    rf"|(?:the |all |all the |both |and the |and )?(?:{_SUBJECT} ){{1,3}}(?:is |are |was |were "
+    r"|has been |have been )?(?:all |now |also |already )*(?:updated|done|there|in place|passed|green"
+    rf"|pass|passing|ok|fine|documented|rehearsed|covered|complete){_HOW}"
+    rf"|(?:and )?(?:the |all )?(?:{_SUBJECT} ){{1,2}}covers? (?:the |all |all the )?{_SUBJECT}"
+    rf"(?: {_SUBJECT})?|(?:it )?(?:all )?works as (?:expected|described|intended|planned){_HOW}"
+)
+"""What the reader did and found in order: closed verbs about whatever they read."""
+CHECKED: Final = re.compile(
+    r"(?:what |things |here is what )?(?:(?:i|we)(?:'ve| have)? )?(?:also )?(?:checked|reviewed"
+    r"|tested|verified|read|looked at|went through):"
+)
+"""A heading whose list names what was read; its items approve and hold back nothing."""
+ITEM: Final = re.compile(r"(?:\[x\] +)?(?:the |all |all the )?[a-z][a-z-]*(?: [a-z][a-z-]*){0,3}")
 PLAIN_WORDS: Final = re.compile(
     r"(?:"
     r"a|acceptance|again|all|already|also|am|an|and|are|at|be|been|both|build|cases|change"
