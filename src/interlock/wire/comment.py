@@ -12,9 +12,11 @@ from typing import Final
 from interlock.wire.comment_approval import BESIDE, approves
 from interlock.wire.comment_clauses import is_odd, pieces
 from interlock.wire.comment_command import Command, commands, leading
+from interlock.wire.comment_harmless import greets
 from interlock.wire.comment_kind import Kind, Piece
 from interlock.wire.comment_text import SMILE, Words, words_of
 from interlock.wire.comment_verdict import Outcome, Span, Verdict
+from interlock.wire.comment_words import SCOPE
 
 LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub takes no longer ones."""
@@ -70,16 +72,29 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
     if first.outcome is not Outcome.APPROVE:
         return Verdict(first.outcome, f"it says /{first.word}", _told(rest, comment), seen)
     for each in said:
-        if not _is_courtesy(each.rest, request_id):
+        said = comment[each.end : each.stop].strip(" \t\r\n.,!;:()—–-*_")
+        if not greets(said) and not _is_courtesy(each.rest, request_id):
             why = "more than thanks or a name follows /approve on its line"
             return Verdict(Outcome.UNCLEAR, why, "", (*seen, Span(each.end, each.stop, "more")))
         rest = rest[: each.end] + " " * (each.stop - each.end) + rest[each.stop :]
     found = _counted(pieces(Words(rest, words.lazy), comment, request_id), approved_at=len(comment))
-    against = [each for each in found if each.kind not in {*_EARLIER, Kind.APPROVE, Kind.UNKNOWN}]
+    against = [each for each in found if _is_against(each, rest, comment)]
     if against or is_odd(words.text):
         why = f"/approve stands beside a {against[0].kind}" if against else "it has odd signs"
         return Verdict(Outcome.UNCLEAR, why, "", (*seen, *_spans(against)))
     return Verdict(Outcome.APPROVE, "it says /approve", _told(rest, comment), seen)
+
+
+def _is_against(piece: Piece, text: str, comment: str) -> bool:
+    """Whether a piece spoils a command; something else beside it does when it narrows it down, or
+    goes on with the command's sentence on the next line."""
+    if piece.kind is not Kind.UNKNOWN:
+        return piece.kind not in {*_EARLIER, Kind.APPROVE}
+    if SCOPE.match(text[piece.start : piece.end].strip()):
+        return True
+    above = comment[max(0, piece.start - 200) : piece.start].rstrip(" \t").removesuffix("\n")
+    said = comment[piece.start : piece.end].strip()
+    return above.rpartition("\n")[2].lstrip().startswith("/") and not said[:1].isupper()
 
 
 def _is_lazy(command: Command, words: Words) -> bool:

@@ -31,7 +31,7 @@ _FULLY: Final = (
 _MAY: Final = (
     r"(?:(?:please|pls|you can|you may|you are free to|you're free to|feel free to"
     r"|let's|lets"
-    r"|let us|we can|we may|ok to|okay to|free to|clear to|good to|happy for you to"
+    r"|let us|we can|we may|ok to|okay to|free to|clear to|you're good to|you are good to|happy for you to"
     r"|you can now"
     r"|go|i want you to) )*"
 )
@@ -61,7 +61,7 @@ APPROVING: Final = re.compile(
     r")(?![\w'-])"
 )
 """What approves, if the whole clause is made of it and of what may stand beside it."""
-_VOTE: Final = re.compile(rf"(?:(?:{_FULLY}|yes|ok|okay) )*approve(?: {_THAT})?")
+VOTE: Final = re.compile(rf"(?:(?:{_FULLY}|yes|ok|okay) )*approve(?: {_THAT})?")
 """A bare `approve` is a vote when it stands alone; behind a name it asks somebody else for one."""
 TAIL: Final = re.compile(
     r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
@@ -76,7 +76,7 @@ TAIL: Final = re.compile(
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
-    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
+    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course|finally|yes please|please continue"
     r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect |a lot of )?sense(?: to me)?"
     r"|works for (?:me|us)|(?:fine|good) (?:with|by) me|all set|(?:you're |you are )?good to go"
     r"|green light|thumbs up|merge (?:it|this|away)|from (?:me|my side)|happy coding"
@@ -86,15 +86,15 @@ BESIDE: Final = re.compile(
     r"|awesome"
     r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
     r"|thanks?(?: you)?(?: (?:so much|very much|a lot|a ton|again|everyone|all|team|folks))?"
-    r"|thx|ty|tysm"
+    r"|thx(?: a lot| a ton)?|ty|tysm"
     r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|then|so|and"
     r"|indeed|hi"
-    r"|hello|hey|team|folks|everyone|all|guys|work|job|i like it|love it|i love it"
+    r"|hello|hey|(?:team|folks|everyone|guys)(?! (?:approve|lgtm|looks|go|proceed|ship))|all|work|job|i like it|love it|i love it"
     r"|this is (?:great|good)"
     r"|agreed|fine|super|sweet|amazing|great (?:work|job|stuff)|nice (?:work|job|one)|kudos"
     r"|congrats"
-    r"|now|confirmed|happy with (?:it|this)|good|solid|clean|here|from the (?:team|product side)"
-    r"|@[a-z0-9][a-z0-9_/-]*)(?![\w'-])"
+    r"|now|confirmed|happy with (?:it|this)|good|solid|clean|here|from the team"
+    r"|@(?:interlock[a-z0-9_-]*|[a-z0-9][a-z0-9_/-]*+(?! approved)))(?![\w'-])"
 )
 
 
@@ -103,7 +103,7 @@ def approves(clause: str) -> bool:
     at, found = 0, False
     if len(clause) > LONGEST_CLAUSE:
         return False
-    if _VOTE.fullmatch(clause):
+    if VOTE.fullmatch(clause):
         return True
     while at < len(clause):
         if clause[at] in " &":

@@ -12,9 +12,9 @@ from typing import Final
 
 from interlock.wire import comment_past as past
 from interlock.wire import comment_words as table
-from interlock.wire.comment_approval import approves
+from interlock.wire.comment_approval import LONGEST_CLAUSE, VOTE, approves
 from interlock.wire.comment_concerns import CLAUSE, concerns_of, is_past
-from interlock.wire.comment_harmless import is_harmless
+from interlock.wire.comment_harmless import is_deed, is_harmless
 from interlock.wire.comment_holds import APPROVAL_WORD
 from interlock.wire.comment_kind import Kind, Piece
 from interlock.wire.comment_text import LINK, SMILE, Words
@@ -35,6 +35,8 @@ def pieces(words: Words, comment: str, request_id: str = "") -> list[Piece]:
     for start, end, mark in _sentences(words.text):
         text = _known_id(words.text[start:end], request_id)
         if not text.strip(" \t\r.,!-—–_" + LINK + SMILE):
+            if text.startswith("!"):
+                found.append(Piece(Kind.UNKNOWN, start, end))
             continue
         item = listed and _ITEM.match(comment, start) is not None
         listed = item or table.CHECKED.fullmatch(text.strip()) is not None
@@ -122,10 +124,24 @@ def _clauses(
         if not clause.strip("."):
             continue
         start, end = at + hit.start(), at + hit.end()
-        if not _stuck(text, hit.start(), hit.end()) and approves(clause):
+        if not _stuck(text, hit.start(), hit.end()) and _says_so(clause, text[: hit.start()]):
             yield Piece(Kind.UNKNOWN if lazy else Kind.APPROVE, start, end)
         elif not troubled and not remark and not is_harmless(clause, comment, start, end):
             yield Piece(Kind.UNKNOWN, start, end)
+
+
+_PEOPLE: Final = table.words(r"team|all|everyone|everybody|folks|guys|hi|hello|hey|dear|@[\w-]+")
+
+
+def _says_so(clause: str, before: str) -> bool:
+    """Whether a clause approves, by itself or after what the reader did; a bare `approve` behind
+    somebody's name asks for it."""
+    if VOTE.fullmatch(clause):
+        return not _PEOPLE.search(before)
+    deed, link, verdict = clause[:LONGEST_CLAUSE].rpartition(" and ")
+    if link and deed.startswith(("i ", "i've ", "we ", "we've ")) and is_deed(deed):
+        return approves(verdict)
+    return approves(clause)
 
 
 def _stuck(text: str, start: int, end: int) -> bool:

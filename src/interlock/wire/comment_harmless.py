@@ -43,26 +43,38 @@ def is_harmless(clause: str, comment: str, start: int, end: int) -> bool:
         and _signs(comment[max(0, start - 200) : start])
     ):
         return True
-    if (_THANKS.fullmatch(said) or _GREETING.fullmatch(said)) and not _NO_NAME.search(said.lower()):
+    if greets(said):
         return True
     if is_beside(clause) or past.PAST_WISH.search(clause) or past.SETTLED.search(clause):
         return True
     return (
         len(clause) <= LONGEST_CLAUSE
         and _PLAIN.fullmatch(clause) is not None
-        and not table.TELLS.search(clause)
-        and (table.DEEDS.fullmatch(clause) is not None or _praises(clause))
+        and (is_deed(clause) or _praises(clause))
     )
 
 
+def greets(said: str) -> bool:
+    """Whether words as they were typed greet or thank somebody by name."""
+    met = _THANKS.fullmatch(said) or _GREETING.fullmatch(said)
+    return met is not None and not _NO_NAME.search(said.lower())
+
+
+def is_deed(clause: str) -> bool:
+    """Whether a clause only tells what the reader did."""
+    return table.DEEDS.fullmatch(clause) is not None and not table.TELLS.search(clause)
+
+
 def _praises(clause: str) -> bool:
-    if not table.GOOD.search(clause):
+    if not table.GOOD.search(clause) or table.TELLS.search(clause):
         return False
     return table.FRAMES.fullmatch(clause) is not None or _only_plain_words(clause)
 
 
 def _only_plain_words(clause: str) -> bool:
     """Praise among words that cannot turn it: the closed list keeps irony and scope out."""
+    if table.SCOPE.match(clause):
+        return False
     rest = table.GOOD.sub(" ", clause)
     return all(table.PLAIN_WORDS.fullmatch(word) for word in re.findall(r"[^\s,.!]+", rest))
 

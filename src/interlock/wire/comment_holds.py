@@ -32,8 +32,8 @@ _VERBS: Final = (
 CHANGE: Final = words(
     r"needs? (?!(?:[a-z]+ ){0,3}approv)(?:some |more |a bit more |a little |further |another |additional |to be |an? "
     r"|much )*"
-    r"(?!no\b|talk|discuss)[a-z]+",
-    r"need to (?!talk|discuss|think|wait|approve|be approved)[a-z]+",
+    r"(?!no\b|to\b|talk|discuss)[a-z]+",
+    r"needs? to (?!talk|discuss|think|wait|approve|be approved)[a-z]+",
     r"changes? (?:are |is )?(?:requested|required|needed|necessary)",
     r"request(?:ing)? (?:some |a few )?changes?",
     rf"(?:please|pls|plz|kindly) (?:also |just |then |first )?{_VERBS}",

@@ -50,9 +50,7 @@ _INLINE: Final = re.compile(
     r"|<(?P<struck>s|del|strike|code|q|kbd)>[^<\n]{0,2000}+</(?P=struck)>|</?[a-z][^<>\n]{0,300}+>)"
     r"|(?P<link>!\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)|<?https?://[^\s<>()]*[^\s<>().,!?;:]>?)"
 )
-_MARKS: Final = re.compile(
-    r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))"
-)
+_MARKS: Final = re.compile(r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))")
 _BOLD: Final = re.compile(r"(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])(\1)")
 _SLANTED: Final = re.compile(r"(?<![a-z0-9_])(_{1,3})(?=[^\s_])([^_\n]*[^\s_])(\1)(?![a-z0-9_])")
 _FRIENDLY: Final = (

@@ -17,7 +17,7 @@ _TROUBLE: Final = (
     r"(?:questions?|conditions?|concerns?|issues|problems?|objections?|complaints?|blockers?"
     r"|reservations?"
     r"|worries|doubts?|nits?|remarks|feedback|findings|red flags|regrets|surprises|hesitation"
-    r"|regressions?|errors|failures|bugs|conflicts|showstoppers"
+    r"|regressions?|errors|failures|bugs|conflicts|showstoppers|action"
     r"|issue(?! (?:template|link|number|id))|objection"
     r"|(?:changes?|comments?|notes)(?! (?:in|to|on|of|for|about) (?:the|this|any|code|our|your)))"
 )
@@ -84,7 +84,7 @@ HARMLESS: Final = words(
     r"no need to (?:wait|hold|block|delay|stop|cancel|pause|defer)(?: (?:for me|this|it"
     r"|any longer))?",
     r"no need for (?:changes|another round)",
-    r"let's (?:get this done|do this|do it|get going|get started)",
+    r"let's (?:get (?:this|it) done|do this|do it|get going|get started)",
     r"but (?:now )?(?:they're|they are|it's|it is|that's|that is|those are|these are|all)"
     r"(?: (?:all|now|been))* (?:resolved|addressed|fixed|answered|settled)",
     r"non-?stop",
@@ -98,7 +98,7 @@ SUBJECTS: Final = words(
 """What names trouble as a subject of the work."""
 
 TELLS: Final = re.compile(
-    r"\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this|that"
+    r"\bto be\b|\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this|that"
     r"|the (?:plan"
     r"|design)\b|you|it\b|all\b)|\bfor (?:wasting|breaking|nothing|ruining|ignoring|killing)\b"
     r"|\b(?:glad|happy|ready|good|nice|great|free|fine) (?:to (?!see|have|me\b|us\b)"
@@ -107,8 +107,8 @@ TELLS: Final = re.compile(
     r"|above|below)\b|"
     r"\b(?:clear|clearly|read|confirmed|verified|glad|happy|like|love|agree|sure|great|good"
     r"|nice) "
-    r"(?:that|how|thing|luck|of)\b|\band (?:it|then|that|this|they) (?!works|passes|looks"
-    r"|is fine)\w+"
+    r"(?:that|how|thing|luck|of)\b|\band (?:it|then|that|this|they) (?!works?\b|pass(?:es)?\b|looks?\b"
+    r"|match|(?:is|are) fine)\w+"
     r"|\b(?:it|that|this) (?!works\b|passes\b|looks\b|is\b|was\b|reads\b|covers\b|makes\b"
     r"|has\b)[a-z]+s\b"
     r"|@\S+ to\b|\bmore\b|\bless\b|\bwants?\b|\bwanted\b|\b(?:will|won't|going|gonna)\b"
@@ -116,10 +116,10 @@ TELLS: Final = re.compile(
 """What may stand behind a good word and turn it."""
 GOOD: Final = words(
     r"great|nice|nicely|good|excellent|awesome|solid|clean|cleaner|clear|clearly|love|loved"
-    r"|liked|i like|well (?:done|written|thought|structured|sliced|explained|put|organi[sz]ed"
+    r"|liked|i like|well (?:done|sized|written|thought|structured|sliced|explained|put|organi[sz]ed"
     r"|tested|said)|(?:i|we|i've|we've|just|have) read|thank|thanks|thx|happy|glad|impressive"
     r"|impressed|perfect|perfectly|fine"
-    r"|works|worked|passes|passed|pass|passing|green|verified|checked|tested|reviewed"
+    r"|works|worked|passes|passed|pass|(?:is|are|all|now) passing|green|verified|checked|tested|reviewed"
     r"|confirmed|resolved|addressed|fixed|complete|thorough|thoroughly|solved|beautiful"
     r"|beautifully|elegant|neat|sensible|sense|agree|agreed|congrats|congratulations|kudos"
     r"|helpful|appreciate|appreciated|enjoy|enjoyed|smooth|smoothly|amazing|super|brilliant"
@@ -134,7 +134,7 @@ NEUTRAL: Final = re.compile(
     r"(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?: (?:all|team|folks|everyone"
     r"|there))?|regards|best(?: regards| wishes)?|kind regards|cheers|sincerely|thanks?|review"
     r"|verdict|decision|my (?:review|verdict|decision|answer)|answer|status|summary|result|fyi"
-    r"|ps|cc|and|so|then|also|now|edit|update|ok|okay|yes|well|tl;?dr|from my side|from me"
+    r"|ps|cc|and|so|then|also|now|edit|update|ok|okay|yes|well|from my side|from me"
     r"|for me|as is|as-is|\+1|all|in short|bottom line|done|agreed|final answer|final verdict"
     r"|conclusion|after reading it all|today|reasons?"
     r"|(?:i )?(?:just |finally )?(?:had|took) (?:a|another)(?: closer| good| proper)? look"
@@ -148,7 +148,7 @@ _PRAISE: Final = (
     r"|correct"
     r"|reasonable|sound|covered|complete|wonderful|fantastic|lovely|green|readable|tidy|crisp"
     r"|robust"
-    r"|well (?:sliced|written|done|structured|explained)|resolved|addressed|answered|neat)"
+    r"|well (?:sliced|sized|written|done|structured|explained)|resolved|addressed|answered|neat)"
 )
 _THING: Final = r"(?:the |your |this |these |all the |that )(?:[a-z][a-z0-9-]*+ ?|\x01+ ?){1,4}?"
 FRAMES: Final = re.compile(
@@ -157,7 +157,8 @@ FRAMES: Final = re.compile(
     rf"|(?:(?:very |really )?(?:great|nice|good|excellent|awesome|amazing) )?(?:work|job"
     rf"|catch) (?:on|with) "
     rf"{_THING}|thanks? (?:you )?(?:so much )?for {_THING}"
-    rf"|i (?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
+    rf"|(?:i )?(?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
+    r"|thanks? (?:you )?for taking (?:care of|on) (?:this|it)|(?:[a-z ]{0,30}and )?easy to (?:follow|read)"
     r"|(?:very |really )?(?:nice|great|good|excellent|solid|neat|lovely) (?:button|clean-?up"
     r"|stuff|plan|design"
     r"|refactoring|solution|write-?up|description|tests?|fix|improvement|feature|change|docs)"
@@ -187,7 +188,7 @@ DEEDS: Final = re.compile(
     r"|(?:it |this )?took me a (?:while|bit|moment)(?: to (?:read|review) (?:it|this)(?: all)?)?"
     rf"|(?:the |all |all the |both |and the |and )?(?:{_SUBJECT} ){{1,3}}(?:is |are |was |were "
     r"|has been |have been )?(?:all |now |also |already )*(?:updated|done|there|in place|passed|green"
-    rf"|pass|passing|ok|fine|documented|rehearsed|covered|complete){_HOW}"
+    rf"|pass|ok|fine|documented|rehearsed|covered|complete){_HOW}"
     rf"|(?:and )?(?:the |all )?(?:{_SUBJECT} ){{1,2}}covers? (?:the |all |all the )?{_SUBJECT}"
     rf"(?: {_SUBJECT})?|(?:it )?(?:all )?works as (?:expected|described|intended|planned){_HOW}"
 )
@@ -198,6 +199,11 @@ CHECKED: Final = re.compile(
 )
 """A heading whose list names what was read; its items approve and hold back nothing."""
 ITEM: Final = re.compile(r"(?:\[x\] +)?(?:the |all |all the )?[a-z][a-z-]*(?: [a-z][a-z-]*){0,3}")
+SCOPE: Final = words(
+    r"for|in|on|to|with|at|from|of|(?:the )?(?:story|stories|part|parts|phase|step|option|item"
+    r"|section|chapter) [\w-]+"
+)
+"""How a piece begins that says how far an approval goes."""
 PLAIN_WORDS: Final = re.compile(
     r"(?:"
     r"a|acceptance|again|all|already|also|am|an|and|are|at|be|been|both|build|cases|change"
