@@ -72,8 +72,8 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
     if first.outcome is not Outcome.APPROVE:
         return Verdict(first.outcome, f"it says /{first.word}", _told(rest, comment), seen)
     for each in said:
-        said = comment[each.end : each.stop].strip(" \t\r\n.,!;:()—–-*_")
-        if not greets(said) and not _is_courtesy(each.rest, request_id):
+        typed = comment[each.end : each.stop].strip(" \t\r\n.,!;:()—–-*_")
+        if not greets(typed) and not _is_courtesy(each.rest, request_id):
             why = "more than thanks or a name follows /approve on its line"
             return Verdict(Outcome.UNCLEAR, why, "", (*seen, Span(each.end, each.stop, "more")))
         rest = rest[: each.end] + " " * (each.stop - each.end) + rest[each.stop :]

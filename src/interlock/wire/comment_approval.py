@@ -31,7 +31,8 @@ _FULLY: Final = (
 _MAY: Final = (
     r"(?:(?:please|pls|you can|you may|you are free to|you're free to|feel free to"
     r"|let's|lets"
-    r"|let us|we can|we may|ok to|okay to|free to|clear to|you're good to|you are good to|happy for you to"
+    r"|let us|we can|we may|ok to|okay to|free to|clear to|you're good to|you are good to"
+    r"|happy for you to"
     r"|you can now"
     r"|go|i want you to) )*"
 )
@@ -76,11 +77,14 @@ TAIL: Final = re.compile(
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
-    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course|finally|yes please|please continue"
-    r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect |a lot of )?sense(?: to me)?"
+    rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
+    rf"|finally|yes please|please continue"
+    r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect "
+    r"|a lot of )?sense(?: to me)?"
     r"|works for (?:me|us)|(?:fine|good) (?:with|by) me|all set|(?:you're |you are )?good to go"
     r"|green light|thumbs up|merge (?:it|this|away)|from (?:me|my side)|happy coding"
-    r"|have a (?:great|nice|good|lovely) (?:day|weekend|evening|week|one)|enjoy your (?:weekend|day)"
+    r"|have a (?:great|nice|good|lovely) (?:day|weekend|evening|week|one)|enjoy your (?:weekend"
+    r"|day)"
     r"|\+1|yes|yep|yeah|yup|yay|ok|okay"
     r"|sure|great|cool|perfect|nice|nicely done|excellent"
     r"|awesome"
@@ -89,7 +93,8 @@ BESIDE: Final = re.compile(
     r"|thx(?: a lot| a ton)?|ty|tysm"
     r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|then|so|and"
     r"|indeed|hi"
-    r"|hello|hey|(?:team|folks|everyone|guys)(?! (?:approve|lgtm|looks|go|proceed|ship))|all|work|job|i like it|love it|i love it"
+    r"|hello|hey|(?:team|folks|everyone|guys)(?! (?:approve|lgtm|looks|go|proceed|ship))|all"
+    r"|work|job|i like it|love it|i love it"
     r"|this is (?:great|good)"
     r"|agreed|fine|super|sweet|amazing|great (?:work|job|stuff)|nice (?:work|job|one)|kudos"
     r"|congrats"

@@ -24,6 +24,8 @@ _SENTENCE: Final = re.compile(
     r"|[.!?;…]++(?=[^\s.!?;…)\"'\x01\x03]))[^.!?;\n…]*+)*+([.!?;…)\"']*+)"
 )
 _ITEM: Final = re.compile(r"[ \t]{0,6}(?:[-+*]|\d{1,3}[.)])[ \t]")
+_NEAR: Final = 200
+"""Characters before a clause in which a name is looked for."""
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
 _ID_AROUND: Final = r"(?<![\w#-])(?:(?:request|issue|epic|story|task|pr|gate) )?#?{}(?![\w-])"
 
@@ -98,7 +100,8 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
 
 
 _ABOUT: Final = re.compile(
-    r"(?:(?:this|that|that's|it|is|it's|these|those|are|they|just|a|an|minor|nit|and|all|so|none|of|but"
+    r"(?:(?:this|that|that's|it|is|it's|these|those|are|they|just|a|an|minor|nit|and|all|so|none"
+    r"|of|but"
     r"|for|me|though|only|really|at)|[\s.,!()-])*"
 )
 _NEVER_REMARKS: Final = {
@@ -124,7 +127,9 @@ def _clauses(
         if not clause.strip("."):
             continue
         start, end = at + hit.start(), at + hit.end()
-        if not _stuck(text, hit.start(), hit.end()) and _says_so(clause, text[: hit.start()]):
+        if not _stuck(text, hit.start(), hit.end()) and _says_so(
+            clause, text[max(0, hit.start() - _NEAR) : hit.start()]
+        ):
             yield Piece(Kind.UNKNOWN if lazy else Kind.APPROVE, start, end)
         elif not troubled and not remark and not is_harmless(clause, comment, start, end):
             yield Piece(Kind.UNKNOWN, start, end)

@@ -25,7 +25,8 @@ _GREETING: Final = re.compile(
 )
 _NO_NAME: Final = re.compile(
     r"\b(?:un|in|im|mis|dis|non)\w{4,}|\w{3,}(?:ly|ed|ing|able|ible|ion|less|ful|ness)\b|^sorry"
-    r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|staging|production|prod|dev|main|(?:back|front)end"
+    r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|staging|production|prod|dev|main|(?:back"
+    r"|front)end"
     r"|api|ui|draft|phase|story|stories|part|step|option|version|plan|docs?|tests?|code|beta"
     r"|alpha|q[1-4]|none|nobody|later|soon|maybe|internal|legal|security|qa|design|schema|pr|ci)\b"
 )

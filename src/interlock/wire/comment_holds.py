@@ -22,7 +22,8 @@ _VERBS: Final = (
     r"|look (?:at|into)"
     r"|bump (?=\w)|pin|inline|merge (?:the|these|both) (?!pr|branch|plan)|mention|define|specify"
     r"|describe"
-    r"|reword|rephrase|shorten|sort (?!of)|tweak|amend|reconsider|resolve|swap|wrap|guard|mock|limit"
+    r"|reword|rephrase|shorten|sort (?!of)|tweak|amend|reconsider|resolve|swap|wrap|guard|mock"
+    r"|limit"
     r"|raise"
     r"|lower|lock|encrypt|redact|escape|sanitize|sign off on|get|ask|run|provide|attach|link"
     r"|write"
@@ -30,7 +31,8 @@ _VERBS: Final = (
     r"|do (?:it|this|that|x) )"
 )
 CHANGE: Final = words(
-    r"needs? (?!(?:[a-z]+ ){0,3}approv)(?:some |more |a bit more |a little |further |another |additional |to be |an? "
+    r"needs? (?!(?:[a-z]+ ){0,3}approv)(?:some |more |a bit more |a little |further |another "
+    r"|additional |to be |an? "
     r"|much )*"
     r"(?!no\b|to\b|talk|discuss)[a-z]+",
     r"needs? to (?!talk|discuss|think|wait|approve|be approved)[a-z]+",
@@ -39,7 +41,8 @@ CHANGE: Final = words(
     rf"(?:please|pls|plz|kindly) (?:also |just |then |first )?{_VERBS}",
     rf"(?:can|could|would|will) (?:you|we|someone) (?:please |pls |also |maybe |just )*{_VERBS}",
     r"(?:you|we|it|this|that|they|there) (?:should|must|have to|has to|ought to|need to)"
-    r"(?! (?:be (?:good|fine|proud|able|approved)|ship|proceed|go ahead|merge|stop|halt|abort|cancel"
+    r"(?! (?:be (?:good|fine|proud|able|approved)|ship|proceed|go ahead|merge|stop|halt|abort"
+    r"|cancel"
     r"|postpone|defer|pause|skip|wait|talk|discuss|hold|not\b))(?: also| really"
     r"| probably| not)? [a-z]+",
     r"(?:should|must|has to|have to|ought to) (?:also |really |probably |not )?(?:be (?!good"
@@ -98,7 +101,8 @@ FAULT: Final = words(
 REFUSE: Final = words(
     r"disapprov\w*|unapprov\w*|reject(?:ed|ing|s)?|refus(?:e|ed|ing)|declin(?:e|ed|ing)"
     r"|veto(?:ed)?|nack|nak"
-    r"|non-?approv\w*|i object|oppos(?:e|es|ed|ing)|against (?:this|it|that|approving|the plan)|no-go|no go|thumbs down|nacked|-1|👎|vote no|hard no"
+    r"|non-?approv\w*|i object|oppos(?:e|es|ed|ing)|against (?:this|it|that|approving|the plan)"
+    r"|no-go|no go|thumbs down|nacked|-1|👎|vote no|hard no"
     r"|hell no|withheld|withhold\w*|deny|denying"
 )
 PLAIN_NO: Final = re.compile(
@@ -133,7 +137,8 @@ CONDITION: Final = words(
     r"|in theory|presumably|temporar\w+"
     r"|tentative(?:ly)?|provisional\w*|preliminar\w+"
     r"|partial\w*|partly|in part|for now|for the moment|for the time being|so far|at least"
-    r"|as far as|up to|half|most of|some of|part of|parts of|conditions?|requires?|required|by (?:monday|tuesday|wednesday|thursday|friday"
+    r"|as far as|up to|half|most of|some of|part of|parts of|conditions?|requires?|required"
+    r"|by (?:monday|tuesday|wednesday|thursday|friday"
     r"|tomorrow)|from (?:monday|tomorrow)|starting|tomorrow|next week|later|eventually|soon"
 )
 EXCEPTION: Final = words(
@@ -159,7 +164,8 @@ ENGLISH: Final = words(
     r"|can|will|for|with|but|if|my|your"
 )
 HEDGE: Final = words(
-    r"for the most part|on the surface|soft|lgtm-ish|maybe|perhaps|probably|possibly|might|may be|i think|i guess|i suppose|i believe|i assume"
+    r"for the most part|on the surface|soft|lgtm-ish|maybe|perhaps|probably|possibly|might"
+    r"|may be|i think|i guess|i suppose|i believe|i assume"
     r"|i feel|i reckon|i hope|hopefully|seems?|seemingly|appears?|apparently|kinda|kind of"
     r"|sort of|sorta|somewhat|mostly|almost|nearly|largely|more or less|fairly|pretty (?:good"
     r"|much|ok|okay)|not sure|unsure|uncertain|not certain|not convinced|hmm+|hm|um+|uh|er|erm"
@@ -203,7 +209,8 @@ _LEAD: Final = (
 HALT: Final = re.compile(rf"{_LEAD}(?<![\w-]){_HALT}(?![\w'-]){_NOUNS}")
 DEFER: Final = re.compile(rf"{_LEAD}(?<![\w-]){_DEFER}(?![\w'-]){_NOUNS}")
 DO_NOT: Final = words(
-    r"(?:under no circumstances|do not|don't|dont|never|must not|mustn't|should not|shouldn't|cannot|can't|can not"
+    r"(?:under no circumstances|do not|don't|dont|never|must not|mustn't|should not|shouldn't"
+    r"|cannot|can't|can not"
     r"|may not|not to|no one should|nobody should|please not|not) "
     r"(?:(?:yet|ever|even|just|please|want (?:you|us) to|let (?:it|this|them)|go ahead and"
     r"|think (?:we|you) should) )*(?:proceed(?:ing)?|continue|go ahead|go on|going ahead"
@@ -223,7 +230,7 @@ SARCASM: Final = re.compile(
     r"|\blo+l\b|\blmf?ao\b|\brofl\b|\bha(?:ha)+\b|\bxd\b"
     r"|great,? just great|oh,? (?:sure|great|joy|wonderful|fantastic|good|yes)\b|\bslow clap"
     r"|what could (?:possibly )?go wrong|;-?\)|\byolo\b|\bsuuu+re|\bgreaa+t|\bsooo+"
-    r"|famous last words|good luck with that|\bironic|:-?[(/\\|p](?!\w)|\bnot!"
+    r"|famous last words|good luck with that|\bironic|:'?-?[(/\\|p](?!\w)|\bnot!"
 )
 TAKEN_BACK: Final = words(
     r"(?:i )?take (?:that|it|this) back|scratch (?:that|this|the above)|never ?mind|nvm"

@@ -25,7 +25,7 @@ PAST: Final = re.compile(
     r"|round|month))\b[^.\n]{0,40}\b(?:i|we|my|our|not approved|rejected)\b"
 )
 PAST_WISH: Final = re.compile(
-    r"\b(?:i|we)(?: had|'d)? (?:asked for|requested|wanted|was worried|were worried"
+    r"(?<!what )\b(?:i|we)(?: had|'d)? (?:asked for|requested|wanted|was worried|were worried"
     r"|was concerned)\b"
     r"|\b(?:i|we) (?:initially |first |originally )?had (?:some |a few )?(?:concerns?|doubts?"
     r"|questions|worries)\b"
@@ -59,6 +59,7 @@ NOT_BLOCKING: Final = re.compile(
 )
 BINDING: Final = words(
     r"must|required|critical|first|before|block(?:s|ed|ing|er|ers)?|if|unless|once|until"
-    r"|as long as|provided|when|after|pending|assuming|subject to|depending|contingent|but (?:not|do|only)|only"
+    r"|as long as|provided|when|after|pending|assuming|subject to|depending|contingent"
+    r"|but (?:not|do|only)|only"
 )
 """What a remark must not hold that says it does not block."""
