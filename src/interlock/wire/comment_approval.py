@@ -78,7 +78,7 @@ TAIL: Final = re.compile(
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
     rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
-    rf"|finally|yes please|please continue"
+    r"|finally|carry on|i confirm|sure thing|yes please|please continue"
     r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect "
     r"|a lot of )?sense(?: to me)?"
     r"|works for (?:me|us)|(?:fine|good) (?:with|by) me|all set|(?:you're |you are )?good to go"

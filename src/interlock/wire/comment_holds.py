@@ -12,7 +12,8 @@ from interlock.wire.comment_words import words
 _VERBS: Final = (
     r"(?:fix|change|rename|add|remove|update|use|replace|rework|revise|rewrite|redo|drop|split"
     r"|move"
-    r"|delete|correct|address|clean|include|document|handle|adjust|revert|rebase|squash|reduce"
+    r"|delete|correct|address|clean (?:up|the|it|this)|include|document|handle|adjust|revert"
+    r"|rebase|squash|reduce"
     r"|increase"
     r"|simplify|extract|refactor|extend|clarify|improve|restructure|reorder|convert|switch"
     r"|avoid|ensure"

@@ -26,7 +26,18 @@ _MORE: Final = (
     r"|serious|big|new|blocking|particular|obvious|significant) )*"
 )
 HARMLESS: Final = words(
-    r"(?:good|great|nice|excellent|lovely|brilliant) idea",
+    r"(?:good|great|nice|excellent|lovely|brilliant|(?:like|love) (?:the|this|your)) (?:idea"
+    r"|approach|direction)",
+    r"(?:exactly |just )?what (?:we|i) (?:discussed|agreed(?: on)?|wanted|asked for|needed"
+    r"|had in mind)",
+    r"(?:as )?per (?:our|the|yesterday's|today's) (?:call|chat|discussion|meeting|conversation)",
+    r"we (?:discussed|talked about) (?:this|it)(?: (?:yesterday|today|earlier|on the call"
+    r"|in (?:the|our) (?:meeting|call|standup)))?(?= *(?:[,.:;!]|$))",
+    r"(?:let me know|(?:ping|call|ask|poke) me) (?:if|when) (?:you need (?:anything|something|help"
+    r"|me)(?: else| from me| with it)?|i can help|you have (?:any )?questions|anything comes up"
+    r"|you get stuck)",
+    r"let me know how it goes|keep (?:me|us) posted|keep (?:going|it up)|no rush",
+    r"sorry (?:that )?i (?:missed|overlooked) (?:this|it)(?: (?:earlier|before|yesterday))?",
     r"(?:that|this|which) (?:answers|resolves|addresses|settles) (?:all )?(?:my|our|the)"
     r" (?:open |earlier |last |remaining )*(?:questions?|concerns?|points?|doubts?|issues)",
     r"you(?:'ve| have)? (?:addressed|resolved|answered|fixed|handled) (?:all )?(?:of )?(?:my|our"
@@ -44,7 +55,8 @@ HARMLESS: Final = words(
     rf"|notice)"
     rf" (?:any )?{_MORE}{_TROUBLE}",
     rf"not a single {_TROUBLE}",
-    r"nothing (?:else |more |further )?(?:to add|to change|to complain about|blocking"
+    r"nothing (?:else |more |further )?(?:from (?:me|my side)|to add|to change|to complain about"
+    r"|blocking"
     r"|stands out|wrong"
     r"|missing|jumps out|to fix|to report)",
     r"nothing but (?:praise|good things|love|respect)",
@@ -59,7 +71,7 @@ HARMLESS: Final = words(
     r"|full |quick )*"
     r"(?:review|reading|read|look|testing|consideration|thought|discussion|rereading|walkthrough)"
     r"(?: (?:it|this|everything|of (?:it|this)|it all))?",
-    r"(?:all|my|our|the|both|earlier|previous|open) (?:earlier |previous |open |other )?"
+    r"(?:all|my|our|the|both|earlier|previous|open) (?:[a-z]+ )?"
     r"(?:questions?|concerns?|comments?|issues|points|remarks|requests|objections|worries"
     r"|feedback)"
     r"(?: (?:is|are|was|were|have been|has been|got|all|now|been))* (?:answered|addressed"
@@ -98,7 +110,8 @@ SUBJECTS: Final = words(
 """What names trouble as a subject of the work."""
 
 TELLS: Final = re.compile(
-    r"\bto be\b|\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this|that"
+    r"\bto be\b|\bway to\b|\bexample of\b|\bgrief\b|\blord\b|\bto avoid\b|\bagree with (?!this"
+    r"|that|everything"
     r"|the (?:plan"
     r"|design)\b|you|it\b|all\b)|\bfor (?:wasting|breaking|nothing|ruining|ignoring|killing)\b"
     r"|\b(?:glad|happy|ready|good|nice|great|free|fine) (?:to (?!see|have|me\b|us\b)"
@@ -117,7 +130,8 @@ TELLS: Final = re.compile(
 """What may stand behind a good word and turn it."""
 GOOD: Final = words(
     r"great|nice|nicely|good|excellent|awesome|solid|clean|cleaner|clear|clearly|love|loved"
-    r"|liked|i like|well (?:done|sized|written|thought|structured|sliced|explained|put|organi[sz]ed"
+    r"|liked|i like|i really like|exactly right|sure thing|well (?:done|sized|written|thought"
+    r"|structured|sliced|explained|put|organi[sz]ed"
     r"|tested|said)|(?:i|we|i've|we've|just|have) read|thank|thanks|thx|happy|glad|impressive"
     r"|impressed|perfect|perfectly|fine"
     r"|works|worked|passes|passed|pass|(?:is|are|all|now) passing|green|verified|checked|tested"
@@ -153,6 +167,13 @@ _PRAISE: Final = (
     r"|well (?:sliced|sized|written|done|structured|explained)|resolved|addressed|answered|neat)"
 )
 _THING: Final = r"(?:the |your |this |these |all the |that )(?:[a-z][a-z0-9-]*+ ?|\x01+ ?){1,4}?"
+_WORKING: Final = (
+    r"(?:turning|clearing|splitting|preparing|writing|doing|putting|taking|adding|making|sharing"
+    r"|explaining|getting|working|handling|picking|being|keeping|looking|sorting|pushing|jumping"
+    r"|driving|organi[sz]ing|summari[sz]ing|documenting|reviewing|addressing|fixing|updating"
+    r"|cleaning"
+    r"|following|bringing|finding|catching|helping|testing|checking|answering)"
+)
 FRAMES: Final = re.compile(
     rf"(?:{_THING}|(?:all three )?[a-z]+) ?(?:is|are|looks|look|works"
     rf"|reads) ?(?:{_PRAISE}(?: and {_PRAISE})*| well| great)?(?: now)?"
@@ -160,7 +181,10 @@ FRAMES: Final = re.compile(
     rf"|catch) (?:on|with) "
     rf"{_THING}|thanks? (?:you )?(?:so much )?for {_THING}"
     rf"|(?:i )?(?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
-    r"|thanks? (?:you )?for taking (?:care of|on) (?:this|it)"
+    r"|(?:i )?(?:really |especially |also )*(?:like|love) (?:it|this|that)"
+    rf"|thanks? (?:you )?(?:so much |a lot |again )?for {_WORKING}(?: [a-z][a-z'-]*){{0,6}}"
+    r"|(?:nice|great|good|glad|happy) to (?:see|have|read) (?:it|this|that|these)(?: (?:moving"
+    r"|happening|done|finished|progressing|landing|coming together))?|happy to help"
     r"|(?:[a-z ]{0,30}and )?easy to (?:follow|read)"
     r"|(?:very |really )?(?:nice|great|good|excellent|solid|neat|lovely) (?:button|clean-?up"
     r"|stuff|plan|design"
@@ -184,7 +208,7 @@ DEEDS: Final = re.compile(
     r"(?:(?:i|we)(?:'ve| have)? )?(?:just |finally |also |already )*(?:(?:read(?: through)?"
     r"|reviewed"
     r"|tested|tried|checked|double-?checked|verified|validated|inspected|studied|ran"
-    rf"|(?:went|walked) (?:through|over)|looked (?:at|through|over)|(?:had|took) {_LOOK}"
+    rf"|(?:went|walked|gone|been) (?:through|over)|looked (?:at|through|over)|(?:had|took) {_LOOK}"
     rf"(?: at| through| over)?|got around to reading)(?: ?{_WHAT})?|finished (?:reading|reviewing)"
     rf"(?: {_WHAT})?|compared {_WHAT} with {_WHAT}) ?{_HOW}"
     r"(?: and (?:it|they|everything|all)(?: all)? (?:works?|pass(?:es)?|match(?:es)?|(?:is"
@@ -221,6 +245,9 @@ PLAIN_WORDS: Final = re.compile(
     r"|security|see|ship|side|so|staging|stories|story|structure|support|team|test|testing"
     r"|tests|that|the|them|there|these|they|thing|this|three|through|to|today|twice|update|us"
     r"|very|was|we|we've|well|were|what|whole|with|work|works|write-up|writeup|you|your"
+    r"|fully|around|together|again|quite|every|both|always|estimates?|timeline|rationale|reasoning"
+    r"|examples|diagrams?|names|naming|api|schema|logic|rollback|retry|flow|details?|wording|layout"
+    r"|coverage|queries|summary|context|milestones|tasks|steps|goals|reading|proposal|epic"
     r")"
 )
 """Words that turn no praise into its opposite."""
