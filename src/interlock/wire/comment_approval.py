@@ -29,7 +29,7 @@ _FULLY: Final = (
     r"|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely)"
 )
 _MAY: Final = (
-    r"(?:(?:please|pls|you can|you may|you are free to|you're free to|feel free to"
+    r"(?:(?:please|pls|do|you can|you may|you are free to|you're free to|feel free to"
     r"|let's|lets"
     r"|let us|we can|we may|ok to|okay to|free to|clear to|you're good to|you are good to"
     r"|happy for you to"
@@ -54,8 +54,12 @@ APPROVING: Final = re.compile(
     rf"|(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a "
     rf"|this is an )*lgtm+(?: {_IT})?"
     rf"|{_MAY}ship (?:it|this)(?: now| today)?(?: please)?"
-    rf"|{_MAY}go ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?|,? {_MAKE}(?: {_IT})?)?"
+    rf"|{_MAY}go (?:right )?ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?"
+    rf"|,? {_MAKE}(?: {_IT})?)?"
     r"(?: please)?"
+    r"|(?:(?:you have|you've got|you got|you've) (?:my|our|the)|(?:i|we) give (?:you "
+    r"|this )?(?:my|our"
+    r"|the)) go[ -]ahead"
     rf"|{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
     rf"|to (?:implementation|{_NEXT})))?(?: please)?"
     rf"|(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
@@ -64,6 +68,11 @@ APPROVING: Final = re.compile(
 """What approves, if the whole clause is made of it and of what may stand beside it."""
 VOTE: Final = re.compile(rf"(?:(?:{_FULLY}|yes|ok|okay) )*approve(?: {_THAT})?")
 """A bare `approve` is a vote when it stands alone; behind a name it asks somebody else for one."""
+_AS: Final = (
+    r"(?:(?:speaking )?as (?:the |a )?(?:product |tech |team |code )?(?:owner|maintainer|lead|po)"
+    r"|on behalf of the team)"
+)
+"""In what role somebody speaks who may answer."""
 TAIL: Final = re.compile(
     r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
     r"|on behalf of (?:the )?(?:[a-z]+ )?team|for (?:this|it)|(?:to|for|by|with) (?:me|us)"
@@ -72,12 +81,17 @@ TAIL: Final = re.compile(
     r"|shipping)"
     r"|to (?:merge|ship|proceed|release|go|implement|be merged)|as (?:is|-is|written|proposed"
     r"|planned"
-    r"|described|it is|it stands)|as-is|in full|in its entirety|right away|today|at once|any time"
+    r"|described|it is|it stands)|as-is|(?<!then )again|in full|in its entirety|right away|today|at once"
+    r"|any time"
     r"|whole|unconditionally|with (?:pleasure|thanks|joy)|for all of it)(?![\w'-])"
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
     rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
+    r"|as always|ah|wow|got it|noted|understood|(?:permission )?granted|cc|i'm in"
+    r"|(?:everything |it |all |it all )?checks out|(?:(?:that's|it's"
+    r"|it is) )?a?(?:(?<=a) )?(?:big |clear )?yes from (?:me|us)"
+    rf"|{_AS}|(?:great|good|nice|fantastic|excellent) (?:progress|thinking|teamwork|news)"
     r"|finally|carry on|i confirm|sure thing|yes please|please continue"
     r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect "
     r"|a lot of )?sense(?: to me)?"
@@ -93,7 +107,8 @@ BESIDE: Final = re.compile(
     r"|thx(?: a lot| a ton)?|ty|tysm"
     r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|then|so|and"
     r"|indeed|hi"
-    r"|hello|hey|(?:team|folks|everyone|guys)(?! (?:approve|lgtm|looks|go|proceed|ship))|all"
+    r"|hello|hey|(?:team|folks|everyone|guys|mate|boss|sir|my friend|buddy"
+    r"|friends)(?! (?:approve|lgtm|looks|go|proceed|ship))|all"
     r"|work|job|i like it|love it|i love it"
     r"|this is (?:great|good)"
     r"|agreed|fine|super|sweet|amazing|great (?:work|job|stuff)|nice (?:work|job|one)|kudos"

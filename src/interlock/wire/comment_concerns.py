@@ -16,7 +16,7 @@ from interlock.wire.comment_approval import LONGEST_CLAUSE
 from interlock.wire.comment_kind import Kind
 from interlock.wire.comment_text import SMILE
 
-CLAUSE: Final = re.compile(r"(?:[^,:()—–\n-]|-(?! )|(?<![ \n])-)++")
+CLAUSE: Final = re.compile(r"(?:[^,:()—–\n\x03-]|-(?! )|(?<![ \n])-)++")
 _STANDS: Final = re.compile(
     r"\b(?:if|unless|once|until|still|but|however|again|repeat|as (?:i|we)|not (?:yet|now))\b"
 )

@@ -196,7 +196,8 @@ _NOUNS: Final = (
 )
 _HALT: Final = r"(?:stop|halt|abort|cancel)(?:ped|ed|led|ing|ling|ping)?"
 _DEFER: Final = (
-    r"(?:defer(?! to)(?:red|ring)?|postpon(?:e|ed|ing)|backlog(?:ged)?|skip(?:ped|ping)?"
+    r"(?:defer(?! to (?!(?:the )?(?:next|following|later|q\d|january|february|march|april|may"
+    r"|june|july)))(?:red|ring)?|postpon(?:e|ed|ing)|backlog(?:ged)?|skip(?:ped|ping)?"
     r"|paus(?:e|ed|ing)|shelve|shelved|park|parked)"
 )
 _LEAD: Final = (

@@ -36,6 +36,8 @@ HARMLESS: Final = words(
     r"(?:let me know|(?:ping|call|ask|poke) me) (?:if|when) (?:you need (?:anything|something|help"
     r"|me)(?: else| from me| with it)?|i can help|you have (?:any )?questions|anything comes up"
     r"|you get stuck)",
+    r"(?:much|way|a lot) better(?: now| than before)?(?= *(?:[,.:;!]|$))"
+    r"|better now(?= *(?:[,.:;!]|$))",
     r"let me know how it goes|keep (?:me|us) posted|keep (?:going|it up)|no rush",
     r"sorry (?:that )?i (?:missed|overlooked) (?:this|it)(?: (?:earlier|before|yesterday))?",
     r"(?:that|this|which) (?:answers|resolves|addresses|settles) (?:all )?(?:my|our|the)"
@@ -104,8 +106,9 @@ HARMLESS: Final = words(
 )
 """What sounds like trouble and is none."""
 SUBJECTS: Final = words(
+    r"risks? (?:section|register|list|table|analysis|assessment|mitigation)",
     r"(?:error|failure|bug|crash|conflict) (?:handling|messages?|reports?|recovery|paths?"
-    r"|cases?|codes?)"
+    r"|cases?|codes?)",
 )
 """What names trouble as a subject of the work."""
 
@@ -142,7 +145,8 @@ GOOD: Final = words(
     r"|correct|reasonable|sound|ready|covered|covers|matches|match|expected|wonderful"
     r"|fantastic|lovely|improvement|improved|cheers|regards|easy|readable"
     r"|useful|exactly|precisely|pleasure|proud|bravo|outstanding|superb|tidy|crisp|robust"
-    r"|patient|patience|effort|hard work|merging|merged|excited"
+    r"|confident|convinced|satisfied|met|meets|addresses|answers|trivial|straightforward|scoped"
+    r"|acceptable|included|patient|patience|effort|hard work|merging|merged|excited"
     r"|looking forward|simple|ran|went through|walked through|locally|yes|yep|ok|okay"
     r"|sure|approval"
 )
@@ -152,7 +156,11 @@ NEUTRAL: Final = re.compile(
     r"|verdict|decision|my (?:review|verdict|decision|answer)|answer|status|summary|result|fyi"
     r"|ps|cc|and|so|then|also|now|edit|update|ok|okay|yes|well|from my side|from me"
     r"|for me|as is|as-is|\+1|all|in short|bottom line|done|agreed|final answer|final verdict"
-    r"|conclusion|after reading it all|today|reasons?"
+    r"|conclusion|outcome|(?:my |final )?vote|works like a charm|(?:it )?does what it says"
+    r"|confirmed working"
+    r"|(?:nice|short) and (?:small|sweet|clean|simple)"
+    r"|(?:i )?(?:can |have )?(?:verified|confirm|confirmed|checked) (?:that )?(?:it|this|everything"
+    r"|(?:the |all )?tests) (?:works?|pass(?:es)?)|after reading it all|today|reasons?"
     r"|(?:i )?(?:just |finally )?(?:had|took) (?:a|another)(?: closer| good| proper)? look"
     r"|(?:i )?finally had time to (?:review|look)"
     r"|i'll merge (?:it|this)(?: now| myself| today)?)"
@@ -179,7 +187,7 @@ FRAMES: Final = re.compile(
     rf"|reads) ?(?:{_PRAISE}(?: and {_PRAISE})*| well| great)?(?: now)?"
     rf"|(?:(?:very |really )?(?:great|nice|good|excellent|awesome|amazing) )?(?:work|job"
     rf"|catch) (?:on|with) "
-    rf"{_THING}|thanks? (?:you )?(?:so much )?for {_THING}"
+    rf"{_THING}|thanks? (?:you )?(?:so much )?(?:@[a-z0-9-]+ )?for {_THING}"
     rf"|(?:i )?(?:really |especially |also )?(?:like|love|enjoyed|appreciate) {_THING}"
     r"|(?:i )?(?:really |especially |also )*(?:like|love) (?:it|this|that)"
     rf"|thanks? (?:you )?(?:so much |a lot |again )?for {_WORKING}(?: [a-z][a-z'-]*){{0,6}}"
@@ -245,7 +253,8 @@ PLAIN_WORDS: Final = re.compile(
     r"|security|see|ship|side|so|staging|stories|story|structure|support|team|test|testing"
     r"|tests|that|the|them|there|these|they|thing|this|three|through|to|today|twice|update|us"
     r"|very|was|we|we've|well|were|what|whole|with|work|works|write-up|writeup|you|your"
-    r"|fully|around|together|again|quite|every|both|always|estimates?|timeline|rationale|reasoning"
+    r"|points|requirements|risks|what|you've|got|gets|give|stands|sounds|news|fully|around"
+    r"|together|again|quite|every|both|always|estimates?|timeline|rationale|reasoning"
     r"|examples|diagrams?|names|naming|api|schema|logic|rollback|retry|flow|details?|wording|layout"
     r"|coverage|queries|summary|context|milestones|tasks|steps|goals|reading|proposal|epic"
     r")"
