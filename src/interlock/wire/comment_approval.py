@@ -81,7 +81,8 @@ TAIL: Final = re.compile(
     r"|shipping)"
     r"|to (?:merge|ship|proceed|release|go|implement|be merged)|as (?:is|-is|written|proposed"
     r"|planned"
-    r"|described|it is|it stands)|as-is|(?<!then )again|in full|in its entirety|right away|today|at once"
+    r"|described|it is|it stands)|as-is|(?<!then )again|in full|in its entirety|right away|today"
+    r"|at once"
     r"|any time"
     r"|whole|unconditionally|with (?:pleasure|thanks|joy)|for all of it)(?![\w'-])"
 )

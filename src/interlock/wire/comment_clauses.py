@@ -17,6 +17,7 @@ from interlock.wire.comment_concerns import CLAUSE, concerns_of, is_past
 from interlock.wire.comment_harmless import is_deed, is_harmless
 from interlock.wire.comment_holds import APPROVAL_WORD
 from interlock.wire.comment_kind import Kind, Piece
+from interlock.wire.comment_settled import is_settled_within, parts_of
 from interlock.wire.comment_text import LINK, SMILE, Words
 
 _SENTENCE: Final = re.compile(
@@ -26,6 +27,8 @@ _SENTENCE: Final = re.compile(
 _ITEM: Final = re.compile(r"[ \t]{0,6}(?:[-+*]|\d{1,3}[.)])[ \t]")
 _NEAR: Final = 200
 """Characters before a clause in which a name is looked for."""
+_LONGEST_SETTLED: Final = 1000
+"""Characters of a sentence that may settle a fault of its own."""
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
 _ID_AROUND: Final = r"(?<![\w#-])(?:(?:request|issue|epic|story|task|pr|gate) )?#?{}(?![\w-])"
 
@@ -89,7 +92,7 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
     elif is_past(calm, concerns):
         yield Piece(Kind.PAST, at, end)
         return
-    elif set(concerns) <= {Kind.CHANGE} and concerns and past.SETTLED.search(calm):
+    elif concerns == [Kind.CHANGE] and _is_settled(calm):
         yield Piece(Kind.SETTLED, at, end)
         concerns, settled = [], True
     for kind in concerns:
@@ -97,6 +100,12 @@ def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Ite
     if past.SETTLED.search(calm) and not concerns:
         yield Piece(Kind.SETTLED, at, end)
     yield from _clauses(calm, at, comment, bool(concerns), settled or remark is not None, lazy)
+
+
+def _is_settled(text: str) -> bool:
+    parts = parts_of(text[:_LONGEST_SETTLED])
+    faulty = [at for at, part in enumerate(parts) if Kind.CHANGE in concerns_of(part, "")]
+    return len(text) <= _LONGEST_SETTLED and is_settled_within(faulty, parts)
 
 
 _ABOUT: Final = re.compile(

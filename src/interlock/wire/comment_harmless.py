@@ -46,7 +46,7 @@ def is_harmless(clause: str, comment: str, start: int, end: int) -> bool:
         return True
     if greets(said):
         return True
-    if is_beside(clause) or past.PAST_WISH.search(clause) or past.SETTLED.search(clause):
+    if is_beside(clause) or past.SETTLED.search(clause):
         return True
     return (
         len(clause) <= LONGEST_CLAUSE
