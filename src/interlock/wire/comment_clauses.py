@@ -75,18 +75,28 @@ def _sentences(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _of_sentence(text: str, at: int, mark: str, comment: str, lazy: bool) -> Iterator[Piece]:
-    end = at + len(text)
+    """What a sentence says, cut where it starts afresh: what stands before that is left behind."""
     calm = table.HARMLESS.sub(lambda hit: "fine".ljust(len(hit[0])), text)
     calm = table.SUBJECTS.sub(lambda hit: "part".ljust(len(hit[0])), calm)
+    begun = 0
     for reset in past.RESET.finditer(calm):
+        yield from _of_stretch(calm[begun : reset.start()], at + begun, "", comment, lazy)
         yield Piece(Kind.RESET, at + reset.start(), at + reset.end())
-    calm = past.RESET.sub(lambda hit: " " * len(hit[0]), calm)
-    remark = past.NOT_BLOCKING.search(calm.strip())
+        begun = reset.end()
+    yield from _of_stretch(calm[begun:], at + begun, mark, comment, lazy)
+
+
+def _of_stretch(calm: str, at: int, mark: str, comment: str, lazy: bool) -> Iterator[Piece]:
+    """What speaks against an approval, unless it does not block or is over; then the clauses."""
+    end, text = at + len(calm), calm.strip()
+    if not text.strip(".,!; "):
+        return
+    remark = past.NOT_BLOCKING.search(text)
     if remark:
         calm = past.NOT_BLOCKING.sub(lambda hit: "fine".ljust(len(hit[0]))[: len(hit[0])], calm)
     concerns, settled = concerns_of(calm, mark), False
     if remark and not past.BINDING.search(calm) and not _refused(concerns, calm, remark):
-        bare = remark[0] and _ABOUT.fullmatch(past.NOT_BLOCKING.sub("", text.strip()))
+        bare = remark[0] and _ABOUT.fullmatch(past.NOT_BLOCKING.sub("", text))
         yield Piece(Kind.ABOUT if bare else Kind.REMARK, at, end)
         concerns = []
     elif is_past(calm, concerns):

@@ -18,8 +18,8 @@ from interlock.wire.comment_text import SMILE
 
 CLAUSE: Final = re.compile(r"(?:[^,:()—–\n\x03-]|-(?! )|(?<![ \n])-)++")
 _STANDS: Final = re.compile(
-    r"\b(?:if|unless|once|until|still|but|however|again|repeat|stands?|remains?|as (?:i|we)"
-    r"|not (?:yet|now))\b"
+    r"\b(?:if|unless|only|except|once|until|still|but|however|again|repeat|stands?|remains?"
+    r"|as (?:i|we)|not (?:yet|now))\b"
 )
 
 

@@ -12,9 +12,9 @@ from interlock.wire.comment_words import words
 RESET: Final = re.compile(
     r"(?:\bedit(?:ed)?\b(?: ?\d*)?[:\-—]|\bupdate(?:d)?\b(?: ?\d*)?[:\-—]|\bscratch (?:that"
     r"|this|the above)|\bnever ?mind\b|\bnvm\b|\bignore (?:that|the above|my (?:last|earlier"
-    r"|previous))[^.\n]{0,30}|\bdisregard (?:that|the above|my (?:last|earlier"
-    r"|previous))[^.\n]{0,30}|\bstrike that\b|\bon second thoughts?\b|\b(?:i(?:'ve"
-    r"| have)? )?changed my mind\b|\bi (?:misread|was wrong|misunderstood)[^.\n]{0,40}"
+    r"|previous))[^.,;:\n]{0,30}|\bdisregard (?:that|the above|my (?:last|earlier"
+    r"|previous))[^.,;:\n]{0,30}|\bstrike that\b|\bon second thoughts?\b|\b(?:i(?:'ve"
+    r"| have)? )?changed my mind\b|\bi (?:misread|was wrong|misunderstood)[^.,;:\n]{0,40}"
     r"|\bcorrection:)"
 )
 PAST: Final = re.compile(
@@ -49,13 +49,13 @@ NOT_BLOCKING: Final = re.compile(
     r"|(?:^|\()optional(?:ly)?(?=[:,)\x20])|\b(?:can|could|may) (?:be |all be "
     r"|also be )?(?:done|handled|fixed|addressed|changed|tackled|improved|happen|come|wait"
     r"|go) (?:later|afterwards?|separately|another time|next time|(?:in|into|for|as) (?:a|the"
-    r"|another|some)? ?(?:follow-?up|later|separate|future|next|different)\b[^.\n]{0,20})"
+    r"|another|some)? ?(?:follow-?up|later|separate|future|next|different)\b[^.,;:\n]{0,20})"
     r"|\bno need to (?:change|fix|do|address|act|block)\b|\bfeel free to (?:ignore"
     r"|skip)(?: (?:it|this|that))?|\btake it or leave it\b|\bno blockers?\b"
     r"|\b(?:in|for|as) a (?:follow-?up|later|separate|future)\b(?: (?:pr|change|issue|ticket"
     r"|commit|story|task))?|\bnot a reason to (?:block|hold|wait)\b|\bnot worth (?:blocking"
-    r"|holding|a new round)[^.\n]{0,20}|\bnot required(?: (?:now|here|for this))?\b"
-    r"|\bnothing (?:that should|to) (?:block|hold)[^.\n]{0,20}"
+    r"|holding|a new round)[^.,;:\n]{0,20}|\bnot required(?: (?:now|here|for this))?\b"
+    r"|\bnothing (?:that should|to) (?:block|hold)[^.,;:\n]{0,20}"
 )
 BINDING: Final = words(
     r"must|required|critical|first|before|block(?:s|ed|ing|er|ers)?|if|unless|once|until"

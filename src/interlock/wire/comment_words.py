@@ -28,8 +28,8 @@ _MORE: Final = (
 HARMLESS: Final = words(
     r"(?:good|great|nice|excellent|lovely|brilliant|(?:like|love) (?:the|this|your)) (?:idea"
     r"|approach|direction)",
-    r"(?:exactly |just )?what (?:we|i) (?:discussed|agreed(?: on)?|wanted|asked for|needed"
-    r"|had in mind)",
+    r"(?:exactly|just|this is|that's|that is) what (?:we|i) (?:discussed|agreed(?: on)?|wanted"
+    r"|asked for|needed|had in mind)(?= *(?:[,.:;!]|$))",
     r"(?:as )?per (?:our|the|yesterday's|today's) (?:call|chat|discussion|meeting|conversation)",
     r"we (?:discussed|talked about) (?:this|it)(?: (?:yesterday|today|earlier|on the call"
     r"|in (?:the|our) (?:meeting|call|standup)))?(?= *(?:[,.:;!]|$))",
