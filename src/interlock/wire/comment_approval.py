@@ -19,52 +19,46 @@ _THAT: Final = (
     r"(?:(?:the|this|that|your|these) (?:whole |entire |full |new |latest |current |updated "
     rf"|revised |complete |final |proposed )*{_WORK}(?: and (?:the )?{_WORK})?"
     r"|all of (?:it|this|them)|it all|this all|this one|this|it|that|these|them|everything|both"
-    r"|all)"
-    r"(?![\w-])"
+    r"|all)(?![\w-])"
 )
 _IT: Final = rf"(?:{_THAT}|{_WORK}(?: and (?:the )?{_WORK})?(?![\w-]))"
 _FULLY: Final = (
-    r"(?:fully|completely|totally|absolutely|happily|gladly|hereby|formally|officially|very"
-    r"|really|so"
-    r"|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely)"
+    r"(?:fully|completely|totally|absolutely|happily|gladly|hereby|formally|officially|very|really"
+    r"|so|all|now|definitely|wholeheartedly|unconditionally|enthusiastically|also|extremely)"
 )
 _MAY: Final = (
-    r"(?:(?:please|pls|do|you can|you may|you are free to|you're free to|feel free to"
-    r"|let's|lets"
+    r"(?:(?:please|pls|do|you can|you may|you are free to|you're free to|feel free to|let's|lets"
     r"|let us|we can|we may|ok to|okay to|free to|clear to|you're good to|you are good to"
-    r"|happy for you to"
-    r"|you can now"
-    r"|go|i want you to) )*"
+    r"|happy for you to|you can now|go|i want you to) )*"
 )
 _MAKE: Final = r"(?:merge|proceed|ship|implement|start|continue|build|deploy|begin|release|execute)"
 _NEXT: Final = r"(?:(?:the )?next (?:step|phase|stage|story|task)|phase \d+)"
 _WITH: Final = rf"(?:{_NEXT}|(?:the )?(?:implementation|merge)|merging|{_IT})"
-APPROVING: Final = re.compile(
-    r"(?:"
-    rf"(?:i|we)(?: do)? (?:{_FULLY} )*approve(?:(?: of)? {_THAT})?"
-    rf"|(?:(?:i|we) have|i've|we've) (?:{_FULLY} )*approved(?: {_THAT})?"
-    rf"|(?:(?:i|we)(?: have)?|i've|we've) (?:reviewed|read|checked|tested|verified)(?: {_IT})? and "
-    rf"(?:{_FULLY} )*approved?(?: {_THAT})?"
-    rf"|(?:(?:i'm|i am|we're|we are) )?(?:happy|glad|pleased|delighted) to approve(?: {_THAT})?"
-    rf"|(?:(?:i'm|i am|we're|we are) )?(?:{_FULLY} )*approving(?: {_THAT})?"
-    rf"|(?:{_FULLY} )*approved(?: {_THAT})?"
-    rf"|{_IT} (?:is |are )?(?:{_FULLY} )*approved"
-    rf"|(?:it's|that's) (?:{_FULLY} )*approved"
-    rf"|(?:i )?consider {_IT} approved"
-    rf"|(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a "
-    rf"|this is an )*lgtm+(?: {_IT})?"
-    rf"|{_MAY}ship (?:it|this)(?: now| today)?(?: please)?"
-    rf"|{_MAY}go (?:right )?ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?"
-    rf"|,? {_MAKE}(?: {_IT})?)?"
-    r"(?: please)?"
-    r"|(?:(?:you have|you've got|you got|you've) (?:my|our|the)|(?:i|we) give (?:you "
-    r"|this )?(?:my|our"
-    r"|the)) go[ -]ahead"
-    rf"|{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
-    rf"|to (?:implementation|{_NEXT})))?(?: please)?"
-    rf"|(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good"
-    r")(?![\w'-])"
+_WE_HAVE: Final = r"(?:(?:i|we) have|i've|we've)"
+_WE_ARE: Final = r"(?:(?:i'm|i am|we're|we are) )?"
+_FORMS: Final = (
+    rf"(?:i|we)(?: do)? (?:{_FULLY} )*approve(?:(?: of)? {_THAT})?",
+    rf"{_WE_HAVE} (?:{_FULLY} )*approved(?: {_THAT})?",
+    rf"(?:i|we|{_WE_HAVE}) (?:reviewed|read|checked|tested|verified)(?: {_IT})? and "
+    rf"(?:{_FULLY} )*approved?(?: {_THAT})?",
+    rf"{_WE_ARE}(?:happy|glad|pleased|delighted) to approve(?: {_THAT})?",
+    rf"{_WE_ARE}(?:{_FULLY} )*approving(?: {_THAT})?",
+    rf"(?:{_FULLY} )*approved(?: {_THAT})?",
+    rf"{_IT} (?:is |are )?(?:{_FULLY} )*approved",
+    rf"(?:it's|that's) (?:{_FULLY} )*approved",
+    rf"(?:i )?consider {_IT} approved",
+    r"(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a |this is an )*"
+    rf"lgtm+(?: {_IT})?",
+    rf"{_MAY}ship (?:it|this)(?: now| today)?(?: please)?",
+    rf"{_MAY}go (?:right )?ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?"
+    rf"|,? {_MAKE}(?: {_IT})?)?(?: please)?",
+    r"(?:(?:you have|you've got|you got|you've) (?:my|our|the)"
+    r"|(?:i|we) give (?:you |this )?(?:my|our|the)) go[ -]ahead",
+    rf"{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
+    rf"|to (?:implementation|{_NEXT})))?(?: please)?",
+    rf"(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good",
 )
+APPROVING: Final = re.compile(rf"(?:{'|'.join(_FORMS)})(?![\w'-])")
 """What approves, if the whole clause is made of it and of what may stand beside it."""
 VOTE: Final = re.compile(rf"(?:(?:{_FULLY}|yes|ok|okay) )*approve(?: {_THAT})?")
 """A bare `approve` is a vote when it stands alone; behind a name it asks somebody else for one."""
@@ -76,46 +70,34 @@ _AS: Final = (
 TAIL: Final = re.compile(
     r"(?:from (?:me|us|here|my (?:side|end|pov|perspective|part|point of view)|our (?:side|end))"
     r"|on behalf of (?:the )?(?:[a-z]+ )?team|for (?:this|it)|(?:to|for|by|with) (?:me|us)"
-    r"|on (?:my|our) (?:side|end|part)"
-    r"|for (?:merge|merging|release|implementation|production|the next (?:phase|step|stage)"
-    r"|shipping)"
-    r"|to (?:merge|ship|proceed|release|go|implement|be merged)|as (?:is|-is|written|proposed"
-    r"|planned"
-    r"|described|it is|it stands)|as-is|(?<!then )again|in full|in its entirety|right away|today"
-    r"|at once"
-    r"|any time"
-    r"|whole|unconditionally|with (?:pleasure|thanks|joy)|for all of it)(?![\w'-])"
+    r"|on (?:my|our) (?:side|end|part)|for (?:merge|merging|release|implementation|production"
+    r"|the next (?:phase|step|stage)|shipping)|to (?:merge|ship|proceed|release|go|implement"
+    r"|be merged)|as (?:is|-is|written|proposed|planned|described|it is|it stands)|as-is"
+    r"|(?<!then )again|in full|in its entirety|right away|today|at once|any time|whole"
+    r"|unconditionally|with (?:pleasure|thanks|joy)|for all of it)(?![\w'-])"
 )
 BESIDE: Final = re.compile(
     r"(?:(?:(?:i|we)(?:'ve| have)? )?(?:reviewed|read|tested|checked|verified|signed off)"
     rf"(?: {_IT})?(?! (?:by|in|on))|go for it|let's (?:go|do (?:this|it))|go go go|of course"
-    r"|as always|ah|wow|got it|noted|understood|(?:permission )?granted|cc|i'm in"
-    r"|(?:everything |it |all |it all )?checks out|(?:(?:that's|it's"
-    r"|it is) )?a?(?:(?<=a) )?(?:big |clear )?yes from (?:me|us)"
+    r"|as always|ah|wow|got it|noted|understood|(?:permission )?granted|cc|i'm in|(?:everything "
+    r"|it |all |it all )?checks out|(?:(?:that's|it's|it is) )?a?(?:(?<=a) )?(?:big "
+    r"|clear )?yes from (?:me|us)"
     rf"|{_AS}|(?:great|good|nice|fantastic|excellent) (?:progress|thinking|teamwork|news)"
-    r"|finally|carry on|i confirm|sure thing|yes please|please continue"
-    r"|sounds (?:good|great|perfect|fine)(?: to me)?|makes (?:total |perfect "
-    r"|a lot of )?sense(?: to me)?"
+    r"|finally|carry on|i confirm|sure thing|yes please|please continue|sounds (?:good|great"
+    r"|perfect|fine)(?: to me)?|makes (?:total |perfect |a lot of )?sense(?: to me)?"
     r"|works for (?:me|us)|(?:fine|good) (?:with|by) me|all set|(?:you're |you are )?good to go"
     r"|green light|thumbs up|merge (?:it|this|away)|from (?:me|my side)|happy coding"
     r"|have a (?:great|nice|good|lovely) (?:day|weekend|evening|week|one)|enjoy your (?:weekend"
-    r"|day)"
-    r"|\+1|yes|yep|yeah|yup|yay|ok|okay"
-    r"|sure|great|cool|perfect|nice|nicely done|excellent"
-    r"|awesome"
-    r"|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
+    r"|day)|\+1|yes|yep|yeah|yup|yay|ok|okay|sure|great|cool|perfect|nice|nicely done|excellent"
+    r"|awesome|wonderful|fantastic|brilliant|lovely|superb|good (?:stuff|work|job)|well done|done"
     r"|thanks?(?: you)?(?: (?:so much|very much|a lot|a ton|again|everyone|all|team|folks))?"
-    r"|thx(?: a lot| a ton)?|ty|tysm"
-    r"|cheers|many thanks|all good|all right|alright|absolutely|definitely|then|so|and"
-    r"|indeed|hi"
-    r"|hello|hey|(?:team|folks|everyone|guys|mate|boss|sir|my friend|buddy"
-    r"|friends)(?! (?:approve|lgtm|looks|go|proceed|ship))|all"
-    r"|work|job|i like it|love it|i love it"
-    r"|this is (?:great|good)"
-    r"|agreed|fine|super|sweet|amazing|great (?:work|job|stuff)|nice (?:work|job|one)|kudos"
-    r"|congrats"
-    r"|now|confirmed|happy with (?:it|this)|good|solid|clean|here|from the team"
-    r"|@(?:interlock[a-z0-9_-]*|[a-z0-9][a-z0-9_/-]*+(?! approved)))(?![\w'-])"
+    r"|thx(?: a lot| a ton)?|ty|tysm|cheers|many thanks|all good|all right|alright|absolutely"
+    r"|definitely|then|so|and|indeed|hi|hello|hey|(?:team|folks|everyone|guys|mate|boss|sir"
+    r"|my friend|buddy|friends)(?! (?:approve|lgtm|looks|go|proceed|ship))|all|work|job|i like it"
+    r"|love it|i love it|this is (?:great|good)|agreed|fine|super|sweet|amazing|great (?:work|job"
+    r"|stuff)|nice (?:work|job|one)|kudos|congrats|now|confirmed|happy with (?:it|this)|good|solid"
+    r"|clean|here|from the team|@(?:interlock[a-z0-9_-]*"
+    r"|[a-z0-9][a-z0-9_/-]*+(?! approved)))(?![\w'-])"
 )
 
 

@@ -120,8 +120,7 @@ def _is_settled(text: str) -> bool:
 
 _ABOUT: Final = re.compile(
     r"(?:(?:this|that|that's|it|is|it's|these|those|are|they|just|a|an|minor|nit|and|all|so|none"
-    r"|of|but"
-    r"|for|me|though|only|really|at)|[\s.,!()-])*"
+    r"|of|but|for|me|though|only|really|at)|[\s.,!()-])*"
 )
 _NEVER_REMARKS: Final = {
     *(Kind.HALT, Kind.REFUSE, Kind.SARCASM, Kind.BACK, Kind.WAIT, Kind.QUESTION, Kind.FOREIGN),

@@ -68,8 +68,7 @@ def _found(text: str, mark: str) -> Iterator[Kind]:
 
 _QUESTION: Final = re.compile(
     r"(?:is|are|was|can|could (?:you|we|i|it|this|someone)|should|shall|does|do we|did|who|what"
-    r"|why|how|where|which"
-    r"|has anyone|have we|whose) "
+    r"|why|how|where|which|has anyone|have we|whose) "
 )
 _PLAIN_TABLES: Final = (
     (Kind.CONDITION, holds.CONDITION),

@@ -20,15 +20,15 @@ _SIGN_OFF: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,2}|@[\w-]+")
 _THANKS: Final = re.compile(r"(?i:thanks|thank you|nice one|cheers|thx),? [A-Z][\w'.-]*")
 _GREETING: Final = re.compile(
-    r"(?i:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?:,? (?:[A-Z][\w'.-]*|@[\w-]+)"
-    r"(?: and [A-Z][\w'.-]*)?)?"
+    r"(?i:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?:,? (?:[A-Z][\w'.-]*"
+    r"|@[\w-]+)(?: and [A-Z][\w'.-]*)?)?"
 )
 _NO_NAME: Final = re.compile(
     r"\b(?:un|in|im|mis|dis|non)\w{4,}|\w{3,}(?:ly|ed|ing|able|ible|ion|less|ful|ness)\b|^sorry"
     r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|staging|production|prod|dev|main|(?:back"
-    r"|front)end"
-    r"|api|ui|draft|phase|story|stories|part|step|option|version|plan|docs?|tests?|code|beta"
-    r"|alpha|q[1-4]|none|nobody|later|soon|maybe|internal|legal|security|qa|design|schema|pr|ci)\b"
+    r"|front)end|api|ui|draft|phase|story|stories|part|step|option|version|plan|docs?|tests?|code"
+    r"|beta|alpha|q[1-4]|none|nobody|later|soon|maybe|internal|legal|security|qa|design|schema|pr"
+    r"|ci)\b"
 )
 _PLAIN: Final = re.compile(rf"[a-z0-9 ,.!'\"@+{SMILE}{LINK}{QUOTED}\t/_%$&=<>#*~|()\[\]{{}}-]*")
 
