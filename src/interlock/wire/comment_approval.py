@@ -39,23 +39,33 @@ _WE_ARE: Final = r"(?:(?:i'm|i am|we're|we are) )?"
 _FORMS: Final = (
     rf"(?:i|we)(?: do)? (?:{_FULLY} )*approve(?:(?: of)? {_THAT})?",
     rf"{_WE_HAVE} (?:{_FULLY} )*approved(?: {_THAT})?",
-    rf"(?:i|we|{_WE_HAVE}) (?:reviewed|read|checked|tested|verified)(?: {_IT})? and "
-    rf"(?:{_FULLY} )*approved?(?: {_THAT})?",
+    (
+        rf"(?:i|we|{_WE_HAVE}) (?:reviewed|read|checked|tested|verified)(?: {_IT})? and "
+        rf"(?:{_FULLY} )*approved?(?: {_THAT})?"
+    ),
     rf"{_WE_ARE}(?:happy|glad|pleased|delighted) to approve(?: {_THAT})?",
     rf"{_WE_ARE}(?:{_FULLY} )*approving(?: {_THAT})?",
     rf"(?:{_FULLY} )*approved(?: {_THAT})?",
     rf"{_IT} (?:is |are )?(?:{_FULLY} )*approved",
     rf"(?:it's|that's) (?:{_FULLY} )*approved",
     rf"(?:i )?consider {_IT} approved",
-    r"(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a |this is an )*"
-    rf"lgtm+(?: {_IT})?",
+    (
+        r"(?:this |a |an |big |it's a |it's an |that's a |that's an |this is a |this is an )*"
+        rf"lgtm+(?: {_IT})?"
+    ),
     rf"{_MAY}ship (?:it|this)(?: now| today)?(?: please)?",
-    rf"{_MAY}go (?:right )?ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?"
-    rf"|,? {_MAKE}(?: {_IT})?)?(?: please)?",
-    r"(?:(?:you have|you've got|you got|you've) (?:my|our|the)"
-    r"|(?:i|we) give (?:you |this )?(?:my|our|the)) go[ -]ahead",
-    rf"{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
-    rf"|to (?:implementation|{_NEXT})))?(?: please)?",
+    (
+        rf"{_MAY}go (?:right )?ahead(?: (?:with|on) {_WITH}| and {_MAKE}(?: {_IT})?"
+        rf"|,? {_MAKE}(?: {_IT})?)?(?: please)?"
+    ),
+    (
+        r"(?:(?:you have|you've got|you got|you've) (?:my|our|the)"
+        r"|(?:i|we) give (?:you |this )?(?:my|our|the)) go[ -]ahead"
+    ),
+    (
+        rf"{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
+        rf"|to (?:implementation|{_NEXT})))?(?: please)?"
+    ),
     rf"(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good",
 )
 APPROVING: Final = re.compile(rf"(?:{'|'.join(_FORMS)})(?![\w'-])")
