@@ -59,12 +59,12 @@ _FORMS: Final = (
         rf"|,? {_MAKE}(?: {_IT})?)?(?: please)?"
     ),
     (
-        r"(?:(?:you have|you've got|you got|you've) (?:my|our|the)"
-        r"|(?:i|we) give (?:you |this )?(?:my|our|the)) go[ -]ahead"
+        r"(?:(?:you have|you've got|you got|you've) (?:my|our)"
+        r"|(?:i|we) give (?:you |this )?(?:my|our)) go[ -]ahead"
     ),
     (
-        rf"{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written|described)"
-        rf"|to (?:implementation|{_NEXT})))?(?: please)?"
+        rf"{_MAY}proceed(?: (?:with (?:{_WITH}|confidence)|as (?:planned|proposed|written"
+        rf"|described)|to (?:implementation|{_NEXT})))?(?: please)?"
     ),
     rf"(?:{_IT} )?(?:{_FULLY} )*looks?(?: {_FULLY})* good",
 )
