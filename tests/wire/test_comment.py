@@ -81,8 +81,14 @@ def test_a_spoiler_before_an_approval_never_approves(text: str, spoiler: str) ->
         assert read_comment(f"{spoiler}\n\n{text}").outcome is not Outcome.APPROVE
 
 
+def _is_bare(text: str) -> bool:
+    """Whether a doubt stuck to its end is about the approval and not about a remark beside it."""
+    remark = ("block", "Optional", "nit", "later", "follow-up")
+    return not any(each in text for each in ("\n", "/", *remark))
+
+
 @given(
-    st.sampled_from([each for each in corpus.APPROVE if "\n" not in each and "/" not in each]),
+    st.sampled_from([each for each in corpus.APPROVE if _is_bare(each)]),
     st.sampled_from(["?", " ?", ", right?", " or not", " - NOT", ", not", " (if green)", " maybe"]),
 )
 def test_a_doubt_stuck_to_an_approval_never_approves(text: str, doubt: str) -> None:
@@ -193,3 +199,28 @@ def test_this_requests_id_may_stand_beside_an_approval_and_no_other() -> None:
     for text in ("/approve w-7", "/approve #w-7", "Approved w-7", "LGTM for request w-7"):
         assert read_comment(text, "W-7").outcome is Outcome.APPROVE, text
         assert read_comment(text, "w-8").outcome is Outcome.UNCLEAR, text
+
+
+def test_what_goes_on_below_a_command_narrows_it_down() -> None:
+    for more in ("the old plan", "for story 1", "next month", "story 2"):
+        assert read_comment(f"/approve\n{more}").outcome is Outcome.UNCLEAR, more
+    for more in ("Great plan.", "thanks all", "The retry logic is neat."):
+        assert read_comment(f"/approve\n{more}").outcome is Outcome.APPROVE, more
+
+
+def test_another_language_is_not_read_and_never_passes() -> None:
+    for text in ("Nicht approved", "pas encore LGTM", "Bitte proceed", "no está approved"):
+        assert read_comment(text).outcome is Outcome.UNCLEAR, text
+    assert read_comment("/approve\n\naber nicht die Datenbank").outcome is Outcome.UNCLEAR
+
+
+def test_a_time_belongs_to_its_deferral() -> None:
+    assert read_comment("Postpone this until January.").outcome is Outcome.DEFER
+    assert read_comment("Please hold on until tomorrow").outcome is Outcome.UNCLEAR
+    assert read_comment("Approved, but postpone it until May.").outcome is not Outcome.APPROVE
+
+
+def test_a_bare_approve_behind_a_name_asks_for_one() -> None:
+    assert read_comment("Approve this.").outcome is Outcome.APPROVE
+    for text in ("Team, approve this.", "@bob approve this", "Hi Bob, approve it", "pls approve"):
+        assert read_comment(text).outcome is Outcome.UNCLEAR, text

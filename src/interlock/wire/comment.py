@@ -9,11 +9,15 @@ when: `comment_thread` does.
 
 from typing import Final
 
-from interlock.wire.comment_clauses import Kind, Piece, approves, is_odd, pieces
+from interlock.wire.comment_approval import BESIDE, approves
+from interlock.wire.comment_clauses import is_odd, pieces
 from interlock.wire.comment_command import Command, commands, leading
+from interlock.wire.comment_harmless import greets
+from interlock.wire.comment_kind import Kind, Piece
+from interlock.wire.comment_settled import names_in, reach, settled_names
 from interlock.wire.comment_text import SMILE, Words, words_of
 from interlock.wire.comment_verdict import Outcome, Span, Verdict
-from interlock.wire.comment_words import BESIDE
+from interlock.wire.comment_words import SCOPE
 
 LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub takes no longer ones."""
@@ -34,6 +38,7 @@ _DOUBTS: Final = (
     (Kind.QUESTION, "it asks a question"),
     (Kind.NEGATION, "it negates something"),
     (Kind.HEARSAY, "it tells a wish, or what others said"),
+    (Kind.FOREIGN, "it is not all in English"),
     (Kind.UNKNOWN, "it says something else beside"),
 )
 _EARLIER: Final = {Kind.PAST, Kind.REMARK, Kind.ABOUT, Kind.SETTLED, Kind.RESET, Kind.FINE}
@@ -68,16 +73,30 @@ def _by_command(said: list[Command], words: Words, comment: str, request_id: str
     if first.outcome is not Outcome.APPROVE:
         return Verdict(first.outcome, f"it says /{first.word}", _told(rest, comment), seen)
     for each in said:
-        if not _is_courtesy(each.rest, request_id):
+        typed = comment[each.end : each.stop].strip(" \t\r\n.,!;:()—–-*_")
+        if not greets(typed) and not _is_courtesy(each.rest, request_id):
             why = "more than thanks or a name follows /approve on its line"
             return Verdict(Outcome.UNCLEAR, why, "", (*seen, Span(each.end, each.stop, "more")))
         rest = rest[: each.end] + " " * (each.stop - each.end) + rest[each.stop :]
-    found = _counted(pieces(Words(rest, words.lazy), comment, request_id), approved_at=len(comment))
-    against = [each for each in found if each.kind not in {*_EARLIER, Kind.APPROVE, Kind.UNKNOWN}]
+    seen_there = pieces(Words(rest, words.lazy), comment, request_id)
+    found = _counted(seen_there, len(comment), rest)
+    against = [each for each in found if _is_against(each, rest, comment)]
     if against or is_odd(words.text):
         why = f"/approve stands beside a {against[0].kind}" if against else "it has odd signs"
         return Verdict(Outcome.UNCLEAR, why, "", (*seen, *_spans(against)))
     return Verdict(Outcome.APPROVE, "it says /approve", _told(rest, comment), seen)
+
+
+def _is_against(piece: Piece, text: str, comment: str) -> bool:
+    """Whether a piece spoils a command; something else beside it does when it narrows it down, or
+    goes on with the command's sentence on the next line."""
+    if piece.kind is not Kind.UNKNOWN:
+        return piece.kind not in {*_EARLIER, Kind.APPROVE}
+    if SCOPE.match(text[piece.start : piece.end].strip()):
+        return True
+    above = comment[max(0, piece.start - 200) : piece.start].rstrip(" \t").removesuffix("\n")
+    said = comment[piece.start : piece.end].strip()
+    return above.rpartition("\n")[2].lstrip().startswith("/") and not said[:1].isupper()
 
 
 def _is_lazy(command: Command, words: Words) -> bool:
@@ -102,7 +121,7 @@ def _is_courtesy(rest: str, request_id: str) -> bool:
 
 def _by_words(found: list[Piece], words: Words, comment: str) -> Verdict:
     approvals = [each for each in found if each.kind is Kind.APPROVE]
-    counted = _counted(found, approvals[-1].start if approvals else -1)
+    counted = _counted(found, approvals[-1].start if approvals else -1, words.text)
     kinds = {each.kind for each in counted}
     for kind, outcome, why in _HOLDS:
         if kind in kinds:
@@ -122,17 +141,15 @@ def _by_words(found: list[Piece], words: Words, comment: str) -> Verdict:
                    _spans([*approvals, *remarks]))  # fmt: skip
 
 
-def _counted(found: list[Piece], approved_at: int) -> list[Piece]:
+def _counted(found: list[Piece], approved_at: int, text: str) -> list[Piece]:
     """What still counts: a final approval leaves behind what was refused and settled before."""
     starts = [each.end for each in found if each.kind is Kind.RESET and each.end <= approved_at]
     fresh = max(starts, default=0)
-    settled = [each.start for each in found if each.kind is Kind.SETTLED]
-    settled_at = max((start for start in settled if start <= approved_at), default=0)
+    over = _overcome(found, approved_at, text)
     kept = []
     for each in found:
-        before = each.end <= settled_at and each.kind in _OVERCOME
         past = each.kind is Kind.PAST and each.start < approved_at
-        if each.start < fresh or before or past:
+        if each.start < fresh or each.start in over or past:
             continue
         if each.kind is Kind.PAST:
             each = Piece(Kind.REFUSE, each.start, each.end)  # noqa: PLW2901
@@ -140,7 +157,26 @@ def _counted(found: list[Piece], approved_at: int) -> list[Piece]:
     return kept
 
 
-_OVERCOME: Final = {Kind.REFUSE, Kind.CHANGE, Kind.NEGATION, Kind.UNKNOWN, Kind.PAST}
+_OVERCOME: Final = {Kind.REFUSE, Kind.CHANGE, Kind.NEGATION, Kind.UNKNOWN}
+_SETTLED: Final = 20
+"""How many words that something is settled are looked at."""
+
+
+def _overcome(found: list[Piece], approved_at: int, text: str) -> set[int]:
+    """Where the refusals and faults stand that a later sentence before the approval settles."""
+    settled = [each for each in found if each.kind is Kind.SETTLED and each.start <= approved_at]
+    open_ones = [each for each in found if each.kind in _OVERCOME]
+    over = set[int]()
+    for done in settled[-_SETTLED:]:
+        said = text[done.start : done.end]
+        before = [each for each in open_ones if each.end <= done.start]
+        far, named = reach(said), settled_names(said)
+        for each in before:
+            last = far == "last" and each.start == before[-1].start
+            names = names_in(text[each.start : each.end])
+            if far == "all" or last or any(thing <= names for thing in named):
+                over.add(each.start)
+    return over
 
 
 def _late(piece: Piece, approved_at: int) -> bool:

@@ -35,26 +35,24 @@ _SPEAKS: Final = re.compile(
 )
 _FOOTER: Final = re.compile(
     r"\n[ \t]*+(?:sent from (?:my|mail|outlook|yahoo)\b|get outlook for"
-    r"|reply to this email directly|you are receiving this because"
-    r"|(?:this|the information in this) (?:e-?mail|message) "
-    r"[^\n]{0,80}\b(?:confidential|intended)|message id: <)[^\n]*",
+    r"|reply to this email directly|you are receiving this because|(?:this"
+    r"|the information in this) (?:e-?mail|message) [^\n]{0,80}\b(?:confidential|intended)"
+    r"|message id: <)[^\n]*",
     re.IGNORECASE,
 )
 _INDENTED: Final = re.compile(r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
                               r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*")  # fmt: skip
 _PLAIN_TAG: Final = re.compile(r"</?(?:b|i|em|strong|u|p|br|span|div|h[1-6]|sub|sup)[ \t]*/?>")
 _INLINE: Final = re.compile(
-    r"(?P<comment><!--(?:[^-]|-(?!->))*+-->)"
-    r"|(?P<quoted>``[^\n]{1,400}?``|`[^`\n]*+`|~~[^~\n]*+~~|\"[^\"\n]{0,400}+\"|“[^”\n]{0,400}+”"
-    r"|«[^»\n]{0,400}+»|(?<!\w)'[^'\n]{1,120}+'(?!\w)|(?<!!)\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)"
-    r"|<(?P<struck>s|del|strike|code|q|kbd)>[^<\n]{0,2000}+</(?P=struck)>|</?[a-z][^<>\n]{0,300}+>)"
+    r"(?P<comment><!--(?:[^-]|-(?!->))*+-->)|(?P<quoted>``[^\n]{1,400}?``|`[^`\n]*+`|~~[^~\n]*+~~"
+    r"|\"[^\"\n]{0,400}+\"|“[^”\n]{0,400}+”|«[^»\n]{0,400}+»|(?<!\w)'[^'\n]{1,120}+'(?!\w)"
+    r"|(?<!!)\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)|<(?P<struck>s|del|strike|code|q"
+    r"|kbd)>[^<\n]{0,2000}+</(?P=struck)>|</?[a-z][^<>\n]{0,300}+>)"
     r"|(?P<link>!\[[^\]\n]{0,300}+\]\([^)\n]{0,2000}+\)|<?https?://[^\s<>()]*[^\s<>().,!?;:]>?)"
 )
-_MARKS: Final = re.compile(
-    r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))"
-    r"|(?<![a-z0-9_])_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?![a-z0-9_])"
-)
+_MARKS: Final = re.compile(r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))")
 _BOLD: Final = re.compile(r"(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])(\1)")
+_SLANTED: Final = re.compile(r"(?<![a-z0-9_])(_{1,3})(?=[^\s_])([^_\n]*[^\s_])(\1)(?![a-z0-9_])")
 _FRIENDLY: Final = (
     "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜🧡⭐🌟🥳💪👌🤝😎🟢✨🏆🎊🤩😍🎈🥇💖🫡⛵🛳🏁➡"
 )
@@ -87,7 +85,8 @@ def words_of(comment: str) -> Words:
     text = _BREAKS.sub(lambda found: "\n" + " " * (len(found[0]) - 1), text)
     text = _PLAIN_TAG.sub(lambda found: " " * len(found[0]), text)
     text = _INLINE.sub(_hide, text)
-    text = _BOLD.sub(lambda found: _blank(found[1]) + found[2] + _blank(found[3]), text)
+    for emphasis in (_BOLD, _SLANTED):
+        text = emphasis.sub(lambda found: _blank(found[1]) + found[2] + _blank(found[3]), text)
     text = _MARKS.sub(lambda found: " " * len(found[0]), text)
     return Words(text[1:], tuple((start - 1, stop - 1) for start, stop in lazy))
 

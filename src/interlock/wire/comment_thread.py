@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from interlock.wire.comment import read_comment
-from interlock.wire.comment_clauses import Kind
+from interlock.wire.comment_kind import Kind
 from interlock.wire.comment_verdict import CAUTION, Outcome, Verdict
 from interlock.wire.live import units
 
