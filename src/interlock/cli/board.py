@@ -190,7 +190,7 @@ def _cells(row: "Row", now: float) -> list[Any]:
     words = (
         row.task_id,
         row.title,
-        "" if waits else row.step,
+        row.step,
         "" if waits else row.role,
         row.why if waits else row.agent,
         age(now - row.since) if row.since else "",

@@ -38,6 +38,7 @@ from interlock.cli.rehearsal import in_words, rehearse
 from interlock.cli.run import New, Wait, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.cli.sitting import Sat, sit
+from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -156,12 +157,12 @@ def _report(
         tell(f"note: {note}")
     found = find_run(connection, run_id)
     told = told_of(connection, found, path, notes, sat=True)
-    files = write_report(told)
+    files = _written(told)
     more = once and sat.status == "stopped" and sat.stopped_by is None
     if json:
         document({**as_json(told), "report": files})
     else:
-        for line in summary(told, files[0]):
+        for line in summary(told, *files[:1]):
             say(line)
         for line in _advice(sat, told, more):
             say(line)
@@ -170,6 +171,15 @@ def _report(
     if more:
         raise typer.Exit(Exit.WAITING if told.count("asks") else Exit.DONE)
     sat.leave()
+
+
+def _written(told: "Delivered") -> list[str]:
+    """The files of the report. A run that is over is told, whatever becomes of its report."""
+    try:
+        return write_report(told)
+    except SourceError as error:
+        tell(f"note: there is no report: {error}")
+        return []
 
 
 def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:
