@@ -207,6 +207,16 @@ def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
     )
 
 
+def test_resume_goes_on_as_deliver_does(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks")
+    assert world.type(*RUN).code == 4
+    world.say("answer", asked(world), "answer", "-m", "a plus it is")
+    said = world.type("resume")
+    assert said.code == 0
+    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "asks: MERGE artifact -> COMPLETE\n" in said.err
+
+
 def test_a_human_can_halt_it(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks", "after>asks")
     assert world.type(*RUN).code == 4

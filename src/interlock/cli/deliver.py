@@ -10,9 +10,11 @@ import typer
 from interlock.cli.board import watched
 from interlock.cli.crew import (
     Agents,
+    Crew,
     Limited,
     Limits,
     OnLimit,
+    Options,
     Parallel,
     Slots,
     crew_of,
@@ -129,10 +131,31 @@ def run(
         else:
             found = find_run(connection, run_id)
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
-        found = find_run(connection, run_id)
-        view = partial(watched, connection, run_id, path, options.agents)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view, once=once)
-        _report(connection, run_id, sat, path, json=json, once=once)
+        manner = Manner(wait=wait, on_limit=on_limit, once=once, json=json)
+        work_on(connection, run_id, crew, path, manner)
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sitting is held, and told."""
+
+    wait: bool
+    on_limit: OnLimit
+    once: bool = False
+    json: bool
+
+
+def work_on(connection: "Connection", run_id: int, crew: Crew, db: Path, manner: Manner) -> None:
+    """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
+    from interlock.store.runs import find_run
+
+    found = find_run(connection, run_id)
+    agents = msgspec.convert(found.options, Options).agents
+    view = partial(watched, connection, run_id, db, agents)
+    sat = sit(
+        connection, found, crew, wait=manner.wait, on_limit=manner.on_limit, view=view,
+        once=manner.once,
+    )  # fmt: skip
+    _report(connection, run_id, sat, db, json=manner.json, once=manner.once)
 
 
 def _rehearse(told: "Rehearsal", *, json: bool) -> None:
