@@ -65,7 +65,7 @@ def test_a_row_tells_who_works_for_how_long_and_what_it_cost() -> None:
         "1.50",
     ]
     assert lines[4].split() == ["b", "IMPLEMENT", "developer", "claude", "1m00", "-", "1,234t"]
-    assert lines[6].split() == ["d", "comes", "after", "a"]
+    assert lines[6].split() == ["d", "IMPLEMENT", "comes", "after", "a"]
     assert lines[7] == (
         "1 question: 'interlock inbox' shows them; 'interlock answer 9 …' answers c"
     )

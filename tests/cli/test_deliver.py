@@ -1,5 +1,6 @@
 """deliver as a user types it: what is said in the end, how it stands, and with which exit code."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,16 @@ def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
     )
 
 
+def test_resume_goes_on_as_deliver_does(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks")
+    assert world.type(*RUN).code == 4
+    world.say("answer", asked(world), "answer", "-m", "a plus it is")
+    said = world.type("resume")
+    assert said.code == 0
+    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "asks: MERGE artifact -> COMPLETE\n" in said.err
+
+
 def test_a_human_can_halt_it(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks", "after>asks")
     assert world.type(*RUN).code == 4
@@ -275,3 +286,26 @@ def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
         "interlock: there is no run 9; 'interlock runs' lists them\n"
     )
     assert waiting.say("deliver", "status", str(2**70)).code == 1
+
+
+def test_a_report_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    assert world.type(*RUN, "--once").code == 0
+    report = tmp_path / ".interlock" / "delivery" / "plan" / "report.html"
+    report.unlink()
+    report.mkdir()
+    said = world.type(*RUN)
+    assert said.code == 0
+    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert f"note: there is no report: {report} is a folder; name a file for the report" in said.err
+
+
+def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds")
+    process = world.start(*RUN)
+    until(lambda: world.db.exists() and "IMPLEMENT" in world.say("deliver", "status").out, "asked")
+    process.send_signal(signal.SIGINT)
+    said = ended(process)
+    assert said.code == 130
+    assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' goes on\n")
+    assert world.type(*RUN).code == 0

@@ -174,9 +174,9 @@ def _table(rows: "tuple[Row, ...]", now: float) -> Any:
     table.add_column("STEP", no_wrap=True)
     table.add_column("ROLE", no_wrap=True, max_width=16, overflow="ellipsis")
     table.add_column("AGENT", no_wrap=True, ratio=2, overflow="ellipsis")
-    table.add_column("IN STEP", no_wrap=True, justify="right")
-    table.add_column("SIGN", no_wrap=True, justify="right")
-    table.add_column("COST", no_wrap=True, justify="right")
+    table.add_column("IN STEP", no_wrap=True, justify="right", min_width=7)
+    table.add_column("SIGN", no_wrap=True, justify="right", min_width=11)
+    table.add_column("COST", no_wrap=True, justify="right", min_width=6)
     for row in rows:
         table.add_row(*_cells(row, now))
     return table
@@ -190,7 +190,7 @@ def _cells(row: "Row", now: float) -> list[Any]:
     words = (
         row.task_id,
         row.title,
-        "" if waits else row.step,
+        row.step,
         "" if waits else row.role,
         row.why if waits else row.agent,
         age(now - row.since) if row.since else "",

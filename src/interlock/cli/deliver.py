@@ -10,9 +10,11 @@ import typer
 from interlock.cli.board import watched
 from interlock.cli.crew import (
     Agents,
+    Crew,
     Limited,
     Limits,
     OnLimit,
+    Options,
     Parallel,
     Slots,
     crew_of,
@@ -39,6 +41,7 @@ from interlock.cli.rehearsal import in_words, rehearse
 from interlock.cli.run import New, Wait, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.cli.sitting import Sat, sit
+from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -129,10 +132,31 @@ def run(
         else:
             found = find_run(connection, run_id)
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
-        found = find_run(connection, run_id)
-        view = partial(watched, connection, run_id, path, options.agents)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, view=view, once=once)
-        _report(connection, run_id, sat, path, json=json, once=once)
+        manner = Manner(wait=wait, on_limit=on_limit, once=once, json=json)
+        work_on(connection, run_id, crew, path, manner)
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sitting is held, and told."""
+
+    wait: bool
+    on_limit: OnLimit
+    once: bool = False
+    json: bool
+
+
+def work_on(connection: "Connection", run_id: int, crew: Crew, db: Path, manner: Manner) -> None:
+    """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
+    from interlock.store.runs import find_run
+
+    found = find_run(connection, run_id)
+    agents = msgspec.convert(found.options, Options).agents
+    view = partial(watched, connection, run_id, db, agents)
+    sat = sit(
+        connection, found, crew, wait=manner.wait, on_limit=manner.on_limit, view=view,
+        once=manner.once,
+    )  # fmt: skip
+    _report(connection, run_id, sat, db, json=manner.json, once=manner.once)
 
 
 def _rehearse(told: "Rehearsal", *, json: bool) -> None:
@@ -157,12 +181,12 @@ def _report(
         tell(f"note: {note}")
     found = find_run(connection, run_id)
     told = told_of(connection, found, path, notes, sat=True)
-    files = write_report(told)
+    files = _written(told)
     more = once and sat.status == "stopped" and sat.stopped_by is None
     if json:
         document({**as_json(told), "report": files})
     else:
-        for line in summary(told, files[0]):
+        for line in summary(told, *files[:1]):
             say(line)
         for line in _advice(sat, told, more):
             say(line)
@@ -171,6 +195,15 @@ def _report(
     if more:
         raise typer.Exit(Exit.WAITING if told.count("asks") else Exit.DONE)
     sat.leave()
+
+
+def _written(told: "Delivered") -> list[str]:
+    """The files of the report. A run that is over is told, whatever becomes of its report."""
+    try:
+        return write_report(told)
+    except SourceError as error:
+        tell(f"note: there is no report: {error}")
+        return []
 
 
 def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:

@@ -133,6 +133,12 @@ def resume(
         files = files_of(dispatch, root, watch, batch_size)
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
+        if found.circuit == wiring.DELIVERY:
+            from interlock.cli.deliver import Manner, work_on
+
+            manner = Manner(wait=wait, on_limit=on_limit, json=json)
+            work_on(connection, found.run_id, crew, path, manner)
+            return
         sat = sit(
             connection, find_run(connection, found.run_id), crew, wait=wait, on_limit=on_limit
         )
