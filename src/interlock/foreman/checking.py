@@ -38,6 +38,7 @@ class Checking:
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
         self.seen: dict[str, Diff] = {}
+        self._commits: dict[str, tuple[str, str]] = {}
         self._ground = ground
         self._inspection = inspection
         self._merging = merging
@@ -62,14 +63,13 @@ class Checking:
     async def _looked(self, ask: Ask, case: Case, tree: Tree, snapshot: Snapshot) -> dict[str, Any]:
         """The checks on one recorded state, and all that is noticed about it."""
         repairing = ask.step in steps.REPAIR
-        diff = await asyncio.to_thread(tree.diff, tree.base, snapshot.sha)
+        diff = await self._diff(case.case_id, tree, snapshot.sha)
         violations = [*snapshot.violations, *self._trespasses(case, ask.step, diff)]
         empty = not diff.files and not repairing
         cells = self._ground.cells(None if repairing else self._ground.task(case.case_id))
         results: tuple[Result, ...] = ()
         if not violations and not empty:
             results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
-        self.seen[case.case_id] = diff
         told = await asyncio.to_thread(self._told, ask.step, tree, diff, cells, results, violations)
         claimed = self._claims(ask.step, case, results, diff, tree)
         return {
@@ -81,6 +81,14 @@ class Checking:
             "claims": msgspec.to_builtins(claimed),
             "refuted": sum(each.found == "refuted" for each in claimed),
         }
+
+    async def _diff(self, case_id: str, tree: Tree, sha: str) -> Diff:
+        """What changed; looked up once for the same two commits."""
+        commits = (tree.base, sha)
+        if self._commits.get(case_id) != commits or case_id not in self.seen:
+            self.seen[case_id] = await asyncio.to_thread(tree.diff, *commits)
+            self._commits[case_id] = commits
+        return self.seen[case_id]
 
     def _told(
         self,

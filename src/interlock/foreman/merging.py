@@ -164,7 +164,7 @@ class Merging:
     def _put_away(self, tree: Tree) -> None:
         """The folder of a finished task is not needed any more; its branch and commits stay."""
         try:
-            tree.close()
+            tree.close(force=True)
         except (InterlockError, OSError) as error:
             self._note(f"the folder of a finished task is left: {error}")
         self._ground.forget(tree)

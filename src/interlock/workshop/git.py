@@ -6,13 +6,17 @@ command is for.
 """
 
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 from interlock.core.errors import SourceError
 from interlock.sources.git import Ran, first_line
@@ -43,6 +47,7 @@ _SETTINGS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
+_SET = tuple(word for item in _SETTINGS.items() for word in ("-c", "=".join(item)))
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -94,13 +99,10 @@ class Git:
     ) -> Ran:  # fmt: skip
         """Run to the end, or until `most` bytes were said. A failure is for the caller to judge."""
         self._heed(f"git {words[0]}")
-        settings = [word for item in _SETTINGS.items() for word in ("-c", "=".join(item))]
-        command = [program(), "--no-pager", *settings, *self._safe, *words]
+        command = [program(), "--no-pager", *_SET, *self._safe, *words]
         environ = environment(os.environ) | self._places | dict(also or {})
         environ = {name: value for name, value in environ.items() if value}
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaint:
-            given.write(feed)
-            given.seek(0)
+        with _fed(feed) as given, tempfile.TemporaryFile() as complaint:
             try:
                 process = subprocess.Popen(  # noqa: S603
                     command,
@@ -154,41 +156,66 @@ def dated(moment: int) -> dict[str, str]:
 
 
 def program() -> str:
-    found = shutil.which("git")
+    return _found(os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=4)
+def _found(path: str) -> str:
+    found = shutil.which("git", path=path)
     if found is None:
         raise SourceError("git is not installed, or not on the PATH; install it and run this again")
     return found
+
+
+@contextmanager
+def _fed(feed: bytes) -> Iterator[IO[bytes] | int]:
+    """What a command reads: a file, for a pipe could be full before anybody reads it."""
+    if not feed:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as given:
+        given.write(feed)
+        given.seek(0)
+        yield given
 
 
 def _listen(
     process: "subprocess.Popen[bytes]", word: str, most: int, patience: float
 ) -> tuple[bytes, bool]:
     """Output up to `most` bytes, and whether there was more. It is ended when time is up."""
-    late = threading.Event()
-
-    def end() -> None:
-        late.set()
-        _kill(process)
-
-    timer = threading.Timer(patience, end)
-    timer.daemon = True
-    timer.start()
+    give_up = time.monotonic() + patience
     out = bytearray()
-    try:
-        with process:
-            stream = process.stdout
-            while stream is not None and (chunk := stream.read(_CHUNK)):
+    with process:
+        try:
+            for chunk in _chunks(process, give_up):
                 out += chunk[: most + 1 - len(out)]
                 if len(out) > most:
                     _kill(process)
                     break
-    finally:
-        timer.cancel()
-        if process.poll() is None:
-            _kill(process)
-    if late.is_set():
-        raise SourceError(f"git {word} took longer than {patience:g} s and was stopped")
+            process.wait(max(0.0, give_up - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
+            raise SourceError(
+                f"git {word} took longer than {patience:g} s and was stopped"
+            ) from None
+        finally:
+            if process.poll() is None:
+                _kill(process)
     return bytes(out[:most]), len(out) > most
+
+
+def _chunks(process: "subprocess.Popen[bytes]", give_up: float) -> Iterator[bytes]:
+    """Its output as it comes; TimeoutError if it takes too long."""
+    stream = process.stdout
+    if stream is None:
+        return
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN | select.POLLHUP)
+    while waiting.poll(max(0.0, give_up - time.monotonic()) * 1000):
+        chunk = os.read(stream.fileno(), _CHUNK)
+        if not chunk:
+            return
+        yield chunk
+    raise TimeoutError
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

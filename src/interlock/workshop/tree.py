@@ -20,7 +20,6 @@ from interlock.workshop.submodules import fill_submodules
 from interlock.workshop.taking import (
     LARGEST,
     align,
-    changed,
     examine,
     gather,
     staged_by_force,
@@ -188,8 +187,11 @@ class Tree:
             tip = self.shop.git.run("rev-parse", "--verify", "--quiet", self.branch).text.strip()
             if not sound or tip != sha:
                 return False
-            align(self.git, self.index, sha)
-            return not changed(self.git) and not untracked(self.git)
+            remove(self.index.with_name(f"{self.index.name}.lock"))
+            # One command for what the index, the files and new files have to say.
+            words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+            ran = self.git.run(*words, "--ignore-submodules=dirty")
+            return ran.fine and not ran.out
 
     def diff(self, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
         """What changed from one commit to another."""

@@ -1,0 +1,185 @@
+"""What a delivery of 200 tasks costs its coordinator: 16 slots, agents that answer in 0.1 s.
+
+The agents are coroutines of this process that wait and write one file: what is measured is
+Interlock, its git commands and its checks. `python -m bench.delivery` prints the numbers. CPU is
+that of this process alone; git and the checks are its children, and counted apart.
+"""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.core.circuit import HUMAN
+from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.dispatch.human import HumanDesk
+from interlock.dispatch.labour import LabourDesk
+from interlock.foreman.plan_watch import cases_of, usable_plan
+from interlock.foreman.steps import PROGRAMS
+from interlock.foreman.terms import Terms
+from interlock.runner.clock import RealClock
+from interlock.runner.library import find_circuit
+from interlock.runner.session import Sitting
+from interlock.store.database import writing
+from interlock.store.runs import begin_run, find_run
+from interlock.wiring.delivery import staff
+
+TASKS = 200
+SLOTS = 16
+ANSWERS_IN = 0.1
+_LOOK = 0.01
+"""Seconds between two looks at the slots."""
+_TASK = """\
+#### Task t{number}: Write file {number}
+
+**Work**: Write a file called t{number}.txt that holds the word done and nothing else.
+
+**Acceptance Criteria**:
+- [ ] `cat t{number}.txt` prints `done`
+
+**Blocked By**: none
+
+**Required Reading**: README.md
+
+"""
+_HEAD = """\
+# Files
+
+## Verification Commands
+
+| Check | Environment | Command | Exit Code | Purpose |
+|---|---|---|---|---|
+| There | ALL | `true` | 0 | it can be run |
+
+### Phase 1: All
+
+"""
+
+
+class Looks(msgspec.Struct):
+    """What was seen of the slots, look by look, until no new work waits for one."""
+
+    busy: list[int] = []
+    waiting: list[int] = []
+    """Agents' work that waited for a slot at that moment."""
+
+
+def measure(folder: Path, tasks: int, slots: int, answers_in: float) -> dict[str, float]:
+    terms = _begin(folder, tasks)
+    with writing(folder / "interlock.db") as connection:
+        return asyncio.run(_worked(connection, folder, terms, slots, answers_in))
+
+
+def _begin(folder: Path, tasks: int) -> Terms:
+    repo, plan = folder / "repo", folder / "plan.md"
+    repo.mkdir()
+    (repo / "README.md").write_text("Files.\n")
+    who = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *words], cwd=repo, check=True)
+    plan.write_text(_HEAD + "".join(_TASK.format(number=number) for number in range(tasks)))
+    terms = Terms(
+        plan=str(plan), source=str(repo), home=str(folder / "home"), slug="bench", secret="bench",
+        workspace=f"bench{os.getpid()}",
+    )  # fmt: skip
+    bundle = find_circuit("delivery", folder)
+    with writing(folder / "interlock.db") as connection:
+        begin_run(
+            connection,
+            bundle.open().circuit,
+            msgspec.json.encode(bundle).decode(),
+            cases_of(usable_plan(terms)),
+            source=str(plan),
+            fingerprint="bench",
+            options={"terms": msgspec.to_builtins(terms)},
+            at=time.time(),
+        )
+    return terms
+
+
+async def _worked(
+    connection: Connection, folder: Path, terms: Terms, slots: int, answers_in: float
+) -> dict[str, float]:
+    async def answer(ask: Ask) -> Reply:
+        await asyncio.sleep(answers_in)
+        return Reply(ask.dispatch_id, _said(ask).encode())
+
+    circuit = find_circuit("delivery", folder).open().circuit
+    carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, LabourDesk(answer))
+    carriers[HUMAN] = HumanDesk(folder / "answers", RealClock())
+    run = find_run(connection)
+    ours = staff(connection, run, circuit, carriers, msgspec.to_builtins(terms))
+    sitting = Sitting(
+        connection, run, ours.circuit, ours.carriers, RealClock(), roles=circuit.roles,
+        parallel=slots, application=ours.application, unplaced=ours.unplaced,
+    )  # fmt: skip
+    looks = Looks()
+    watching = asyncio.create_task(_watch(sitting, looks))
+    started, cpu = time.monotonic(), time.process_time()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    status = await sitting.work()
+    seconds, own = time.monotonic() - started, time.process_time() - cpu
+    watching.cancel()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if status != "done":
+        raise ValueError(f"the delivery ended as {status}")
+    theirs = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
+    return {
+        "seconds": seconds,
+        "own_cpu_s": own,
+        "own_percent": own / seconds * 100,
+        "children_cpu_s": theirs,
+        **_told(looks, slots),
+    }
+
+
+def _said(ask: Ask) -> str:
+    name = ask.case_id
+    if ask.role == "developer":
+        (Path(ask.premises.folder) / f"{name}.txt").write_text("done\n")
+        return f"READY_FOR_REVIEW: {name}\n\nFiles Modified:\n- {name}.txt: new\n"
+    if ask.role == "critic":
+        return f"REVIEW_PASSED: {name}\n\nFiles Reviewed:\n- {name}.txt\n"
+    return f"AUDIT_PASSED: {name}\n\nVerification Results:\n- it: VERIFIED - seen\n"
+
+
+async def _watch(sitting: Sitting, looks: Looks) -> None:
+    suite = sitting._loop._suite  # noqa: SLF001 - measured, not used
+    while True:
+        agents = [queue for role, queue in suite.waiting.items() if role not in PROGRAMS]
+        looks.busy.append(suite.taken)
+        looks.waiting.append(sum(map(len, agents)))
+        await asyncio.sleep(_LOOK)
+
+
+def _told(looks: Looks, slots: int) -> dict[str, float]:
+    """How busy the slots were: at all, and while an agent's work waited for one."""
+    wanted = [
+        busy for busy, waits in zip(looks.busy, looks.waiting, strict=True) if busy + waits >= slots
+    ]
+    return {
+        "busy_percent": sum(looks.busy) / len(looks.busy) / slots * 100,
+        "busy_when_wanted_percent": sum(wanted) / max(1, len(wanted)) / slots * 100,
+        "wanted_part_percent": len(wanted) / len(looks.busy) * 100,
+    }
+
+
+def main(words: list[str]) -> None:
+    tasks, slots = (int(words[0]), int(words[1])) if len(words) > 1 else (TASKS, SLOTS)
+    answers_in = float(words[2]) if len(words) > 2 else ANSWERS_IN
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder), tasks, slots, answers_in)
+    print(f"{tasks} tasks, {slots} slots, agents answer in {answers_in:g} s")
+    for name, value in found.items():
+        print(f"{name:26} {value:10.2f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
