@@ -138,8 +138,8 @@ class Crew(msgspec.Struct, frozen=True):
     limits: "LimitsOf"
     words: dict[str, str | int | float]
     """The limits, as users say them."""
-    desk: "Carrier"
-    """Where questions about the run itself are answered."""
+    desk: "Carrier | None"
+    """Where questions about the run itself are answered, if anybody may ask them."""
     herald: "Herald | None"
     bell: bool
     clock: "Clock"

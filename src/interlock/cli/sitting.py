@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from interlock.runner.tally import Tally
     from interlock.runner.treasury import Treasury
     from interlock.store.runs import Run, RunStatus
+    from interlock.wiring.staff import Staff
 
 _EXITS = {
     "done": Exit.DONE,
@@ -60,8 +61,10 @@ def sit(
     wait: bool,
     on_limit: OnLimit = OnLimit.WAIT,
     only: Collection[int] | None = None,
+    dress: "Callable[[Staff], Staff]" = lambda ours: ours,
 ) -> Sat:
-    """Work on a run until it ends or waits; on `only` some of its cases, if they are named."""
+    """Work on a run until it ends or waits; on `only` some of its cases, if they are named. What
+    the work needs beyond its staff is added by `dress`."""
     from interlock import wiring
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
@@ -74,7 +77,7 @@ def sit(
     written = open_run(found)
     circuit = wiring.with_patience(written, crew.carriers)
     terms = msgspec.convert(found.options, Options).terms
-    ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
+    ours = dress(staff(connection, found, circuit, crew.carriers, terms, only=only))
     seat(crew.carriers, written, crew.gauge, ours.application)
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")

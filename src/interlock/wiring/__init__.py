@@ -31,7 +31,7 @@ from interlock.dispatch.file import PATIENCE, FileDesk
 from interlock.dispatch.herald import Address, Herald
 from interlock.dispatch.human import HumanDesk
 from interlock.dispatch.manual import ManualDesk
-from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.program import Unprompted
 from interlock.dispatch.pull import PullDesk
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.dispatch.watch import Mode
@@ -59,6 +59,13 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The environment variable that holds the secret, never the secret itself."""
 
 
+class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a project says about its calibrations."""
+
+    prices: dict[str, Any] = {}
+    """What a million tokens cost: input, output, currency."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project may set in interlock.toml; environment and flags go before it."""
 
@@ -75,6 +82,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    calibrate: Calibrating = Calibrating()
 
 
 def settings(project: Path) -> Settings:
@@ -331,7 +339,7 @@ BASIC = "basic"
 """The built-in analyst. It answers only for circuits it knows."""
 
 
-class Vacancy(ProgramDesk):
+class Vacancy(Unprompted):
     """The place of the built-in analyst, until a run is open that it can look into."""
 
     def __init__(self) -> None:
