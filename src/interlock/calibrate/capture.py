@@ -95,7 +95,8 @@ def _claims(told: Sequence[Told]) -> dict[tuple[int, int], float]:
 def _result(
     told: Told, circuit: Circuit, claims: Mapping[tuple[int, int], float], manner: Manner
 ) -> CaseResult:
-    costs = tuple(_cost(visit, manner) for visit in told.visits if not visit.failed)
+    asked = [visit for visit in told.visits if visit.decision.signal == ARTIFACT]
+    costs = tuple(_cost(visit, manner) for visit in asked)
     result = CaseResult(
         case_id=told.label.id,
         test_name=told.label.test_name,
@@ -234,7 +235,7 @@ def _with_stand_in(told: Told, found: Mapping[str, CaseResult], manner: Manner) 
 def _cost(visit: Visit, manner: Manner) -> StepCost:
     wall = max(0, round((visit.answered_at - visit.sent_at) * 1000))
     step = family_of(visit.decision.step).short
-    if not manner.prompted or visit.decision.signal == LINKED:
+    if not manner.prompted:
         return StepCost(step=step, wall_clock_ms=wall)
     asked = visit.prompt_bytes // _BYTES_PER_TOKEN
     answered = visit.answer_bytes // _BYTES_PER_TOKEN

@@ -11,6 +11,7 @@ import typer
 from interlock.cli.analysing import PromptDir
 from interlock.cli.calibrate import calibrate
 from interlock.cli.filing import BatchSize, Watching, files_of
+from interlock.cli.opening import circuit_for
 from interlock.cli.show import Json, Sets, counted, tell
 from interlock.core.errors import SourceError
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration
-    from interlock.cli.calibrate_work import Work
+    from interlock.cli.calibrate_work import Rulebook, Work
     from interlock.cli.crew import Options
+    from interlock.core.circuit import Circuit
 
 
 class Carried(StrEnum):
@@ -126,8 +128,9 @@ def run(
         files=files_of(None, root or Path(CALIBRATE), watch, batch_size),
     )  # fmt: skip
     known = _read(scenario)
-    campaign = _resumed(said, known) if resume else _begun(said, known)
-    done = _work(campaign, known, said, sets or [], prompt_dir)
+    rules = circuit_for(sets or [], prompt_dir)
+    campaign = _resumed(said, known) if resume else _begun(said, known, rules[1])
+    done = _work(campaign, known, said, rules)
     told = _scored(campaign, known, said, done, weights)
     prices = _prices()
     write([(html, page), (markdown, lambda one: bill(one, prices)), (out, whole)], told)
@@ -150,7 +153,7 @@ def _read(source: str) -> "Scenario":
     return scenario
 
 
-def _begun(said: Said, scenario: "Scenario") -> "Campaign":
+def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     """A new campaign: its agent can be asked, its worlds stand, its plan is kept."""
     from interlock import wiring
     from interlock.calibrate.campaign import Campaign, Plan, new_numbers
@@ -179,20 +182,19 @@ def _begun(said: Said, scenario: "Scenario") -> "Campaign":
     options = options_of(agent, said.dispatch, terms, parallel=parallel, budget=said.tokens)
     dispatch = {"dispatch": said.dispatch} if said.dispatch else {}
     options = msgspec.structs.replace(options, files={**said.files, **dispatch})
-    _refuse_unknown(options, campaign)
+    _refuse_unknown(circuit, options, campaign)
     if worlds is not None:
         plant(scenario, worlds)
     campaign.keep(msgspec.structs.replace(plan, options=msgspec.to_builtins(options)))
     return campaign
 
 
-def _refuse_unknown(options: "Options", campaign: "Campaign") -> None:
+def _refuse_unknown(circuit: "Circuit", options: "Options", campaign: "Campaign") -> None:
     """An agent that cannot be asked is told before anything begins."""
     from interlock.cli.crew import crew_of
-    from interlock.cli.opening import circuit_for
 
     try:
-        crew_of(circuit_for([], None)[1], options, campaign.store(campaign.plan.numbers[0]))
+        crew_of(circuit, options, campaign.store(campaign.plan.numbers[0]))
     except SourceError:
         campaign.forget()
         raise
@@ -204,13 +206,7 @@ def _resumed(said: Said, scenario: "Scenario") -> "Campaign":
     return unfinished(Path(), scenario.digest, said.agent, said.dispatch)
 
 
-def _work(
-    campaign: "Campaign",
-    scenario: "Scenario",
-    said: Said,
-    sets: list[str],
-    prompt_dir: Path | None,
-) -> "Work":
+def _work(campaign: "Campaign", scenario: "Scenario", said: Said, rules: "Rulebook") -> "Work":
     from interlock.cli.calibrate_work import work
 
     def change(options: "Options") -> "Options":
@@ -220,7 +216,7 @@ def _work(
         limits = options.budget | ({} if said.tokens is None else {"tokens": said.tokens})
         return msgspec.structs.replace(options, files=files, budget=limits)
 
-    done = work(campaign, scenario, sets, prompt_dir, change=change)
+    done = work(campaign, scenario, rules, change=change)
     if done.whole and len(done.runs) == len(campaign.plan.numbers):
         campaign.keep(msgspec.structs.replace(campaign.plan, is_done=True))
     return done

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.cli.crew import Crew, Options, crew_of, open_run
-from interlock.cli.opening import circuit_for
 from interlock.cli.show import tell
 from interlock.cli.sitting import Sat, sit
 from interlock.core.circuit import HUMAN
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from interlock.store.runs import Run
     from interlock.wiring.staff import Staff
 
+Rulebook = tuple["Bundle", "Circuit", dict[str, Any]]
+"""The circuit as a file, as it is run, and the thresholds that were changed."""
 STUB = "stub"
 BLIND = (
     "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
@@ -68,20 +69,18 @@ def options_of(
 def work(
     campaign: "Campaign",
     scenario: "Scenario",
-    sets: list[str],
-    prompt_dir: Path | None,
+    rules: Rulebook,
     *,
     change: Callable[[Options], Options],
 ) -> Work:
     """Sit through all runs that are not over, in order; stop where one cannot be finished."""
     from interlock.store.database import writing
 
-    bundle, circuit, thresholds = circuit_for(sets, prompt_dir)
     found: list[tuple[CaseResult, ...]] = []
     sat: Sat | None = None
     for turn, number in enumerate(campaign.plan.numbers, 1):
         with writing(campaign.store(number)) as connection:
-            run = _begun(connection, campaign, scenario, number, bundle, circuit, thresholds, change)
+            run = _begun(connection, campaign, scenario, number, rules, change)
             if run.status not in _PATIENT:
                 if len(campaign.plan.numbers) > 1:
                     tell(f"run {turn} of {len(campaign.plan.numbers)}: suite {number}")
@@ -97,15 +96,14 @@ def _begun(
     campaign: "Campaign",
     scenario: "Scenario",
     number: int,
-    bundle: "Bundle",
-    circuit: "Circuit",
-    thresholds: dict[str, Any],
+    rules: Rulebook,
     change: Callable[[Options], Options],
 ) -> "Run":
     """The run of that number, begun now if it was not; what a new command says is kept with it."""
     from interlock.calibrate.suite import begin_scenario
     from interlock.store.runs import all_runs, find_run, set_options
 
+    bundle, circuit, thresholds = rules
     if not all_runs(connection):
         options = msgspec.structs.replace(
             msgspec.convert(campaign.plan.options, Options), thresholds=thresholds

@@ -119,6 +119,7 @@ def _enter() -> None:
         run,
         save,
         stop,
+        tune,
         understand,
     )
 
