@@ -26,9 +26,7 @@ _PROMPTS = (
     "select c.case_id, d.step, d.prompt, d.dispatch_id from dispatches d"
     " join cases c on c.case_no = d.case_no where c.run_id = ? order by d.dispatch_id"
 )
-_ANSWERS = (
-    "select j.answer from journal j join cases c on c.case_no = j.case_no where c.run_id = ?"
-)
+_ANSWERS = "select j.answer from journal j join cases c on c.case_no = j.case_no where c.run_id = ?"
 _WORD = re.compile(r"\W+")
 
 
@@ -72,9 +70,7 @@ def visible(scenario: Scenario) -> str:
     return "\n".join(parts)
 
 
-def leaks_of(
-    connection: Connection, run_id: int, scenario: Scenario, root: Path
-) -> Iterator[Leak]:
+def leaks_of(connection: Connection, run_id: int, scenario: Scenario, root: Path) -> Iterator[Leak]:
     """What of the truth is in the prompts of a run, or in its files below `root`."""
     allowed = f"{visible(scenario)}\n{_said(connection, run_id)}".lower()
     hidden = [each for each in needles(scenario) if each.text.lower() not in allowed]

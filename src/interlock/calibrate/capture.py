@@ -74,9 +74,7 @@ def capture(
         if label.id in cases
     ]
     claims = _claims(told)
-    found = {
-        each.label.id: _result(each, circuit, claims, manner) for each in told
-    }
+    found = {each.label.id: _result(each, circuit, claims, manner) for each in told}
     return tuple(_with_stand_in(each, found, manner) for each in told)
 
 
@@ -114,8 +112,7 @@ def _result(
     path = _path(told.visits)
     return msgspec.structs.replace(
         result,
-        **_triaged(told, manner),
-        **_caused(told, claims),
+        **{**_triaged(told, manner), **_caused(told, claims)},
         actual_path=path,
         actual_loops=sum(
             each.decision.step == F3 and each.decision.to == F2 for each in told.visits

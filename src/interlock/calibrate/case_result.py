@@ -64,8 +64,7 @@ def aligned(scenario: Scenario, results: Iterable[CaseResult]) -> tuple[CaseResu
     """
     by_id = {result.case_id: result for result in results}
     return tuple(
-        in_words_of(scenario, case, by_id.get(case.id) or _missing(case))
-        for case in scenario.cases
+        in_words_of(scenario, case, by_id.get(case.id) or _missing(case)) for case in scenario.cases
     )
 
 

@@ -59,7 +59,10 @@ def intakes_of(scenario: Scenario) -> Iterator[Intake]:
     for (version, job), cases in groupby(scenario.cases, lambda case: (case.version, case.job)):
         key = hashlib.sha256(f"{version}\n{job}".encode()).hexdigest()[:16]
         launch = Launch(
-            launch_id=key, name=job or "tests", version=version, jobs=(Job(name=job),) if job else ()
+            launch_id=key,
+            name=job or "tests",
+            version=version,
+            jobs=(Job(name=job),) if job else (),
         )
         yield Intake(launch, [failure_of(case) for case in cases], [])
 

@@ -81,9 +81,7 @@ def recordings(
     ]
 
 
-def _starts(
-    connection: Connection, run_id: int, circuit: Circuit
-) -> dict[str, tuple[int, Case]]:
+def _starts(connection: Connection, run_id: int, circuit: Circuit) -> dict[str, tuple[int, Case]]:
     from interlock.core.engine import open_case
 
     return {
@@ -99,9 +97,7 @@ def _starts(
 class Bench:
     """Tries points on the same recordings, and remembers what each way came to."""
 
-    def __init__(
-        self, scenario: Scenario, circuit: Circuit, recorded: Sequence[Recording]
-    ) -> None:
+    def __init__(self, scenario: Scenario, circuit: Circuit, recorded: Sequence[Recording]) -> None:
         self._scenario = scenario
         self._circuit = circuit
         self._recorded = recorded

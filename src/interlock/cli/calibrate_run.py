@@ -65,7 +65,9 @@ def run(
     parallel: Annotated[
         int | None,
         typer.Option(
-            "--parallel", metavar="N", min=1,
+            "--parallel",
+            metavar="N",
+            min=1,
             help="Dispatches at once; above 1 families are investigated once. Default 1.",
         ),
     ] = None,
@@ -176,9 +178,7 @@ def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     )  # fmt: skip
     campaign = Campaign(Path(), plan)
     worlds = campaign.worlds if plan.planted else None
-    terms = msgspec.to_builtins(
-        terms_of(scenario, worlds, families=families, cache=campaign.cache)
-    )
+    terms = msgspec.to_builtins(terms_of(scenario, worlds, families=families, cache=campaign.cache))
     options = options_of(agent, said.dispatch, terms, parallel=parallel, budget=said.tokens)
     dispatch = {"dispatch": said.dispatch} if said.dispatch else {}
     options = msgspec.structs.replace(options, files={**said.files, **dispatch})

@@ -123,9 +123,7 @@ def _begun(
     return find_run(connection, number)
 
 
-def _sit(
-    connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario"
-) -> Sat:
+def _sit(connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario") -> Sat:
     from interlock import wiring
 
     options = msgspec.convert(run.options, Options)

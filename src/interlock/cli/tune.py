@@ -67,9 +67,7 @@ def tune(
         say(f"written to {write}: put it into interlock.toml when you agree")
 
 
-def _recorded(
-    results: list[Path], source: str
-) -> "tuple[Scenario, Circuit, list[Recording]]":
+def _recorded(results: list[Path], source: str) -> "tuple[Scenario, Circuit, list[Recording]]":
     """All cases of all runs; they must be of one scenario, and still be there."""
     from interlock.calibrate.scenario_file import find_scenario
     from interlock.calibrate.scorecard_json import read_calibration
@@ -125,7 +123,9 @@ def _show(
     table(head, rows)
     if len(trials) > _SHOWN:
         say(f"and {len(trials) - _SHOWN} more, see --json")
-    say("best: no other is right more often at fewer dispatches; unknown: an answer was never given")
+    say(
+        "best: no other is right more often at fewer dispatches; unknown: an answer was never given"
+    )
     if test is not None:
         accuracy = "–" if test.accuracy is None else f"{test.accuracy:.3f}"
         say(f"the first of them on the held-out cases: {accuracy} ({test.right} of {test.known})")
