@@ -109,7 +109,9 @@ def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str
     told: Any = CAUSES[cause]
     both = len(repos) > 1
     path = ["F0", "F1", *(["F2"] if both else []), "F3", "F4", "F5", "F6"]
-    resolve = {"expected_resolve": {"selected_repos": [{"name": repos[0]}]}} if both else {}
+    resolve: dict[str, Any] = (
+        {"expected_resolve": {"selected_repos": [{"name": repos[0]}]}} if both else {}
+    )
     return _case(
         *(name, symptom, cause, path),
         expected_recall={"match": False, "confidence": 0.1},
@@ -121,7 +123,7 @@ def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str
         },
         expected_invest=_invest(cause),
         expected_correlate={"is_duplicate": False, "confidence": 0.2},
-        **resolve,
+        **({"expected_resolve": resolve} if both else {}),
     )
 
 

@@ -19,6 +19,7 @@ from interlock.calibrate.scenario import LabelledCase, Scenario
 from interlock.calibrate.statistics import Interval, wilson
 from interlock.core.case import Case
 from interlock.core.circuit import ARTIFACT, Circuit
+from interlock.core.engine import open_case
 from interlock.core.replay import Recorded, redecide
 from interlock.store.knowledge import causes
 from interlock.store.runs import journal_of, load_cases
@@ -82,8 +83,6 @@ def recordings(
 
 
 def _starts(connection: Connection, run_id: int, circuit: Circuit) -> dict[str, tuple[int, Case]]:
-    from interlock.core.engine import open_case
-
     return {
         each.case.case_id: (
             each.case_no,
@@ -135,13 +134,14 @@ class Bench:
 
 def result_of(recording: Recording, decided: Recorded) -> CaseResult:
     """What the case came to on this way."""
-    words, category = Words(), ""
+    words = Words()
+    category = ""
     for decision, data in decided:
         if decision.signal not in (ARTIFACT, LINKED):
             continue
         words = _after(words, decision.step, decision.rule, decision.signal, data, recording)
         if decision.step == F1:
-            category = data.get("claimed_category", data["symptom_category"])
+            category = str(data.get("claimed_category", data["symptom_category"]))
         if decision.step == F3 and "defect_type" in decision.adds:
             words = msgspec.structs.replace(words, defect_type=str(decision.adds["defect_type"]))
     return CaseResult(

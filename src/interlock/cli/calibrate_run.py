@@ -17,8 +17,8 @@ from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.calibrate.campaign import Campaign
-    from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.prices import Prices
+    from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.scorecard import Calibration
     from interlock.cli.calibrate_work import Rulebook, Work
     from interlock.cli.crew import Options
@@ -111,7 +111,6 @@ def run(
 ) -> None:
     """Run a scenario whose truth is known and score the agent. The verb need not be named."""
     from interlock.casework.papers import CALIBRATE
-
     from interlock.cli.calibrate_report import (
         bill,
         gates_of,

@@ -112,6 +112,8 @@ def _plain(trial: "Trial") -> dict[str, Any]:
 def _show(
     trials: "list[Trial]", usual: "Trial", test: "Trial | None", told: dict[str, Any]
 ) -> None:
+    from interlock.calibrate.figures import figure
+
     names = list(trials[0].thresholds)
     head = ("", *names, "right", "accuracy", "95 %", "dispatches", "unknown", "changed")
     rows = [_row("now", [""] * len(names), usual)]
@@ -127,18 +129,19 @@ def _show(
         "best: no other is right more often at fewer dispatches; unknown: an answer was never given"
     )
     if test is not None:
-        accuracy = "–" if test.accuracy is None else f"{test.accuracy:.3f}"
-        say(f"the first of them on the held-out cases: {accuracy} ({test.right} of {test.known})")
+        told_apart = f"{figure(test.accuracy)} ({test.right} of {test.known})"
+        say(f"the first of them on the held-out cases: {told_apart}")
 
 
 def _row(mark: str, values: list[str], trial: "Trial") -> list[object]:
-    around = trial.interval
+    from interlock.calibrate.figures import around, figure
+
     return [
         mark,
         *values,
         f"{trial.right} of {trial.known}",
-        "–" if trial.accuracy is None else f"{trial.accuracy:.3f}",
-        f"{around.low:.2f}..{around.high:.2f}" if around else "–",
+        figure(trial.accuracy),
+        around(trial.interval),
         trial.dispatches,
         trial.unknown,
         trial.changed,
