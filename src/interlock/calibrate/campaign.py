@@ -22,6 +22,8 @@ _PLAN = "plan.json"
 _STORE = "run.db"
 _WORLDS = "worlds"
 _MOST_RUNS = 100
+_APART = 1_000_000
+"""Dispatches between the first ones of two runs: watchers know each by its number alone."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,10 @@ class Campaign:
 
     def store(self, number: int) -> Path:
         return self._folder / str(number) / _STORE
+
+    def after(self, number: int) -> int:
+        """Dispatches of a run come after this number: no other run of the project has them."""
+        return (number - FIRST + 1) * _APART
 
     def keep(self, plan: Plan) -> None:
         """The plan as it is from now on."""

@@ -106,7 +106,9 @@ def _begun(
     bundle, circuit, thresholds = rules
     if not all_runs(connection):
         options = msgspec.structs.replace(
-            msgspec.convert(campaign.plan.options, Options), thresholds=thresholds
+            msgspec.convert(campaign.plan.options, Options),
+            thresholds=thresholds,
+            after=campaign.after(number),
         )
         prompts = {name: BLIND + text for name, text in bundle.prompts.items()}
         text = msgspec.json.encode(msgspec.structs.replace(bundle, prompts=prompts)).decode()

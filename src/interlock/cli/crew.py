@@ -76,6 +76,8 @@ class Options(msgspec.Struct, frozen=True):
     parallel: int | None = None
     files: dict[str, str | int] = {}
     terms: dict[str, Any] = {}
+    after: int = 0
+    """Numbers of dispatches come after this one, where runs of several stores share a root."""
 
 
 def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> Options:

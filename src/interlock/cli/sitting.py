@@ -76,8 +76,8 @@ def sit(
     by_hand = wiring.by_hand(crew.carriers)
     written = open_run(found)
     circuit = wiring.with_patience(written, crew.carriers)
-    terms = msgspec.convert(found.options, Options).terms
-    ours = dress(staff(connection, found, circuit, crew.carriers, terms, only=only))
+    options = msgspec.convert(found.options, Options)
+    ours = dress(staff(connection, found, circuit, crew.carriers, options.terms, only=only))
     seat(crew.carriers, written, crew.gauge, ours.application)
     if pulled(crew.carriers):
         tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
@@ -94,6 +94,7 @@ def sit(
             treasury=treasury_of(connection, found, crew),
             by_hand=by_hand,
             unplaced=ours.unplaced,
+            after=options.after,
             application=ours.application,
             wait_for_humans=wait,
             wait_for_limits=on_limit == OnLimit.WAIT,
