@@ -32,6 +32,7 @@ Commands:
   epic       Epics: long work over many sessions.
   hitl       Human answers on issues: how comments are read.
   calibrate  Measure an agent against failures whose causes are known.
+  tune       Try other thresholds on recorded calibrations.
   run        Run cases through a circuit.
   resume     Go on with an unfinished run.
   stop       Ask the process at work to stop.

@@ -1,15 +1,31 @@
 """The verb of calibrate that runs a scenario: flags in, a scorecard out."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
 from interlock.cli.analysing import PromptDir
 from interlock.cli.calibrate import calibrate
+from interlock.cli.calibrate_flags import (
+    Agent,
+    Carried,
+    CheckLeaks,
+    Dispatch,
+    Edition,
+    FailUnder,
+    Html,
+    Markdown,
+    Out,
+    Parallel,
+    Resume,
+    Root,
+    Runs,
+    ScenarioWord,
+    TokenBudget,
+    Weights,
+)
 from interlock.cli.filing import BatchSize, Watching, files_of
 from interlock.cli.opening import circuit_for
 from interlock.cli.show import Json, Sets, counted, tell
@@ -23,14 +39,6 @@ if TYPE_CHECKING:
     from interlock.cli.calibrate_work import Rulebook, Work
     from interlock.cli.crew import Options
     from interlock.core.circuit import Circuit
-
-
-class Carried(StrEnum):
-    """Carriers of a calibration whose asks are files, or are pulled by MCP workers."""
-
-    FILE = "file"
-    BATCH_FILE = "batch-file"
-    MCP = "mcp"
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,65 +56,25 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 @calibrate.command("run")
 def run(
-    scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME|FILE", help="A shipped one, JSON or YAML.")
-    ],
-    agent: Annotated[
-        str,
-        typer.Option(
-            "--agent",
-            metavar="AGENT",
-            help="stub, basic, exec:COMMAND, script:FILE, acp:COMMAND, claude…; default basic.",
-        ),
-    ] = "",
-    dispatch: Annotated[
-        Carried | None, typer.Option("--dispatch", help="Ask by files or workers, not an agent.")
-    ] = None,
-    parallel: Annotated[
-        int | None,
-        typer.Option(
-            "--parallel",
-            metavar="N",
-            min=1,
-            help="Dispatches at once; above 1 families are investigated once. Default 1.",
-        ),
-    ] = None,
+    scenario: ScenarioWord,
+    agent: Agent = "",
+    dispatch: Dispatch = None,
+    parallel: Parallel = None,
     batch_size: BatchSize = None,
-    token_budget: Annotated[
-        int | None,
-        typer.Option("--token-budget", metavar="TOKENS", min=0, help="What each run may cost."),
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="K", help="Independent runs.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last one.")] = False,
-    edition: Annotated[
-        str, typer.Option("--edition", metavar="v1|v2", help="Whose rules and bounds count.")
-    ] = "v1",
-    weights: Annotated[str, typer.Option("--weights", metavar="NAME", help="Of M19.")] = "",
+    token_budget: TokenBudget = None,
+    runs: Runs = 1,
+    resume: Resume = False,
+    edition: Edition = "v1",
+    weights: Weights = "",
     sets: Sets = None,
     prompt_dir: PromptDir = None,
-    root: Annotated[
-        Path | None,
-        typer.Option("--root", metavar="DIR", help="Of signals; default .asterisk/calibrate."),
-    ] = None,
+    root: Root = None,
     watch: Watching = None,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-under", metavar="[METRIC=]X", help="Exit 3 below it; alone of M19. Repeatable."
-        ),
-    ] = None,
-    check_leaks: Annotated[
-        bool, typer.Option("--check-leaks", help="Exit 6 if the truth reached a prompt or file.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="The scorecard as a page.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="The bill, as Markdown.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="All of it as JSON.")
-    ] = None,
+    fail_under: FailUnder = None,
+    check_leaks: CheckLeaks = False,
+    html: Html = None,
+    markdown: Markdown = None,
+    out: Out = None,
     json: Json = False,
 ) -> None:
     """Run a scenario whose truth is known and score the agent. The verb need not be named."""

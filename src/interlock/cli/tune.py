@@ -39,8 +39,7 @@ def tune(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Decide recorded runs again with other thresholds: how often right, at how many dispatches.
-    No agent is asked."""
+    """Try other thresholds on recorded calibrations. No agent is asked."""
     from interlock.calibrate.grid import points
     from interlock.calibrate.tune import Bench, ranked
 

@@ -73,7 +73,7 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
             **{name: value for name, value in data.items() if name != _CLAIMED},
             "symptom_category": category or UNKNOWN,
             "defect_type_hypothesis": code,
-            **({_CLAIMED: word} if word != (category or UNKNOWN) else {}),
+            **({_CLAIMED: word} if word.strip().lower() != (category or UNKNOWN) else {}),
             **({"data_quality_notes": told} if told else {}),
         }
     )
