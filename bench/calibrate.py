@@ -34,8 +34,9 @@ GRID = (
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.calibrate", description=__doc__)
-    parser.add_argument("--cases", type=int, default=24, help="cases for the responders")
+    parser.add_argument("--cases", type=int, default=60, help="cases for the responders")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long an answer takes")
+    parser.add_argument("--batch-size", type=int, default=4, help="signals in one batch")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of the stub")
     return parser.parse_args()
 
@@ -67,15 +68,15 @@ def replays(folder: Path) -> tuple[int, int, float]:
     return len(tried), len(found), time.monotonic() - began
 
 
-def batched(folder: Path, responders: int, seconds: float) -> float:
-    """A calibration in batches of four, answered by so many responders at once."""
+def batched(folder: Path, responders: int, seconds: float, size: int) -> float:
+    """A calibration in batches, answered by so many responders at once."""
     agent = f"exec:{sys.executable} -I -S {AGENT} {seconds}"
     root = f".asterisk/by-{responders}"
     (folder / root).mkdir(parents=True)
     words = (*COMMAND, "respond", root, "--agent", agent, "--parallel", str(responders))
     with subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL) as process:
         try:
-            asked = ("--dispatch", "batch-file", "--batch-size", "4", "--root", root)
+            asked = ("--dispatch", "batch-file", "--batch-size", str(size), "--root", root)
             return timed(folder, "calibrate", "--scenario", "some.json", *asked)
         finally:
             process.terminate()
@@ -93,7 +94,7 @@ def main() -> None:
         known = find_scenario(SIXTY).scenario
         few = msgspec.structs.replace(known, cases=known.cases[: wanted.cases])
         (folder / "some.json").write_bytes(msgspec.json.encode(few))
-        four, one = (batched(folder, many, wanted.seconds) for many in (4, 1))
+        four, one = (batched(folder, many, wanted.seconds, wanted.batch_size) for many in (4, 1))
         ratio = f"{one / four:.2f} x"
         print(
             f"batches of {wanted.cases} cases, {wanted.seconds:g} s for an answer: "

@@ -109,10 +109,8 @@ def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str
     told: Any = CAUSES[cause]
     both = len(repos) > 1
     path = ["F0", "F1", *(["F2"] if both else []), "F3", "F4", "F5", "F6"]
-    resolve: dict[str, Any] = (
-        {"expected_resolve": {"selected_repos": [{"name": repos[0]}]}} if both else {}
-    )
-    return _case(
+    resolve = {"selected_repos": [{"name": repos[0]}]}
+    found = _case(
         *(name, symptom, cause, path),
         expected_recall={"match": False, "confidence": 0.1},
         expected_triage={
@@ -123,8 +121,8 @@ def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str
         },
         expected_invest=_invest(cause),
         expected_correlate={"is_duplicate": False, "confidence": 0.2},
-        **({"expected_resolve": resolve} if both else {}),
     )
+    return {**found, "expected_resolve": resolve} if both else found
 
 
 def recall(name: str, symptom: str, cause: str) -> dict[str, Any]:

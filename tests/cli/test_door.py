@@ -68,12 +68,13 @@ Options:
   --help  Show this message and exit.
 
 Commands:
-  cursor   Write the prompt of a case's next step, and say where it is.
-  save     Save the answer to a case's open step, and go on to the next.
-  status   Where a case stands: its step, its loops, its history.
-  analyze  Find the causes of failing tests.
-  report   Write the report of a suite anew, as it stands.
-  push     Tell ReportPortal what was reviewed.
+  cursor     Write the prompt of a case's next step, and say where it is.
+  save       Save the answer to a case's open step, and go on to the next.
+  status     Where a case stands: its step, its loops, its history.
+  analyze    Find the causes of failing tests.
+  report     Write the report of a suite anew, as it stands.
+  push       Tell ReportPortal what was reviewed.
+  calibrate  Run a scenario whose truth is known and score the agent.
 """
 ANALYST = """\
 Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...

@@ -60,7 +60,7 @@ class Campaign:
         return self.home / "histories"
 
     def store(self, number: int) -> Path:
-        return self._folder / str(number) / _STORE
+        return store_of(self._folder.parent, number)
 
     def after(self, number: int) -> int:
         """Dispatches of a run come after this number: no other run of the project has them."""
@@ -77,6 +77,11 @@ class Campaign:
         for number in self.plan.numbers:
             with suppress(OSError):
                 (self._folder / str(number)).rmdir()
+
+
+def store_of(folder: Path, number: int) -> Path:
+    """Where the run of that number is kept, if the project's own folder is that one."""
+    return folder / FOLDER.name / str(number) / _STORE
 
 
 def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:

@@ -136,7 +136,8 @@ def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     metric_table().edition(said.edition)
     agent = said.agent or ("" if said.dispatch else wiring.BASIC)
     batched = said.dispatch == Carried.BATCH_FILE
-    parallel = said.parallel or (wiring.PARALLEL if batched else 1)
+    size = int(said.files.get("batch_size", 0))
+    parallel = said.parallel or (max(wiring.PARALLEL, size) if batched else 1)
     families = batched or parallel > 1
     numbers = new_numbers(Path(), Path(str(said.files["root"])), said.runs)
     plan = Plan(
