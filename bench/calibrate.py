@@ -23,8 +23,27 @@ from interlock.store.database import reading
 from interlock.store.runs import find_run
 
 COMMAND = (sys.executable, "-m", "interlock")
-AGENT = Path(__file__).parent / "programs" / "slow_agent.py"
 SIXTY = "web-shop"
+ANSWERS = {
+    "F0_RECALL": {"match": False, "confidence": 0.1, "reasoning": "new"},
+    "F1_TRIAGE": {
+        "symptom_category": "product",
+        "defect_type_hypothesis": "pb001",
+        "candidate_repos": ["shop-api"],
+        "skip_investigation": False,
+    },
+    "F2_RESOLVE": {"selected_repos": [{"name": "shop-api", "reason": "prices"}]},
+    "F3_INVESTIGATE": {
+        "rca_message": "coupons stack in shop-api",
+        "defect_type": "pb001",
+        "component": "shop-api",
+        "convergence_score": 0.9,
+        "evidence_refs": ["shop-api:pricing/coupons.py:apply_coupon"],
+    },
+    "F4_CORRELATE": {"is_duplicate": False, "confidence": 0.1},
+    "F5_REVIEW": {"decision": "approve"},
+    "F6_REPORT": {"summary": "coupons"},
+}
 GRID = (
     "recall_hit=0.6..0.9/10",
     "convergence_sufficient=0.5..0.9/10",
@@ -70,10 +89,19 @@ def replays(folder: Path) -> tuple[int, int, float]:
 
 def batched(folder: Path, responders: int, seconds: float, size: int) -> float:
     """A calibration in batches, answered by so many responders at once."""
-    agent = f"exec:{sys.executable} -I -S {AGENT} {seconds}"
+    table = {step: {"answer": answer, "delay": seconds} for step, answer in ANSWERS.items()}
+    (folder / "agent.json").write_text(json.dumps({"*": table}))
     root = f".asterisk/by-{responders}"
     (folder / root).mkdir(parents=True)
-    words = (*COMMAND, "respond", root, "--agent", agent, "--parallel", str(responders))
+    words = (
+        *COMMAND,
+        "respond",
+        root,
+        "--agent",
+        "script:agent.json",
+        "--parallel",
+        str(responders),
+    )
     with subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL) as process:
         try:
             asked = ("--dispatch", "batch-file", "--batch-size", str(size), "--root", root)

@@ -222,6 +222,18 @@ def test_an_agent_that_answers_half_of_the_cases_is_scored_on_all(world: World) 
     assert found["M18"] == sum(r["result"]["prompt_tokens_total"] for r in said.json["records"])
 
 
+def test_a_budget_holds_for_agents_that_tell_no_bill(world: World) -> None:
+    agent = program(world, HALF.replace("case % 2", "True"))
+    said = calibrated(world, "--agent", agent, "--token-budget", "5000")
+    assert said.code == 5
+    done = [each["result"] for each in said.json["records"]]
+    assert sum(not result["pipeline_error"] for result in done) < 3
+    used = sum(each["prompt_tokens_total"] + each["artifact_tokens_total"] for each in done)
+    assert used >= 5_000
+    more = world.say("calibrate", "--scenario", "lab.json", "--resume", "--token-budget", "900000")
+    assert more.code == 0
+
+
 def test_the_truth_s_own_words_win_nothing_by_themselves(world: World) -> None:
     words = "R1 pb001 expected_invest smoking_gun servo enters holdover without timeout"
     agent = program(world, f"print({words!r})")

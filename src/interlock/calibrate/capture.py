@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from interlock.apps.rca.families import family_of
 from interlock.apps.rca.steps import F0, F1, F2, F3, F4, LINKED
 from interlock.calibrate.case_result import CaseResult, StepCost
+from interlock.calibrate.meter import BYTES_PER_TOKEN
 from interlock.calibrate.scenario import LabelledCase, Scenario
 from interlock.calibrate.visits import Visit, visits_of
 from interlock.core.case import ENDED, OPEN
@@ -24,7 +25,6 @@ from interlock.store.suites import SuiteCase, suite_cases
 
 RECALL_HIT = 0.80
 """A constant of the measure: an agent's own threshold does not change what counts as a hit."""
-_BYTES_PER_TOKEN = 4
 _ANOTHER_REPO = "H8-next"
 _DUPLICATE = "H15"
 _EFFORTLESS = ("infra", "flake")
@@ -234,8 +234,8 @@ def _cost(visit: Visit, manner: Manner) -> StepCost:
     step = family_of(visit.decision.step).short
     if not manner.prompted:
         return StepCost(step=step, wall_clock_ms=wall)
-    asked = visit.prompt_bytes // _BYTES_PER_TOKEN
-    answered = visit.answer_bytes // _BYTES_PER_TOKEN
+    asked = visit.prompt_bytes // BYTES_PER_TOKEN
+    answered = visit.answer_bytes // BYTES_PER_TOKEN
     if manner.billed and visit.tokens:
         asked = max(visit.tokens - answered, 0)
     elif visit.tokens >= asked:

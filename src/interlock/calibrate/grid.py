@@ -1,4 +1,7 @@
-"""Grids: the values of thresholds that are tried, from a user's words to points."""
+"""Grids: the values of thresholds that are tried, from a user's words to points.
+
+Knows which thresholds a circuit has and what they may be; refuses to know what comes of them.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product

@@ -1,4 +1,7 @@
-"""Visits: every dispatch of a case that was decided, with its answer, its size and its time."""
+"""Visits: every dispatch of a case that was decided, with its answer, its size and its time.
+
+Reads the journal as it is; refuses to know what an answer is worth.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -146,6 +146,7 @@ def _cast(
 ) -> "tuple[Crew, Stub | None]":
     """The crew with our own programs in their places."""
     from interlock import wiring
+    from interlock.calibrate.meter import Metered
     from interlock.calibrate.stub import Stub
     from interlock.dispatch.program import Unprompted, answer
 
@@ -156,6 +157,10 @@ def _cast(
     if agent == wiring.BASIC:
         approval = Unprompted(lambda ask: answer(ask, {"decision": "approve"}))
         return msgspec.structs.replace(crew, carriers={**crew.carriers, HUMAN: approval}), None
+    if agent.partition(":")[0] in wiring.AGENTS:
+        meters = {id(each): Metered(each) for each in crew.carriers.values()}
+        told = {role: meters[id(each)] for role, each in crew.carriers.items()}
+        return msgspec.structs.replace(crew, carriers=told), None
     return crew, None
 
 
