@@ -35,6 +35,7 @@ Commands:
   epic       Epics: long work over many sessions.
   hitl       Human answers on issues: how comments are read.
   calibrate  Measure an agent against failures whose causes are known.
+  tune       Try other thresholds on recorded calibrations.
   run        Run cases through a circuit.
   resume     Go on with an unfinished run.
   stop       Ask the process at work to stop.
@@ -71,12 +72,13 @@ Options:
   --help  Show this message and exit.
 
 Commands:
-  cursor   Write the prompt of a case's next step, and say where it is.
-  save     Save the answer to a case's open step, and go on to the next.
-  status   Where a case stands: its step, its loops, its history.
-  analyze  Find the causes of failing tests.
-  report   Write the report of a suite anew, as it stands.
-  push     Tell ReportPortal what was reviewed.
+  cursor     Write the prompt of a case's next step, and say where it is.
+  save       Save the answer to a case's open step, and go on to the next.
+  status     Where a case stands: its step, its loops, its history.
+  analyze    Find the causes of failing tests.
+  report     Write the report of a suite anew, as it stands.
+  push       Tell ReportPortal what was reviewed.
+  calibrate  Run a scenario whose truth is known and score the agent.
 """
 ANALYST = """\
 Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...

@@ -64,8 +64,7 @@ def aligned(scenario: Scenario, results: Iterable[CaseResult]) -> tuple[CaseResu
     """
     by_id = {result.case_id: result for result in results}
     return tuple(
-        _in_words_of(scenario, case, by_id.get(case.id) or _missing(case))
-        for case in scenario.cases
+        in_words_of(scenario, case, by_id.get(case.id) or _missing(case)) for case in scenario.cases
     )
 
 
@@ -79,7 +78,8 @@ def _missing(case: LabelledCase) -> CaseResult:
     )
 
 
-def _in_words_of(scenario: Scenario, case: LabelledCase, result: CaseResult) -> CaseResult:
+def in_words_of(scenario: Scenario, case: LabelledCase, result: CaseResult) -> CaseResult:
+    """The result with the scenario's own words where ours mean the same."""
     cause = scenario.cause_of(case)
     code, category = result.actual_defect_type, result.actual_category
     if cause and _same(TAXONOMY.code(code), TAXONOMY.code(cause.defect_type)):

@@ -39,6 +39,12 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     dispatch: str = ""
     at: str = ""
+    note: str = ""
+    """What a reader must know before the numbers: that the run is not whole, for example."""
+    source: str = ""
+    """The scenario in the words of whoever ran it: a name, or a file."""
+    stores: tuple[str, ...] = ()
+    """Where each run is recorded."""
 
 
 class MetricRow(msgspec.Struct, frozen=True, kw_only=True):

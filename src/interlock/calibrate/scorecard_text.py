@@ -40,6 +40,8 @@ def _head(card: Scorecard) -> list[str]:
     cases = f"{card.parts[0].cases} cases, verified: {card.verified}, candidates: {card.candidates}"
     said = [f"{line(card.scenario, 80)}: {who or 'no agent named'}"]
     said.append(f"{cases}, runs: {card.runs}, edition {card.edition}, weights {card.weights}")
+    if about.note:
+        said.append(line(about.note, 200))
     if card.failed:
         said.append(f"{card.failed} results are of cases that did not come to an end")
     return said

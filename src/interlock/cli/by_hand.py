@@ -20,6 +20,7 @@ from interlock.cli.analysing import (
     agreed,
 )
 from interlock.cli.analyze import analyze, report
+from interlock.cli.calibrate_run import run as calibrate
 from interlock.cli.crew import Options, crew_of, open_run
 from interlock.cli.door import app as interlock
 from interlock.cli.opening import answered, before, circuit_for, read
@@ -150,6 +151,7 @@ def status(
 app.command()(analyze)
 app.command()(report)
 app.command()(push)
+app.command("calibrate")(calibrate)
 
 
 def _saved(case: "CaseLine", asked: "Episode", left: Path, *, json: bool) -> None:

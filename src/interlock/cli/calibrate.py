@@ -6,11 +6,13 @@ from typing import Annotated
 import msgspec
 import typer
 
+from interlock.cli.default_verb import DefaultVerb
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, counted, document, say, table
 
 calibrate = typer.Typer(
     name="calibrate",
+    cls=DefaultVerb,
     help="Measure an agent against failures whose causes are known.",
     no_args_is_help=True,
     rich_markup_mode=None,

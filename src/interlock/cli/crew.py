@@ -76,6 +76,8 @@ class Options(msgspec.Struct, frozen=True):
     parallel: int | None = None
     files: dict[str, str | int] = {}
     terms: dict[str, Any] = {}
+    after: int = 0
+    """Numbers of dispatches come after this one, where runs of several stores share a root."""
 
 
 def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> Options:
@@ -138,8 +140,8 @@ class Crew(msgspec.Struct, frozen=True):
     limits: "LimitsOf"
     words: dict[str, str | int | float]
     """The limits, as users say them."""
-    desk: "Carrier"
-    """Where questions about the run itself are answered."""
+    desk: "Carrier | None"
+    """Where questions about the run itself are answered, if anybody may ask them."""
     herald: "Herald | None"
     bell: bool
     clock: "Clock"

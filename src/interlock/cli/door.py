@@ -100,6 +100,7 @@ def _enter() -> None:
         analyze,
         by_hand,
         calibrate,
+        calibrate_run,
         causes,
         circuits,
         conform,
@@ -124,6 +125,7 @@ def _enter() -> None:
         save,
         serve,
         stop,
+        tune,
         understand,
     )
 

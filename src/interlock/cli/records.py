@@ -17,6 +17,13 @@ class RunRecords:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def _store(self, run_id: int | None) -> Path:
+        """Runs of a calibration hand their work out here, and have a store of their own."""
+        from interlock.calibrate.campaign import store_of
+
+        own = store_of(self._path.parent, run_id or 0)
+        return own if own.exists() else self._path
+
     def standing(self, run_id: int | None) -> dict[str, Any]:
         from interlock.core.errors import StoreError
         from interlock.store.database import reading
@@ -24,7 +31,7 @@ class RunRecords:
 
         begin = "begin one with 'interlock run … --dispatch mcp', and ask again"
         try:
-            with reading(self._path) as connection:
+            with reading(self._store(run_id)) as connection:
                 run = find_run(connection, run_id)
         except StoreError:
             none = {"run_id": None, "status": "", "over": False, "changed_at": 0.0}
@@ -45,7 +52,7 @@ class RunRecords:
         from interlock.store.runs import find_run
 
         try:
-            with reading(self._path) as connection:
+            with reading(self._store(run_id)) as connection:
                 run = find_run(connection, run_id)
                 ends = counts(connection, run.run_id)
                 text = _markdown(connection, run)

@@ -66,9 +66,11 @@ def sit(
     only: Collection[int] | None = None,
     view: "View | None" = None,
     once: bool = False,
+    dress: "Callable[[Staff], Staff]" = lambda ours: ours,
 ) -> Sat:
     """Work on a run until it ends or waits; on `only` some of its cases, if they are named; `once`
-    gives each case one agent's turn. It is shown by `view`, else by a bar."""
+    gives each case one agent's turn. It is shown by `view`, else by a bar; what the work needs
+    beyond its staff is added by `dress`."""
     from interlock import wiring
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
@@ -80,8 +82,8 @@ def sit(
     by_hand = wiring.by_hand(crew.carriers)
     written = open_run(found)
     circuit = wiring.with_patience(written, crew.carriers)
-    terms = msgspec.convert(found.options, Options).terms
-    ours = staff(connection, found, circuit, crew.carriers, terms, only=only)
+    options = msgspec.convert(found.options, Options)
+    ours = dress(staff(connection, found, circuit, crew.carriers, options.terms, only=only))
     application = _for_once(ours, circuit) if once else ours.application
     seat(crew.carriers, written, crew.gauge, application)
     if pulled(crew.carriers):
@@ -100,6 +102,7 @@ def sit(
             treasury=treasury_of(connection, found, crew),
             by_hand=by_hand,
             unplaced=ours.unplaced,
+            after=options.after,
             application=application,
             wait_for_humans=wait,
             wait_for_limits=on_limit == OnLimit.WAIT,

@@ -43,24 +43,29 @@ class Replayed(msgspec.Struct, frozen=True):
     lacks: str = ""
 
 
-def replay(circuit: Circuit, start: Case, recorded: Recorded, end: str) -> Replayed:
-    """Decide a case again from `start`; `end` is how it ended, or stands, in the journal."""
+def redecide(circuit: Circuit, start: Case, recorded: Recorded) -> tuple[Recorded, Case, str]:
+    """The decisions another circuit makes on recorded answers, where they lead, and the step that
+    has no answer, if they come to one."""
     answers = {(each.step, each.attempt): (each.signal, data) for each, data in recorded}
     case = start
-    turn: Turn | None = None
-    path: list[str] = []
-    lacks = ""
+    decided: list[tuple[Decision, dict[str, Any]]] = []
     while case.status == OPEN:
         found = answers.get((case.step, case.attempt))
         if found is None:
-            lacks = case.step
-            break
+            return decided, case, case.step
         name, data = found
         decision = advance(circuit, case, Signal(name, data))
-        if turn is None:
-            turn = _parting(recorded[len(path)][0], decision)
-        path.append(case.step)
+        decided.append((decision, data))
         case = apply(circuit, case, decision, data)
+    return decided, case, ""
+
+
+def replay(circuit: Circuit, start: Case, recorded: Recorded, end: str) -> Replayed:
+    """Decide a case again from `start`; `end` is how it ended, or stands, in the journal."""
+    decided, case, lacks = redecide(circuit, start, recorded)
+    path = [decision.step for decision, _ in decided]
+    pairs = zip(recorded, decided, strict=False)
+    turn = next((it for (one, _), (other, _) in pairs if (it := _parting(one, other))), None)
     unasked = bool(lacks) and turn is not None
     return Replayed(
         case_id=start.case_id,

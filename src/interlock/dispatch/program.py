@@ -66,6 +66,10 @@ class ProgramDesk:
         return reply
 
 
+class Unprompted(ProgramDesk):
+    """A program that looks things up itself and reads no prompts."""
+
+
 def answer(ask: Ask, data: object, by: str = "") -> Reply:
     """A reply with this answer."""
     return Reply(ask.dispatch_id, msgspec.json.encode(data), answered_by=by)

@@ -40,6 +40,7 @@ class Sitting:
         treasury: Treasury | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
         unplaced: Collection[str] = frozenset(),
+        after: int = 0,
         application: Application | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
@@ -51,7 +52,7 @@ class Sitting:
         self._circuit = circuit
         self._run_id = run.run_id
         self._loop = Loop(
-            Journal(connection, run.run_id),
+            Journal(connection, run.run_id, after),
             circuit,
             Suite(roles, parallel, by_hand, unplaced),
             carriers,

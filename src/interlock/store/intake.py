@@ -91,11 +91,18 @@ def begin_suite(
     fingerprint: str,
     options: Mapping[str, Any],
     at: float,
+    number: int | None = None,
 ) -> Opened:
-    """A new suite, its run, and all that arrived; or nothing."""
+    """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
+    one."""
     with transaction(connection) as raw:
         run_id = insert_run(
-            raw, circuit, text, source=source, fingerprint=fingerprint, options=options, at=at
+            *(raw, circuit, text),
+            source=source,
+            fingerprint=fingerprint,
+            options=options,
+            at=at,
+            number=number,
         )
         suite_id = open_suite(raw, run_id, name, description, at)
         _take_in(raw, circuit, suite_id, run_id, arrivals, at)

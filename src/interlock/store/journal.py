@@ -177,12 +177,12 @@ class Batch(msgspec.Struct):
 class Journal:
     """The writer's end of one run's journal."""
 
-    def __init__(self, connection: Connection, run_id: int) -> None:
+    def __init__(self, connection: Connection, run_id: int, after: int = 0) -> None:
         self.run_id = run_id
         self._raw = raw = driver(connection)
         self.blobs = BlobWriter(raw)
         """Gives texts their numbers; whoever else writes some while this is open uses it."""
-        self._last_dispatch_id = int(raw.execute(_NEWEST).fetchone()[0])
+        self._last_dispatch_id = max(after, int(raw.execute(_NEWEST).fetchone()[0]))
 
     def new_dispatch_id(self) -> int:
         """Unique and rising over the whole workspace; a number is never given out twice."""

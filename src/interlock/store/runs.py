@@ -126,14 +126,16 @@ def insert_run(
     fingerprint: str,
     options: Mapping[str, Any],
     at: float,
+    number: int | None = None,
 ) -> int:
-    """A new run without cases; belongs inside a transaction."""
+    """A new run without cases, of that number if one is given; belongs inside a transaction."""
     blobs = BlobWriter(raw)
     run = (
         *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
         *(msgspec.json.encode(options).decode(), "running", 0.0, at, at),
     )
-    run_id = raw.execute("select coalesce(max(run_id), 0) + 1 from runs").fetchone()[0]
+    next_one = "select coalesce(max(run_id), 0) + 1 from runs"
+    run_id = number or raw.execute(next_one).fetchone()[0]
     blobs.flush(raw)
     raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
     return int(run_id)

@@ -42,6 +42,13 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: str = ""
 
 
+class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a project says about its calibrations."""
+
+    prices: dict[str, Any] = {}
+    """What a million tokens cost: input, output, currency."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project may set in interlock.toml; environment and flags go before it."""
 
@@ -58,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    calibrate: Calibrating = Calibrating()
     roles: dict[str, RoleSettings] = {}
     delivery: Work = Work()
     epic: EpicSettings = EpicSettings()

@@ -18,7 +18,7 @@ from interlock.core.case import Case
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.batch import BatchDesk
 from interlock.dispatch.carrier import Carrier
-from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.program import ProgramDesk, Unprompted
 from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run
@@ -44,7 +44,7 @@ def staff(
     """The carriers, with our own programs where they belong, and the application. Other cases than
     `only` these rest, if some are named."""
     agreed = msgspec.convert(terms, Terms)
-    silent = {role for role, carrier in carriers.items() if isinstance(carrier, Vacancy)}
+    silent = {role for role, carrier in carriers.items() if isinstance(carrier, Unprompted)}
     in_families = agreed.families
     if in_families is None:
         in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())

@@ -10,7 +10,7 @@ from pathlib import Path
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
 from interlock.dispatch.command import CommandAgent
-from interlock.dispatch.program import ProgramDesk
+from interlock.dispatch.program import Unprompted
 from interlock.dispatch.script import ScriptAgent, read_script
 from interlock.runner.library import read_text
 from interlock.wiring.acp import acp_agent
@@ -24,7 +24,7 @@ BASIC = "basic"
 _MOST_SCRIPT = 4_000_000
 
 
-class Vacancy(ProgramDesk):
+class Vacancy(Unprompted):
     """The place of the built-in analyst, until a run is open that it can look into."""
 
     def __init__(self) -> None:

@@ -23,6 +23,8 @@ _SHOWN = 80
 """How much of a word that is none of ours is repeated."""
 _OURS = ("repos_left", "findings", "evidence", "claimed_score", "repo", "notes")
 """Fields of an investigation that only the machine writes."""
+_CLAIMED = "claimed_category"
+"""The word of a triage, where another was read for it; only the machine writes that."""
 _EMPTY_WORDS = """
 a an and are be because been broke broken bug but by case cause caused code could crash crashed
 defect did does due error errors exception fail failed failing fails failure failures fault for
@@ -68,9 +70,10 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
     told = "; ".join(each for each in notes if each)
     return Examined(
         {
-            **data,
+            **{name: value for name, value in data.items() if name != _CLAIMED},
             "symptom_category": category or UNKNOWN,
             "defect_type_hypothesis": code,
+            **({_CLAIMED: word} if word.strip().lower() != (category or UNKNOWN) else {}),
             **({"data_quality_notes": told} if told else {}),
         }
     )

@@ -1,0 +1,112 @@
+"""Tuning: recorded calibrations decided again at the command line."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.calibrate.seeds_form import scenario
+from tests.cli.test_calibrate_run import put
+from tests.cli.world import World
+
+
+@pytest.fixture
+def recorded(world: World) -> World:
+    """A calibration in which the stub recalls with 0.95 and finds duplicates with 0.88 and 0.9."""
+    said = world.say("calibrate", "--scenario", put(world), "--agent", "stub", "--out", "r.json")
+    assert said.code == 0
+    return world
+
+
+def trials(world: World, *words: str) -> list[dict[str, Any]]:
+    said = world.say("tune", "r.json", *words, "--json")
+    assert (said.code, said.err) == (0, "")
+    found: list[dict[str, Any]] = said.json["trials"]
+    return found
+
+
+def test_with_the_same_thresholds_nothing_changes(recorded: World) -> None:
+    said = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.9", "--json")
+    # C8 has a cause that nobody looked for; C11 has none, and its category is right.
+    assert (said.json["now"]["right"], said.json["now"]["known"]) == (11, 12)
+    assert [each["changed"] for each in said.json["trials"]] == [0, 0]
+    journal = sum(len(case["expected_path"]) for case in scenario()["cases"]) + 2 * 2
+    assert said.json["now"]["dispatches"] == journal
+
+
+def test_a_higher_threshold_asks_for_answers_that_were_never_given(recorded: World) -> None:
+    (lax, strict) = trials(recorded, "--grid", "recall_hit=0.8,0.99")
+    assert (lax["right"], lax["unknown"], lax["is_best"]) == (11, 0, True)
+    assert strict["unknown"] == strict["changed"] == 6  # no recalled case was ever triaged
+    assert (strict["right"], strict["known"]) == (5, 6)
+
+
+def test_duplicates_are_found_or_not_by_their_threshold(recorded: World) -> None:
+    found = {
+        each["thresholds"]["correlate_dup"]: each["changed"]
+        for each in trials(recorded, "--grid", "correlate_dup=0.8,0.89,0.95")
+    }
+    assert found == {0.8: 0, 0.89: 1, 0.95: 2}
+
+
+def test_held_out_cases_are_told_apart(world: World) -> None:
+    plain = scenario()
+    for number, case in enumerate(plain["cases"]):
+        case["split"] = "train" if number < 6 else "test"
+    put(world, plain)
+    world.say("calibrate", "--scenario", "lab.json", "--agent", "stub", "--out", "r.json")
+    said = world.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99", "--json")
+    assert said.json["on"] == "train"
+    assert said.json["now"]["known"] == 6
+    assert said.json["held_out"]["known"] == 6
+    text = world.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99").out
+    assert "on the held-out cases: 0.833 (5 of 6)" in text
+
+
+def test_a_threshold_file_is_written_only_when_told(recorded: World) -> None:
+    before = {path for path in recorded.folder.rglob("*") if "run.db" not in path.name}
+    said = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99")
+    assert said.code == 0
+    assert "best  0.8" in said.out
+    after = {path for path in recorded.folder.rglob("*") if "run.db" not in path.name}
+    assert after == before
+    words = ("tune", "r.json", "--grid", "recall_hit=0.8,0.99", "--write", "t.toml")
+    assert recorded.say(*words).code == 0
+    written = tomllib.loads((recorded.folder / "t.toml").read_text())
+    assert written == {"thresholds": {"recall_hit": 0.8}}
+    again = recorded.say(*words)
+    assert (again.code, again.out) == (2, "")
+    assert "t.toml is there already" in again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("r.json",), "say what to try"),
+        (("r.json", "--grid", "x=1,2"), "names: recall_hit"),
+        (("gone.json", "--grid", "recall_hit=0.8,0.9"), "gone.json cannot be read"),
+        (("lab.json", "--grid", "recall_hit=0.8,0.9"), "no result of interlock calibrate"),
+    ],
+)
+def test_wrong_words_are_told(recorded: World, words: tuple[str, ...], said: str) -> None:
+    found = recorded.say("tune", *words)
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err
+
+
+def test_other_labels_and_lost_stores_are_told(recorded: World) -> None:
+    grid = ("--grid", "recall_hit=0.8,0.9")
+    plain = scenario()
+    plain["cases"][0]["rca_id"] = "R2"
+    put(recorded, plain)
+    found = recorded.say("tune", "r.json", *grid)
+    assert "made with other labels than 'clock-lab' has now" in found.err
+    put(recorded)
+    store = Path(
+        json.loads((recorded.folder / "r.json").read_text())["scorecard"]["about"]["stores"][0]
+    )
+    store.unlink()
+    found = recorded.say("tune", "r.json", *grid)
+    assert (found.code, found.out) == (2, "")
+    assert "is gone; calibrate again" in found.err
