@@ -105,6 +105,26 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
     assert first.returncode == 0, out
 
 
+def test_two_deliveries_of_one_repository_at_once(tmp_path: Path) -> None:
+    """Each has a database, a clone and a line of its own, and a branch where it can have one."""
+    both = delivering(tmp_path)
+    others = tmp_path / "others.db"
+    first = both.start()
+    second = both.start("--db", str(others))
+    for run in (first, second):
+        said, _ = run.communicate(timeout=120)
+        assert run.returncode == 0, said
+    branches = git(both.repo, "branch", "--list", "--format=%(refname:short)", "interlock/*")
+    for branch in branches.split():
+        subjects = git(both.repo, "log", "--format=%s", f"main..{branch}").splitlines()
+        assert len(subjects) == len(TASKS)
+    third = Delivering(both.repo, *both.words[1::2])
+    code, said = third.finish("--db", str(tmp_path / "thirds" / "third.db"))
+    assert code == 0, said
+    found = git(both.repo, "branch", "--list", "--format=%(refname:short)", "interlock/*")
+    assert len(found.split()) == len(branches.split()) + 1, "a branch of its own"
+
+
 def _has_asked(killed: Delivering, times: int) -> bool:
     return killed.dispatches().total() >= times
 

@@ -6,6 +6,7 @@ from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
 
+from interlock.apps.delivery.plan_checks import CheckText
 from interlock.dispatch.carrier import Ask
 
 HEALTHY = says(sayings.healthy())
@@ -178,6 +179,21 @@ def test_a_check_that_floods_is_ended(tmp_path: Path) -> None:
     assert yard.work({"developer": floods}, thresholds={"max_checks": 0}) == "unhealthy"
     (found,) = yard.findings("sub", "CHECK")
     assert "printed more than" in found["results"][0]["note"]
+
+
+def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    (yard.repo / "stop.py").write_text("print('fine')\n")
+    yard.commit("a check")
+    yard.begin(checks=(CheckText(name="Stop", command="python3 stop.py", timeout="2s"),))
+
+    def hangs(ask: Ask, folder: Path) -> str:
+        (folder / "stop.py").write_text("import threading\nthreading.Event().wait()\n")
+        return develop(ask, folder)
+
+    assert yard.work({"developer": hangs}, thresholds={"max_checks": 0}) == "unhealthy"
+    (found,) = yard.findings("sub", "CHECK")
+    assert "it ran for 2 s and was ended" in [row["note"] for row in found["results"]]
 
 
 def test_a_merge_cut_short_undoes_nobody_s_work(tmp_path: Path) -> None:

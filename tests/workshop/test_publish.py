@@ -63,7 +63,7 @@ def test_a_branch_of_that_name_that_is_not_ours(bench: Workbench, shop: Workshop
     assert not said.is_done
     assert said.sentence == (
         "the branch interlock/plan is there already and not as Interlock left it; rename it "
-        "(git branch -m interlock/plan another-name) and publish again"
+        "(git branch -m interlock/plan another-name) and run it again"
     )
     assert bench.source.git("rev-parse", BRANCH) == shop.base
     bench.source.git("branch", "-m", "interlock/plan", "another-name")

@@ -175,15 +175,16 @@ class Yard:
         return git(self.repo, "show", f"interlock/calc:{path}")
 
     def terms(self, work: Work, **more: Any) -> Terms:
-        return Terms(
-            plan=str(self.plan),
-            source=str(self.repo),
-            home=str(self.folder / "home"),
-            slug="calc",
-            secret="5ec2e7",
-            workspace=hashlib.sha256(bytes(self.folder)).hexdigest()[:16],
-            **{"work": work, **more},
-        )
+        usual: dict[str, Any] = {
+            "plan": str(self.plan),
+            "source": str(self.repo),
+            "home": str(self.folder / "home"),
+            "slug": "calc",
+            "secret": "5ec2e7",
+            "workspace": hashlib.sha256(bytes(self.folder)).hexdigest()[:16],
+            "work": work,
+        }
+        return Terms(**(usual | more))
 
     def begin(self, work: Work | None = None, **more: Any) -> int:
         bundle = find_circuit("delivery", self.folder)

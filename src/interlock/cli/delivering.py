@@ -119,11 +119,20 @@ def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
 
 
 def free_slug(wishes: Wishes, db: Path) -> str:
-    """A name for the work that no other delivery of this workspace has."""
+    """A name for the work that no other delivery has: no folder and no branch is called so."""
+    from interlock.sources.git import Git, declared_safe
+    from interlock.workshop.names import published_ref
+
     stem = re.sub(r"[^a-z0-9]+", "-", wishes.plan.stem.lower()).strip("-")[:40] or "plan"
     homes = db.resolve().parent / "delivery"
-    number = 1
-    while (homes / (slug := stem if number == 1 else f"{stem}-{number}")).exists():
+    repo = wishes.repo if wishes.repo.is_dir() else Path()
+    git, number = Git(repo, declared_safe()), 1
+
+    def is_taken(slug: str) -> bool:
+        words = ("rev-parse", "--verify", "--quiet", published_ref(slug))
+        return (homes / slug).exists() or git.run(*words).fine
+
+    while is_taken(slug := stem if number == 1 else f"{stem}-{number}"):
         number += 1
     return slug
 

@@ -41,6 +41,8 @@ class Merging:
         self._idle = idle
         self._note = note
         self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._unshown = False
         self._moved: set[str] = set()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
@@ -55,14 +57,26 @@ class Merging:
             base=base,
             title=f"Repair, for {case.case_id}" if repairing else task.title,
         )
-        async with self._turn:
-            found = await self._merged(ask, change, None if repairing else task, tree)
+        found = await self._in_turn(ask, change, None if repairing else task, tree)
         if repairing and found["outcome"] in ("merged", "empty"):
             await asyncio.to_thread(_renew, tree, self._ground.shop.line.tip)
             await self._share_repair(ask, {**self._idle(), case.case_id: case.stack[0]})
         elif found["outcome"] == "merged":
             await asyncio.to_thread(self._put_away, tree)
         return found
+
+    async def _in_turn(
+        self, ask: Ask, change: Change, task: Task | None, tree: Tree
+    ) -> dict[str, Any]:
+        """One after the other. The user is shown the line when nobody else waits to be merged."""
+        self._waiting += 1
+        async with self._turn:
+            self._waiting -= 1
+            try:
+                return await self._merged(ask, change, task, tree)
+            finally:
+                if self._unshown and not self._waiting:
+                    await asyncio.to_thread(self._show)
 
     async def bring_up_to_date(self, ask: Ask, tree: Tree) -> str:
         """The recorded work on top of the line's tip, in its own tree: the commit that shows it so.
@@ -104,7 +118,7 @@ class Merging:
             proposal = await asyncio.to_thread(line.propose, change)
             match proposal:
                 case AlreadyMerged(sha):
-                    return await self._told_merged(line, sha)
+                    return self._told_merged(sha)
                 case Empty():
                     return {"outcome": "empty", "summary": "the line has all of this already"}
                 case Conflict():
@@ -116,19 +130,19 @@ class Merging:
                 merged = await asyncio.to_thread(line.accept, proposal)
             except MovedError:
                 continue
-            return await self._told_merged(line, merged.sha)
+            return self._told_merged(merged.sha)
         return {"outcome": "moved", "summary": f"the line moved {_TRIES} times meanwhile"}
 
-    async def _told_merged(self, line: Line, sha: str) -> dict[str, Any]:
-        published = await asyncio.to_thread(line.publish)
-        await asyncio.to_thread(self._tell_moved)
+    def _told_merged(self, sha: str) -> dict[str, Any]:
+        self._unshown = True
+        return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}"}
+
+    def _show(self) -> None:
+        """Bring the line to the user's repository. What cannot be shown now is at the next time."""
+        published = self._ground.shop.line.publish()
+        self._unshown = False
         if not published.is_done:
             self._note(published.sentence)
-        where = f" on branch {published.branch}" if published.is_done else ""
-        return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}{where}"}
-
-    def _tell_moved(self) -> None:
-        """Once for each branch of the user's own that is elsewhere than at the beginning."""
         for name in moved_branches(self._ground.shop):
             if name not in self._moved:
                 self._moved.add(name)

@@ -38,13 +38,22 @@ def staff(
         *(Path(agreed.source), Path(agreed.home), agreed.slug, agreed.base),
         keep_hooks=agreed.work.hooks,
     )
-    told: list[str] = []
+    told = _published(shop)
     watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
     ground = Ground(shop, agreed, watch.plan)
     foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
     ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours, shop.close))
     timed = _with_timeouts(circuit, agreed.timeouts)
     return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
+
+
+def _published(shop: Workshop) -> list[str]:
+    """What an earlier sitting merged and could not show, as when its branch was checked out; with
+    the reason if it still cannot."""
+    if shop.line.tip == shop.base:
+        return []
+    published = shop.line.publish()
+    return [] if published.is_done else [published.sentence]
 
 
 def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:

@@ -31,7 +31,7 @@ def publish(shop: Workshop, tip: str) -> Publication:
     ref, found = published_ref(shop.slug), shop.manifest.found
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
-        raise SourceError(f"{found.folder} is not there any more; bring it back and publish again")
+        raise SourceError(f"{found.folder} is not there any more; bring it back and run it again")
     user = shop.hand(Path(found.shared), safe=found.safe)
     at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
     if at == tip and at in shop.ledger.published:
@@ -73,20 +73,20 @@ def moved_branches(shop: Workshop) -> list[str]:
 def _problem(shop: Workshop, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
-    advice = f"rename it (git branch -m {branch} another-name) and publish again"
+    advice = f"rename it (git branch -m {branch} another-name) and run it again"
     if at and at not in shop.ledger.published:
         return f"the branch {branch} is there already and not as Interlock left it; {advice}"
     if _is_checked_out(user, ref):
-        return f"the branch {branch} is checked out; switch to another one and publish again"
+        return f"the branch {branch} is checked out; switch to another one and run it again"
     if at and not shop.git.holds("merge-base", "--is-ancestor", at, tip):
         return f"the branch {branch} would not go forward; {advice}"
     above = ref.rpartition("/")[0]
     if not at and user.holds("rev-parse", "--verify", "--quiet", above):
         name = above.removeprefix("refs/heads/")
-        return f"a branch {name!r} leaves no room for {branch}; rename it and publish again"
+        return f"a branch {name!r} leaves no room for {branch}; rename it and run it again"
     below = user.ask("for-each-ref", "--count=1", "--format=%(refname:short)", f"{ref}/")
     if below:
-        return f"the branch {below} leaves no room for {branch}; rename it and publish again"
+        return f"the branch {below} leaves no room for {branch}; rename it and run it again"
     return ""
 
 

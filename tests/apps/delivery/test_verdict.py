@@ -17,6 +17,7 @@ def result(passed: bool = True, **more: Any) -> Result:
 
 GONE = result(False, unavailable=True, exit_code=None, note="'x' cannot be started")
 LATE = result(False, timed_out=True, exit_code=-15)
+ENDED = result(False, exit_code=-15)
 
 TABLE = [
     ("passing", result(), result(), True, True),
@@ -42,6 +43,8 @@ TABLE = [
     ("fewer_tests", result(False, test_count=3), result(False, test_count=10), False, False),
     ("fewer_tests", result(False), result(False, test_count=10), False, False),
     ("new_failure", result(False, exit_code=2), result(False), False, False),
+    ("new_failure", result(False, failed_count=1), ENDED, False, False),
+    ("old_failure", ENDED, ENDED, True, False),
     ("passing", result(test_count=11), result(test_count=10), True, True),
     ("passing", result(test_count=1), result(), True, True),
     ("new_failure", result(False), result(test_count=10), False, False),

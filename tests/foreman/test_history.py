@@ -1,0 +1,40 @@
+"""What a story tells: which points are open, what humans said, the latest look."""
+
+from typing import Any
+
+from interlock.core.case import OPEN, Decision
+from interlock.foreman.history import Past, guidance, last_of, open_points
+
+
+def past(step: str, rule: str, signal: str = "artifact", **answer: Any) -> Past:
+    decision = Decision(step, 1, signal, OPEN, "IMPLEMENT", rule)
+    return Past(decision, answer)
+
+
+def test_a_judge_takes_back_only_its_own_points() -> None:
+    story = [
+        past("REVIEW", "rework-review", text="odd names"),
+        past("CHECK", "failing", summary="red"),
+        past("CHECK", "checked"),
+    ]
+    assert [(point.by, point.text) for point in open_points(story)] == [("critic", "odd names")]
+    assert open_points([*story, past("REVIEW", "reviewed")]) == ()
+
+
+def test_what_humans_said_in_order() -> None:
+    said = [
+        past("CLARIFY", "clarified", decision="answer", text="one"),
+        past("INFRA_GATE", "retry", decision="retry", text="two"),
+        past("INFRA_GATE", "retry", decision="retry"),
+        past("REVIEW", "rework-review", text="not a human"),
+    ]
+    assert guidance(said) == ("one", "two")
+
+
+def test_the_latest_look_is_one_that_came_to_something() -> None:
+    story = [
+        past("CHECK", "failing", snapshot="a"),
+        past("CHECK", "attempt-lost", signal="timeout", reason="late"),
+    ]
+    assert last_of(story, "CHECK", "PROVE") == {"snapshot": "a"}
+    assert last_of([], "CHECK") == {}

@@ -1,0 +1,76 @@
+"""The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.workbench import Workbench
+
+from interlock.apps.delivery.check import Check, Environment
+from interlock.apps.delivery.plan import Plan, Task
+from interlock.core.errors import SourceError
+from interlock.foreman.site import Ground
+from interlock.foreman.terms import Terms, Work
+from interlock.workshop.workshop import Workshop
+
+PLAN = Plan(
+    tasks=(Task("one"), Task("two", environment="box")),
+    checks=(Check("Tests", ("true",)), Check("Lint", ("true",), environment="Desk")),
+    environments=(Environment("Desk"), Environment("Box", ("docker", "run"))),
+)
+
+
+def ground(shop: Workshop, work: Work) -> Ground:
+    terms = Terms(plan="p", source="s", home=str(shop.home), slug="plan", secret="x", work=work)
+    return Ground(shop, terms, PLAN)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workbench(tmp_path_factory.mktemp("bench")).shop()
+
+
+@given(
+    first=st.integers(1, 65_000),
+    ports=st.integers(1, 100),
+    cases=st.sets(st.integers(1, 10_000), max_size=9),
+)
+def test_blocks_of_ports_are_legal_and_whole(
+    shop: Workshop, first: int, ports: int, cases: set[int]
+) -> None:
+    here = ground(shop, Work(first_port=first, ports=ports))
+    for case_no in cases:
+        found = here.ports(case_no)
+        assert found is not None
+        assert found[1] == ports
+        assert (found[0] - first) % ports == 0
+        assert first <= found[0] <= max(first, 65_536 - ports)
+
+
+def test_no_ports_unless_asked_for(shop: Workshop) -> None:
+    assert ground(shop, Work()).ports(7) is None
+
+
+def test_a_task_is_checked_where_it_says(shop: Workshop) -> None:
+    here = ground(shop, Work())
+    assert [cell.pair for cell in here.cells(here.task("one"))] == [
+        ("Tests", "Desk"),
+        ("Tests", "Box"),
+        ("Lint", "Desk"),
+    ]
+    assert [cell.pair for cell in here.cells(here.task("two"))] == [("Tests", "Box")]
+    assert len(here.cells()) == 3
+
+
+def test_a_task_that_is_not_there_is_an_error_that_says_so(shop: Workshop) -> None:
+    with pytest.raises(SourceError, match="not in the plan any more"):
+        ground(shop, Work()).task("three")
+
+
+def test_a_repair_has_a_tree_of_its_own(shop: Workshop) -> None:
+    here = ground(shop, Work())
+    own, repair = here.tree_of("one", "CHECK"), here.tree_of("one", "HEALTH_CHECK")
+    assert own.root != repair.root
+    assert here.tree_of("one", "REMEDIATE") is repair
+    assert Path(own.folder).is_dir()
