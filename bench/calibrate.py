@@ -15,11 +15,12 @@ from statistics import median
 
 import msgspec
 
+from interlock.calibrate.campaign import FOLDER
 from interlock.calibrate.grid import points
 from interlock.calibrate.scenario_file import find_scenario
 from interlock.calibrate.tune import Bench, recordings
 from interlock.cli.crew import open_run
-from interlock.store.database import reading
+from interlock.store.database import driver, reading
 from interlock.store.runs import find_run
 
 COMMAND = (sys.executable, "-m", "interlock")
@@ -88,7 +89,7 @@ def replays(folder: Path) -> tuple[int, int, float]:
 
 
 def batched(folder: Path, responders: int, seconds: float, size: int) -> float:
-    """A calibration in batches, answered by so many responders at once."""
+    """A calibration in batches, answered by so many responders at once: how long it was at work."""
     table = {step: {"answer": answer, "delay": seconds} for step, answer in ANSWERS.items()}
     (folder / "agent.json").write_text(json.dumps({"*": table}))
     root = f".asterisk/by-{responders}"
@@ -105,9 +106,18 @@ def batched(folder: Path, responders: int, seconds: float, size: int) -> float:
     with subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL) as process:
         try:
             asked = ("--dispatch", "batch-file", "--batch-size", str(size), "--root", root)
-            return timed(folder, "calibrate", "--scenario", "some.json", *asked)
+            timed(folder, "calibrate", "--scenario", "some.json", *asked)
         finally:
             process.terminate()
+    return at_work(max((folder / FOLDER).glob("*/run.db")))
+
+
+def at_work(store: Path) -> float:
+    """Seconds from the first ask to the last decision of a run."""
+    with reading(store) as connection:
+        query = "select max(j.at) - (select min(at) from dispatches) from journal j"
+        (seconds,) = driver(connection).execute(query).fetchone()
+    return float(seconds)
 
 
 def main() -> None:
