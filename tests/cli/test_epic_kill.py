@@ -135,8 +135,9 @@ def test_a_question_stays_open_over_a_kill_and_so_does_its_deadline(project: Pro
 
     again = project.resume()
     assert (again.json["outcome"], again.json["questions"]) == ("WAITING", before)
-    project.world.say("answer", str(before[0]), "approve")
-    assert project.resume().json["outcome"] == "COMPLETE"
+    answered = project.world.say("answer", str(before[0]), "approve")
+    done = project.resume()
+    assert done.json["outcome"] == "COMPLETE", (answered, done)
     assert project.world.say(*status).json["outcome"] == "COMPLETE"
 
 
