@@ -40,6 +40,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     session_timeout: str | None = None
     idle_timeout: str | None = None
     hitl: str | None = None
+    hook: str | None = None
 
 
 def written_epic(word: str) -> "tuple[EpicText | None, str]":

@@ -11,6 +11,7 @@ import typer
 from interlock.cli.crew import Limited, Limits, OnLimit, crew_of, open_run
 from interlock.cli.epic import epic
 from interlock.cli.epic_begin import Wishes, agreed, begun, written_epic
+from interlock.cli.epic_hook import hooked
 from interlock.cli.run import Wait
 from interlock.cli.show import Db, Json, counted, document, say, tell
 from interlock.cli.sitting import Sat, sit
@@ -50,6 +51,12 @@ Idle = Annotated[
     str | None, typer.Option("--idle-timeout", metavar="TIME", help="Of a silent session.")
 ]
 Asked = Annotated[DeskName | None, typer.Option("--hitl", help="Where humans are asked.")]
+Hook = Annotated[
+    str | None,
+    typer.Option(
+        "--hook", metavar="[HOST:]PORT", help="Wait, and hear GitHub's webhooks here meanwhile."
+    ),
+]
 
 _CODES = (
     "Exit: 0 complete, 1 fatal, 3 partial, 4 a human is asked, 5 budget spent, 10 paused to "
@@ -69,6 +76,7 @@ def run(
     session_timeout: Longest = None,
     idle_timeout: Idle = None,
     hitl: Asked = None,
+    hook: Hook = None,
     budget: Limits = None,
     wait: Wait = False,
     on_limit: Limited = OnLimit.WAIT,
@@ -83,6 +91,7 @@ def run(
         session_timeout=session_timeout,
         idle_timeout=idle_timeout,
         hitl=hitl.value if hitl else None,
+        hook=hook,
     )
     text, file = written_epic(what)
     _work(text.id if text else what, text, file, wishes, db, wait, on_limit, json)
@@ -98,6 +107,7 @@ def resume(
     session_timeout: Longest = None,
     idle_timeout: Idle = None,
     hitl: Asked = None,
+    hook: Hook = None,
     budget: Limits = None,
     wait: Wait = False,
     on_limit: Limited = OnLimit.WAIT,
@@ -115,6 +125,7 @@ def resume(
         session_timeout=session_timeout,
         idle_timeout=idle_timeout,
         hitl=hitl.value if hitl else None,
+        hook=hook,
     )
     wanted = epic_id or Checkpoints(find_place(Path())).active()
     if not wanted:
@@ -140,10 +151,16 @@ def _work(
     usual, path = wiring.settings(Path()), wiring.database(Path(), db)
     place = find_place(Path())
     terms = agreed(epic_id, text, file, place, path, usual, wishes)
-    with _alone(epic_id, json), sole(place, epic_id), writing(path) as connection:
+    with (
+        _alone(epic_id, json),
+        sole(place, epic_id),
+        writing(path) as connection,
+        hooked(terms.settings, wishes.hook) as dress,
+    ):
         found, options = begun(connection, terms, usual, wishes)
         crew = crew_of(open_run(found), options, path)
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit)
+        wait = wait or wishes.hook is not None
+        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, dress=dress)
         _report(connection, found, sat, epic_id, json=json)
 
 

@@ -22,7 +22,7 @@ PATH: Final = "/github"
 LARGEST: Final = 1024 * 1024
 _EVENTS: Final = frozenset({"issue_comment", "issues", "label"})
 _REMEMBERED: Final = 4_096
-_SHORTEST_SECRET: Final = 16
+SHORTEST_SECRET: Final = 16
 Bound = Callable[[str, int], bool]
 Wake = Callable[[int], None]
 
@@ -44,8 +44,8 @@ class GithubHook:
     """Checks deliveries. Each one that is genuine and new counts once."""
 
     def __init__(self, secret: str, bound: Bound, wake: Wake) -> None:
-        if len(secret) < _SHORTEST_SECRET:
-            raise SourceError(f"A webhook's secret needs at least {_SHORTEST_SECRET} characters.")
+        if len(secret) < SHORTEST_SECRET:
+            raise SourceError(f"A webhook's secret needs at least {SHORTEST_SECRET} characters.")
         self._secret = secret.encode()
         self._bound = bound
         self._wake = wake

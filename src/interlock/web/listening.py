@@ -28,15 +28,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-def place(host: str, port: int) -> socket.socket:
-    """The socket, or a sentence about why it cannot be had."""
+def place(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
+    """The socket, or a sentence about why it cannot be had and which flags choose another."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise SourceError(
-            f"{host}:{port} cannot be served at: {why}; choose another with --host and --port"
+            f"{host}:{port} cannot be served at: {why}; choose another with {flags}"
         ) from None
 
 

@@ -66,7 +66,8 @@ def staff(
     async def piloted(ask: Ask) -> Reply:
         return await asyncio.to_thread(pilot, ask)
 
-    station = Station(agents_folder(db), Path(agreed.root), owned(db), dict(os.environ), nonce)
+    around = {name: os.environ[name] for name in os.environ if name != settings.hook_secret_env}
+    station = Station(agents_folder(db), Path(agreed.root), owned(db), around, nonce)
     tongue = tongue_of(_spec(run), settings)
     ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(piloted))
     ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)

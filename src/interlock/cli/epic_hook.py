@@ -1,0 +1,48 @@
+"""The flag --hook of the epic verbs: the door for GitHub's webhooks, ready before a run is touched.
+
+Knows when there can be one and where its secret is. Refuses to know what comes in.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from interlock.cli.show import tell
+from interlock.core.circuit import HUMAN
+from interlock.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.expedition.terms import EpicSettings
+    from interlock.wiring.staff import Staff
+
+Dress = Callable[["Staff"], "Staff"]
+
+
+@contextmanager
+def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
+    """What puts the door before the desk that asks on issues; nothing if none is wished."""
+    if word is None:
+        yield lambda ours: ours
+        return
+    if settings.hitl != "github":
+        raise SourceError("--hook hears of GitHub issues: use it with --hitl github")
+    from interlock.dispatch.github_hook import PATH
+    from interlock.dispatch.issue_desk import IssueDesk
+    from interlock.web.hooked import HookedDesk, door, secret_of
+    from interlock.web.listening import address
+
+    secret = secret_of(os.environ, settings.hook_secret_env)
+    with closing(door(word)) as listening:
+
+        def dress(ours: "Staff") -> "Staff":
+            desk = ours.carriers[HUMAN]
+            if not isinstance(desk, IssueDesk):
+                raise TypeError(f"{desk!r} asks on no issues")
+            before = HookedDesk(desk, secret, listening)
+            return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: before})
+
+        tell(f"webhooks come in at {address(listening)}{PATH}")
+        yield dress
