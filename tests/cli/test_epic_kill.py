@@ -130,11 +130,14 @@ def test_a_question_stays_open_over_a_kill_and_so_does_its_deadline(project: Pro
     until(lambda: project.started == 1, "it is asked")
     until(lambda: _questions(project), "it is asked")
     before = _questions(project)
+    until(lambda: project.checkpoint()["hitl"]["deadline"], "it is noted until when")
+    asked = project.checkpoint()["hitl"]
     process.kill()
     process.communicate()
 
     again = project.resume()
     assert (again.json["outcome"], again.json["questions"]) == ("WAITING", before)
+    assert (project.checkpoint()["hitl"], asked["request_id"]) == (asked, str(before[0]))
     answered = project.world.say("answer", str(before[0]), "approve")
     done = project.resume()
     assert done.json["outcome"] == "COMPLETE", (answered, done)

@@ -29,8 +29,9 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
         return
     if settings.hitl != "github":
         raise SourceError("--hook hears of GitHub issues: use it with --hitl github")
-    from interlock.dispatch.github_hook import PATH
+    from interlock.dispatch.github_hook import PATH, GithubHook
     from interlock.dispatch.issue_desk import IssueDesk
+    from interlock.expedition.asked import AskedDesk
     from interlock.web.hooked import HookedDesk, door, secret_of
     from interlock.web.listening import address
 
@@ -38,11 +39,13 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
     with closing(door(word)) as listening:
 
         def dress(ours: "Staff") -> "Staff":
-            desk = ours.carriers[HUMAN]
+            asked = ours.carriers[HUMAN]
+            desk = asked.desk if isinstance(asked, AskedDesk) else asked
             if not isinstance(desk, IssueDesk):
                 raise TypeError(f"{desk!r} asks on no issues")
-            before = HookedDesk(desk, secret, listening)
-            return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: before})
+            hook = GithubHook(secret, desk.bound, desk.wake)
+            door_before = HookedDesk(asked, hook, listening)
+            return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: door_before})
 
         tell(f"webhooks come in at {address(listening)}{PATH}")
         yield dress

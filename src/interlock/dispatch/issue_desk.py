@@ -15,7 +15,7 @@ from interlock.core.circuit import CRASH
 from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.issue_text import ask_back, ask_back_closed, body_of, title_of
-from interlock.sources.github_issues import Issues
+from interlock.sources.github_issues import Issue, Issues
 from interlock.sources.github_poll import Watched
 from interlock.sources.github_rest import GithubBusyError
 from interlock.wire.comment_thread import (
@@ -51,7 +51,7 @@ class _Question:
         """How many looks there were since something changed."""
         self.hurried = False
         self.told = False
-        """Its issue's number was told."""
+        """Its issue was told."""
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -67,7 +67,7 @@ class IssueDesk:
         *,
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
-        opened: Callable[[Ask, int], None] = lambda _ask, _number: None,
+        opened: Callable[[Ask, Issue], None] = lambda _ask, _issue: None,
         at_once: bool = False,
     ) -> None:
         self._issues = issues
@@ -76,7 +76,7 @@ class IssueDesk:
         self._allowed = tuple(allowed)
         self._poll_s = poll_s
         self._opened = opened
-        """Told the number of the issue on which a question stands."""
+        """Told the issue on which a question stands."""
         self._at_once = at_once
         """The first look at a question comes before `send` returns: a sitting that does not wait
         finds an answer that is there already."""
@@ -165,7 +165,7 @@ class IssueDesk:
     def _take_look(self, question: _Question, reply: Reply | None, delay: float) -> None:
         if question.watched is not None and not question.told:
             question.told = True
-            self._opened(question.ask, question.watched.issue.number)
+            self._opened(question.ask, question.watched.issue)
         if self._open.get(question.ask.dispatch_id) is not question:
             return
         if reply is not None:

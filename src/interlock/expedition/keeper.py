@@ -99,6 +99,27 @@ class EpicKeeper:
             return before, str(error)
         return found.checkpoint, ""
 
+    def asked(self, request_id: str, since: float, deadline: float) -> None:
+        """A human is asked, or asked still after a restart: the same words change nothing."""
+        self._note_in(
+            lambda known: progress.with_question(known, request_id, moment(since), moment(deadline))
+        )
+
+    def on_issue(self, number: int, url: str) -> None:
+        """The question stands on that issue."""
+        self._note_in(lambda known: progress.with_issue(known, number, url))
+
+    def _note_in(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """For whoever reads the checkpoint; the question itself does not hang on it."""
+        try:
+            before = self.read()
+            if before is not None and change(before) != before:
+                self._checkpoints.update(
+                    self._epic_id, lambda now: change(now or before), self._at()
+                )
+        except InterlockError as error:
+            self._note(f"the checkpoint does not tell of the question: {error}")
+
     def _at(self) -> str:
         return moment(self._now())
 

@@ -125,6 +125,20 @@ def with_request(checkpoint: Checkpoint, word: Heard, at: str) -> Checkpoint:
     return msgspec.structs.replace(checkpoint, epic=epic, hitl=hitl, next_action=first)
 
 
+def with_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
+    """The question as it is known where it is asked, and until when an answer counts."""
+    hitl = msgspec.structs.replace(
+        checkpoint.hitl or Hitl(waiting_since=at), request_id=request_id, deadline=deadline
+    )
+    return msgspec.structs.replace(checkpoint, hitl=hitl)
+
+
+def with_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
+    """The question stands on an issue of ours; one that the session named gives way to it."""
+    hitl = msgspec.structs.replace(checkpoint.hitl or Hitl(), issue=number, url=url)
+    return msgspec.structs.replace(checkpoint, hitl=hitl)
+
+
 def with_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
     """What a human decided, with the notes for the next session."""
     hitl = msgspec.structs.replace(

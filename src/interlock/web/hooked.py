@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 import uvicorn
 
@@ -24,21 +24,10 @@ _MOST_AT_ONCE: Final = 64
 _PATIENCE: Final = 3
 
 
-class Wakeable(Carrier, Protocol):
-    """A desk that can be told to look at once."""
-
-    def bound(self, repo: str, number: int) -> bool:
-        """Whether this is an issue that is waited on."""
-
-    def wake(self, number: int) -> None:
-        """Something may have happened there: look at once."""
-
-
 class HookedDesk:
     """Carries what its desk carries, and serves the door from start to close."""
 
-    def __init__(self, desk: Wakeable, secret: str, listening: socket.socket) -> None:
-        hook = GithubHook(secret, desk.bound, desk.wake)
+    def __init__(self, desk: Carrier, hook: GithubHook, listening: socket.socket) -> None:
         self._desk = desk
         self._house = House([Part(PATH, hook.app())])
         self._server = _Server(_config(self._house))

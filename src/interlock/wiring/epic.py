@@ -22,6 +22,7 @@ from interlock.dispatch.profiles.settings import for_writing
 from interlock.dispatch.session_agent import Limits, SessionAgent
 from interlock.dispatch.session_ear import CliTongue, ExecTongue, Tongue
 from interlock.expedition.application import Expedition, Questions
+from interlock.expedition.asked import REVIEW, AskedDesk
 from interlock.expedition.checkpoints import Checkpoints
 from interlock.expedition.keeper import EpicKeeper
 from interlock.expedition.pilot import PROGRAMS, Pilot
@@ -30,7 +31,7 @@ from interlock.expedition.terms import EpicSettings, Terms, seconds
 from interlock.expedition.voice import Voice
 from interlock.runner.clock import RealClock
 from interlock.sources.github_address import github_address
-from interlock.sources.github_issues import Issues
+from interlock.sources.github_issues import Issue, Issues
 from interlock.sources.github_rest import GithubRest
 from interlock.store.runs import Run
 from interlock.wiring.agents import agents_folder, program_of, settings_of, workspace_of
@@ -71,8 +72,7 @@ def staff(
     tongue = tongue_of(_spec(run), settings)
     ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(piloted))
     ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
-    if settings.hitl == "github":
-        ours[HUMAN] = issue_desk(settings, workspace_of(db), clock, questions)
+    ours[HUMAN] = _asked(settings, carriers, workspace_of(db), clock, questions, keeper)
     application = Expedition(agreed, keeper, voice, questions, told)
     timed = _with_patience(circuit, settings)
     return Staff(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
@@ -121,13 +121,27 @@ def limits_of(settings: EpicSettings) -> Limits:
     )
 
 
+def _asked(
+    settings: EpicSettings, carriers: Mapping[str, Carrier], workspace: str, clock: Clock,
+    questions: Questions, keeper: EpicKeeper,
+) -> AskedDesk:  # fmt: skip
+    """Who is asked at a gate, and the checkpoint told of it."""
+    patience = seconds(settings.hitl_timeout, "hitl_timeout")
+    if settings.hitl == "github":
+        desk = issue_desk(settings, workspace, clock, questions, keeper)
+        return AskedDesk(desk, keeper, patience, desk.request_id)
+    return AskedDesk(carriers[HUMAN], keeper, patience)
+
+
 def issue_desk(
-    settings: EpicSettings, workspace: str, clock: Clock, questions: Questions
+    settings: EpicSettings, workspace: str, clock: Clock, questions: Questions, keeper: EpicKeeper
 ) -> IssueDesk:
     issues = Issues(GithubRest(github_address(os.environ)))
 
-    def opened(ask: Ask, number: int) -> None:
-        questions.on_issue(ask.step, number)
+    def opened(ask: Ask, issue: Issue) -> None:
+        questions.on_issue(ask.step, issue.number)
+        if ask.step == REVIEW:
+            keeper.on_issue(issue.number, issue.url)
 
     return IssueDesk(
         issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True

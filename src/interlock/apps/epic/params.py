@@ -40,7 +40,7 @@ def parameters(
         if checkpoint
         else [],
         "stashes": [f"recovery {each.number}: {_cut(each.reason)}" for each in stashed[-3:]],
-        "issue": hitl.issue if hitl else 0,
+        "issue": hitl.issue if hitl and not hitl.url else 0,
         "resume_prompt": say,
     }
 
