@@ -86,5 +86,6 @@ class Project:
 
     @property
     def started(self) -> int:
+        """How many sessions began; one that is about to say so may have an empty file."""
         count = self.script.with_suffix(".count")
-        return int(count.read_text()) if count.exists() else 0
+        return int(count.read_text() or 0) if count.exists() else 0

@@ -1,8 +1,11 @@
 """Sessions of agent CLIs as a carrier: real processes, and what of their streams counts."""
 
+import hashlib
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,11 +51,16 @@ def asked(dispatch_id: int = 1, **context: Any) -> Ask:
     return Ask(dispatch_id, 1, "epic-3", "SESSION", 1, "session", "go on", 1, 0.0, case)
 
 
+def space_of(folder: Path) -> str:
+    """Workspaces meet their sessions in one folder for all: each test has its own."""
+    return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
+
+
 def carrier(
     folder: Path, tongue: Tongue, notes: Notes, limits: Limits = QUICK, clock: Clock | None = None
 ) -> SessionAgent:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    station = Station(folder / "agents", folder, Ours("space"), environ, nonce)
+    station = Station(folder / "agents", folder, Ours(space_of(folder)), environ, nonce)
     return SessionAgent(tongue, station, limits, clock or RealClock(), notes)
 
 
@@ -212,3 +220,19 @@ async def test_a_command_that_cannot_be_started_is_told_in_a_sentence(tmp_path: 
     reply = await one(carrier(tmp_path, ExecTongue(("/nowhere/at-all",)), Notes()))
     assert (reply.failure, reply.content) == ("crash", b"")
     assert "cannot be started" in reply.reason
+
+
+@pytest.mark.parametrize("act", ["unlink(s); os.rmdir(d)", "link(__file__, d + '/more')"])
+async def test_a_meeting_place_that_cannot_be_left_tidy_does_not_undo_the_last_word(
+    tmp_path: Path, act: str
+) -> None:
+    script = tmp_path / "session.py"
+    there = "s = os.environ['INTERLOCK_CHANNEL']\nd = os.path.dirname(s)\n"
+    script.write_text(f"import os\n{there}os.{act}\nprint({DONE!r})\n")
+    tongue = ExecTongue((sys.executable, "-I", "-S", str(script)))
+    notes = Notes()
+    reply = await one(carrier(tmp_path, tongue, notes))
+    shutil.rmtree(
+        Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{space_of(tmp_path)}-1", True
+    )
+    assert (reply.failure, [life.ended_by for life in notes.lives]) == ("", ["EPIC_COMPLETE"])
