@@ -166,6 +166,21 @@ def test_a_judge_that_edits_changes_nothing(tmp_path: Path) -> None:
     assert "def sub" in git(yard.repo, "show", "interlock/calc:calc.py")
 
 
+def test_a_judge_that_edits_and_objects_leaves_nothing_behind(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+
+    def meddles(ask: Ask, folder: Path) -> str:
+        if ask.attempt > 1:
+            return review(ask, folder)
+        (folder / "planted.py").write_text("import os\n")
+        return "REVIEW_FAILED: sub\n\nIssues Found:\n- calc.py:1: no docstring\n"
+
+    assert yard.work({"critic": meddles}) == "done"
+    assert "planted.py" not in git(yard.repo, "ls-tree", "--name-only", "interlock/calc")
+    assert any("a judge changed files" in note for note in yard.notes)
+
+
 def test_a_file_that_another_task_declared_is_left_alone(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub", files="calc.py"), task("dif", files="other.py")))
     yard.begin()

@@ -74,7 +74,6 @@ def sit(
     from interlock import wiring
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
-    from interlock.dispatch.briefer import Reading
     from interlock.runner.session import Sitting
     from interlock.wiring.apps import staff
     from interlock.wiring.pull import cry, pulled, seat
@@ -109,14 +108,21 @@ def sit(
             tell=told,
             watch=watch,
         )
-        crew.gauge.read = lambda: Reading(
-            sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
-        )
-        crew.gauge.enrich = ours.enrich or crew.gauge.enrich
+        _set_gauge(crew, sitting, ours)
         status = asyncio.run(_worked(sitting, crew))
     papers = wiring.written_by_hand(crew.carriers)
     left = list(written_out(connection, found, circuit, papers))
     return Sat(status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application)
+
+
+def _set_gauge(crew: Crew, sitting: "Sitting", ours: "Staff") -> None:
+    """Let carriers see how far the work is, and what they may tell of it."""
+    from interlock.dispatch.briefer import Reading
+
+    crew.gauge.read = lambda: Reading(
+        sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
+    )
+    crew.gauge.enrich = ours.enrich or crew.gauge.enrich
 
 
 def _for_once(ours: "Staff", circuit: "Circuit") -> "Application":

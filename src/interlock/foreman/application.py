@@ -32,6 +32,7 @@ from interlock.foreman.site import Ground
 from interlock.store.journal import Effect
 from interlock.store.runs import NewCase, holds_of, journal_of
 from interlock.workshop.diff import Diff
+from interlock.workshop.tree import Tree
 from interlock.workshop.write_set import covers, may_meet
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
@@ -84,6 +85,7 @@ class Foreman:
         if step.role in steps.PROGRAMS or step.role == HUMAN:
             return NO_PREMISES
         tree = self.ground.tree_of(case.case_id, case.step)
+        self._put_back_after_judges(case_no, case, tree)
         terms = self.ground.terms
         mark = f"{terms.secret}:{dispatch_id}".encode()
         return Premises(
@@ -94,6 +96,19 @@ class Foreman:
             writes=step.role in steps.WRITERS,
             request_id=_request_id(case) if case.step == steps.CONSULT else "",
         )
+
+    def _put_back_after_judges(self, case_no: int, case: Case, tree: Tree) -> None:
+        """A developer goes on from their own work: what a judge did to it is taken away first."""
+        story = self._story(case_no)
+        judged = bool(story) and story[-1].decision.step in (steps.REVIEW, steps.AUDIT)
+        if case.step != steps.IMPLEMENT or not judged:
+            return
+        sha = str(history.last_of(story, steps.CHECK, steps.PROVE).get("snapshot", ""))
+        if sha and not tree.is_as_left(sha):
+            tree.restore(sha)
+            self.told.append(
+                f"{case.case_id}: a judge changed files of the work; they were put back"
+            )
 
     def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         step = self._circuit.steps[case.step]

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.delivery.params import NAMES
 from interlock.core.circuit import Circuit
 from interlock.dispatch.carrier import Carrier, Clock
 from interlock.dispatch.labour import LabourDesk
@@ -17,7 +18,7 @@ from interlock.foreman.steps import PROGRAMS
 from interlock.foreman.terms import Terms
 from interlock.runner.clock import RealClock
 from interlock.store.runs import Run, given_cases
-from interlock.wiring.staff import Staff
+from interlock.wiring.staff import App, Staff
 from interlock.workshop.workshop import Workshop
 
 
@@ -63,3 +64,6 @@ def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)
+
+
+APP = App(staff, prompt_names=NAMES, programs=PROGRAMS)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.epic import params
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import Ask, Carrier, Clock, Reply
@@ -38,7 +39,7 @@ from interlock.wiring.agents import agents_folder, program_of, settings_of, work
 from interlock.wiring.agents import ours as owned
 from interlock.wiring.programs import argv_of
 from interlock.wiring.project import settings as project_settings
-from interlock.wiring.staff import Staff
+from interlock.wiring.staff import App, Staff
 
 _SESSION = "session"
 _GATES = ("REVIEW", "GIT_GATE")
@@ -155,3 +156,6 @@ def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)
+
+
+APP = App(staff, refuse_cases, prompt_names=params.NAMES, programs=PROGRAMS)

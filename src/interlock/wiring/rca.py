@@ -8,11 +8,13 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.apps.rca.examine import examine
+from interlock.apps.rca.params import NAMES
 from interlock.apps.rca.steps import F5
 from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.analysis import Analysis
 from interlock.casework.application import Casework
 from interlock.casework.briefer import enriched
+from interlock.casework.intake import begin_cases
 from interlock.casework.terms import Terms
 from interlock.core.case import Case
 from interlock.core.circuit import HUMAN, Circuit
@@ -25,7 +27,7 @@ from interlock.store.runs import Run
 from interlock.wire.briefing import Briefing
 from interlock.wiring.project import Settings
 from interlock.wiring.specs import Vacancy
-from interlock.wiring.staff import Staff
+from interlock.wiring.staff import App, Staff
 
 _WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
 """Where one case of a family is investigated for all, unless the terms say otherwise."""
@@ -109,3 +111,6 @@ def unfit_review(terms: Any, step: str, data: Mapping[str, Any]) -> str:
         return ""
     taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, Terms).codes)
     return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
+
+
+APP = App(staff, begin_cases, unfit_review, NAMES)

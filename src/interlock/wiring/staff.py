@@ -1,12 +1,15 @@
-"""Who works on a run, once it is open: its circuit, its carriers, its application."""
+"""Who works on a run, once it is open, and what a circuit has beside its table: the records."""
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 
 from interlock.core.circuit import Circuit
 from interlock.dispatch.carrier import Carrier
 from interlock.runner.application import Application
+from interlock.store.runs import Run, begin_run
 from interlock.wire.briefing import Briefing
 
 
@@ -19,3 +22,31 @@ class Staff(msgspec.Struct, frozen=True):
     enrich: Callable[[Briefing], Briefing] | None = None
     unplaced: Collection[str] = frozenset()
     """The roles of our own programs, which take no place from an agent."""
+
+
+Begin = Callable[..., int]
+"""What begins a run of cases that a user wrote down."""
+
+
+class App(msgspec.Struct, frozen=True):
+    """What one circuit has."""
+
+    staff: Callable[..., Staff]
+    begin: Begin = begin_run
+    unfit_review: Callable[[Any, str, Mapping[str, Any]], str] = lambda _terms, _step, _data: ""
+    prompt_names: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    """The roles that our own code plays: nobody is asked for an agent for them."""
+
+
+def plain(
+    _connection: Connection,
+    _run: Run,
+    circuit: Circuit,
+    carriers: Mapping[str, Carrier],
+    _terms: Any,
+    *,
+    only: Collection[int] | None = None,
+) -> Staff:
+    """The staff of a circuit that has no application."""
+    return Staff(circuit, carriers)
