@@ -22,8 +22,9 @@ check: $(READY)  ## format, lint, types, room contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# Many tests wait for processes: three workers fill two cores.
 test: check  ## everything that must hold
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3 --dist worksteal
 
 e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
 	$(BIN)/python -m tests.e2e -n 2
