@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test e2e check bench docs lock clean
+.PHONY: demo test soak e2e check bench docs lock clean
 
 $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -25,6 +25,9 @@ check: $(READY)  ## format, lint, types, room contracts
 # Many tests wait for processes: three workers fill two cores.
 test: check  ## everything that must hold
 	$(BIN)/pytest -n 3 --dist worksteal
+
+soak: $(READY)  ## the tests, with the long ones: kills at every step, every mutant, more rounds
+	$(BIN)/pytest -n 3 --dist worksteal --soak
 
 e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
 	$(BIN)/python -m tests.e2e -n 2

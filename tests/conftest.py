@@ -1,6 +1,7 @@
 """How laws are tried: the same examples each time, without a clock. How async tests run: alone.
 
-`pytest --hypothesis-profile=search` looks at many more examples, and at new ones each time.
+`pytest --hypothesis-profile=search` looks at many more examples, and at new ones each time. What is
+marked `soak` says again, at length, what other tests say; `make soak` has it, `make test` has not.
 """
 
 import asyncio
@@ -20,6 +21,19 @@ settings.register_profile(
     "search", settings.get_profile("steady"), derandomize=False, max_examples=3_000
 )
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="also the long tests marked soak")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long repetitions are left out, unless they are asked for."""
+    if config.getoption("--soak"):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,6 +23,7 @@ RUN = (
 )
 
 
+@pytest.mark.soak
 def test_a_run_killed_at_random_moments_decides_as_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_the_second_signal_ends_at_once_and_the_agents_with_it(tmp_path: Path) -
     assert world.faults() == []
 
 
+@pytest.mark.soak
 def test_killed_again_and_again_it_comes_to_the_same_end(tmp_path: Path) -> None:
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
