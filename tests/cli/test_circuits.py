@@ -18,6 +18,7 @@ house     1        4      project
 triage    3        1      project
 change    1        4      built-in
 delivery  1        16     built-in
+epic      1        5      built-in
 rca       1        7      built-in
 """
 SHOW = """\
@@ -71,9 +72,10 @@ def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: W
         "triage",
         "change",
         "delivery",
+        "epic",
         "rca",
     ]
-    assert [bool(row["problem"]) for row in rows] == [True, False, False, False, False, False]
+    assert [bool(row["problem"]) for row in rows] == [True, *[False] * 6]
 
 
 def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:
@@ -149,7 +151,7 @@ def test_verify_with_another_threshold(world: World) -> None:
 def test_an_unknown_circuit(world: World, verb: str) -> None:
     triage.lay_out(world)
     known = (
-        "interlock: there is no circuit 'nothing'; known are change, delivery, rca, triage; "
+        "interlock: there is no circuit 'nothing'; known are change, delivery, epic, rca, triage; "
         "your own go into circuits, or give a path ending in .yaml\n"
     )
     assert world.say("circuit", verb, "nothing", "--json") == Said(2, "", known)

@@ -199,8 +199,8 @@ def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
     said = world.say("deliver", "plan.md", "--agent", "developer=exec:true")
     assert said.code == 2
     assert said.err.startswith(
-        "interlock: who plays auditor, business-analyst, critic, expert, expert-maker, "
-        "health-auditor, remediation? Say --agent claude for all, --agent auditor=codex for one"
+        "interlock: who plays auditor, critic, expert, expert-maker, health-auditor? "
+        "Say --agent claude for all, --agent auditor=codex for one"
     )
     assert world.say("deliver", "status").err == (
         "interlock: nothing was delivered yet; 'interlock deliver PLAN' begins\n"

@@ -20,7 +20,7 @@ Markdown = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown to this file.")
 ]
 
-KEPT_BESIDE = ("baselines", "experts")
+KEPT_BESIDE = ("baselines", "checked", "experts", "plan.json")
 """What a delivery keeps in its folder beside the workshop's own things."""
 
 
