@@ -4,9 +4,11 @@ A page in a browser can make it send requests to this machine, also under a name
 that resolves to it: hence Host and Origin. Refuses to know what lies behind it.
 """
 
+import asyncio
 import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +21,10 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+_MOST_HEARD = 64 * 1024
+_PATIENCE = 1.0
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -38,6 +44,19 @@ class Refusal(msgspec.Struct, frozen=True):
     error: str
 
 
+async def _hear_out(receive: Receive) -> None:
+    """Take what little was already sent: a connection that is closed with bytes unread is reset,
+    and whoever is refused would not learn why."""
+    heard = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            while heard <= _MOST_HEARD:
+                message = await receive()
+                heard += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+
 class Guard:
     """Stands before an application."""
 
@@ -51,6 +70,7 @@ class Guard:
             return
         refusal = self._problem(scope)
         if refusal is not None:
+            await _hear_out(receive)
             await refuse(refusal, send)
             return
         counted = _Counted(receive, send, self._rules.longest_body)
