@@ -179,7 +179,7 @@ FILES = """Files Modified:
 - ./README.md: words
 - src/auth/logout.py:12: lies
 - login.py (new): the end of a path
-- /work/tree/tests/test_login.py - whole path
+- /somewhere/tree/tests/test_login.py - whole path
 - src/auth/: the folder
 - None
 - the login form: prose
@@ -191,7 +191,7 @@ Tests Written:
 
 def test_files_are_looked_up_in_the_change() -> None:
     found = fields(FILES)
-    claims = file_claims(found.fields, CHANGED, "/work/tree")
+    claims = file_claims(found.fields, CHANGED, "/somewhere/tree")
     assert [(each.check, each.found) for each in claims] == [
         ("src/auth/login.py", "verified"),
         ("README.md", "verified"),
