@@ -26,11 +26,11 @@ from interlock.casework.terms import Terms
 from interlock.casework.workspace import Workspace
 from interlock.core.case import ENDED, OPEN, STUCK, Case, Decision, Refused, Signal
 from interlock.core.circuit import ARTIFACT, Circuit
-from interlock.dispatch.carrier import NO_PREMISES, Premises
+from interlock.dispatch.carrier import Premises
+from interlock.runner.application import Plain
 from interlock.store.effects import effect_of
 from interlock.store.journal import Effect
 from interlock.store.looks import Look, Place, looks_of, place_of
-from interlock.store.runs import NewCase
 from interlock.store.suites import find_suite
 
 _traits = msgspec.json.Decoder(Traits).decode
@@ -38,7 +38,7 @@ _SOMEBODY = "whoever was asked"
 """Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
 
 
-class Casework:
+class Casework(Plain):
     """What the circuit `rca` needs while a run of it is worked on."""
 
     def __init__(
@@ -90,9 +90,6 @@ class Casework:
 
     def launch(self, case_no: int) -> Launch | None:
         return self.facts_of.launch(self.place(case_no))
-
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
-        return NO_PREMISES
 
     def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
         if not self._prompted(case.step):
@@ -161,9 +158,6 @@ class Casework:
 
     def let_go(self) -> Iterable[str]:
         return self.families.let_go() if self.families else ()
-
-    def news(self) -> Iterable[NewCase]:
-        return ()
 
     def notes(self) -> Iterable[str]:
         return self.workspace.problems()

@@ -4,18 +4,17 @@ Stands between the loop and the checkpoint. Everything it decides is decided by 
 this fills prompts, names questions and says the signals that belong to them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from interlock.apps.epic.params import parameters
-from interlock.core.case import Case, Decision, Refused, Signal
+from interlock.core.case import Case
 from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import NO_PREMISES, Premises
 from interlock.expedition.keeper import EpicKeeper
 from interlock.expedition.terms import Terms
 from interlock.expedition.voice import Voice
-from interlock.store.journal import Effect
-from interlock.store.runs import NewCase
+from interlock.runner.application import Plain
 
 _GATES: Final = ("REVIEW", "GIT_GATE")
 
@@ -43,7 +42,7 @@ class Questions:
         self._voice.say("HITL_WAITING", [str(number)])
 
 
-class Expedition:
+class Expedition(Plain):
     """What the circuit `epic` needs while a run of it is worked on."""
 
     def __init__(
@@ -77,23 +76,6 @@ class Expedition:
             self._told.append(str(error))
             checkpoint = None
         return parameters(checkpoint, terms.stories, epic, say)
-
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
-        return signal
-
-    def effects(
-        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
-    ) -> Sequence[Effect]:
-        return ()
-
-    def held(self, case_no: int, case: Case) -> bool:
-        return False
-
-    def let_go(self) -> Iterable[str]:
-        return ()
-
-    def news(self) -> Iterable[NewCase]:
-        return ()
 
     def notes(self) -> Iterable[str]:
         return self._told
