@@ -31,7 +31,7 @@ _FOLDERS = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
 _LARGEST = 4_000_000
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class Wishes(msgspec.Struct, frozen=True):
     """What the user asked for."""
 
     agent: list[str] | None = None

@@ -84,17 +84,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Work on an epic, session by session. Run again, it goes on where it was."""
-    wishes = Wishes(
-        agent=agent,
-        budget=budget,
-        max_cycles=max_cycles,
-        session_timeout=session_timeout,
-        idle_timeout=idle_timeout,
-        hitl=hitl.value if hitl else None,
-        hook=hook,
-    )
+    words = (agent, budget, max_cycles, session_timeout, idle_timeout, hitl, hook)
     text, file = written_epic(what)
-    _work(text.id if text else what, text, file, wishes, db, wait, on_limit, json)
+    _work(text.id if text else what, text, file, Wishes(*words), db, wait, on_limit, json)
 
 
 @epic.command("resume", epilog=_CODES)
@@ -118,19 +110,11 @@ def resume(
     from interlock.expedition.checkpoints import Checkpoints
     from interlock.expedition.place import find_place
 
-    wishes = Wishes(
-        agent=agent,
-        budget=budget,
-        max_cycles=max_cycles,
-        session_timeout=session_timeout,
-        idle_timeout=idle_timeout,
-        hitl=hitl.value if hitl else None,
-        hook=hook,
-    )
+    words = (agent, budget, max_cycles, session_timeout, idle_timeout, hitl, hook)
     wanted = epic_id or Checkpoints(find_place(Path())).active()
     if not wanted:
         _nothing(json)
-    _work(wanted, None, "", wishes, db, wait, on_limit, json)
+    _work(wanted, None, "", Wishes(*words), db, wait, on_limit, json)
 
 
 def _work(

@@ -4,12 +4,12 @@ Like a program it is a function from an ask to an answer, but one that waits for
 that run, files that are copied. What is not needed any more is cancelled. Refuses to know the work.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from interlock.core.circuit import CRASH
 from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import Ask, Deliver, Reply
+from interlock.dispatch.errands import Errands
 
 Labour = Callable[[Ask], Awaitable[Reply]]
 """The answer to an ask, after some work. Done twice for the same ask, it must do no harm."""
@@ -22,27 +22,20 @@ class LabourDesk:
         """`leave` is called when no work is under way any more and none will be."""
         self._labour = labour
         self._leave = leave
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._errands = Errands(self._work)
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
-        for ask in asks:
-            if ask.dispatch_id not in self._tasks:
-                self._tasks[ask.dispatch_id] = asyncio.create_task(self._work(ask))
+        self._errands.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        task = self._tasks.pop(dispatch_id, None)
-        if task is not None:
-            task.cancel()
+        self._errands.drop(dispatch_id)
 
     async def close(self) -> None:
-        tasks = [*self._tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._errands.end()
         self._leave()
 
     async def _work(self, ask: Ask) -> None:

@@ -23,6 +23,7 @@ from interlock.core.errors import InterlockError
 from interlock.dispatch.carrier import Ask, Clock, Deliver, Reply
 from interlock.dispatch.channel import Channel
 from interlock.dispatch.command import variables_of
+from interlock.dispatch.errands import Errands
 from interlock.dispatch.process import Station
 from interlock.dispatch.session_ear import Ear, Tongue
 from interlock.dispatch.session_record import Heard, SessionRecord, Via
@@ -103,7 +104,7 @@ class SessionAgent:
             after_result=max(limits.grace, own.after_result),
         )
         self._lookout = Lookout()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._errands = Errands(self._carry)
         self._ready: asyncio.Task[Any]
         self._standings = Standings(station.root / f"standing-{tongue.name}.json", clock)
         self._deliver: Deliver
@@ -114,20 +115,13 @@ class SessionAgent:
         self._ready = asyncio.create_task(self._station.ours.reap(self._clock, grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
-        for ask in asks:
-            if ask.dispatch_id not in self._tasks:
-                self._tasks[ask.dispatch_id] = asyncio.create_task(self._carry(ask))
+        self._errands.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        task = self._tasks.pop(dispatch_id, None)
-        if task is not None:
-            task.cancel()
+        self._errands.drop(dispatch_id)
 
     async def close(self) -> None:
-        tasks = [*self._tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(self._ready, *tasks, return_exceptions=True)
+        await self._errands.end(self._ready)
         self._standings.close()
 
     async def _carry(self, ask: Ask) -> None:
