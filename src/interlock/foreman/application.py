@@ -6,22 +6,21 @@ finds what they need, and remembers what they led to. Nothing here changes a tre
 
 import hashlib
 import re
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.apps.delivery.brief import Brief, Command, Place
 from interlock.apps.delivery.params import parameters
 from interlock.core.case import OPEN, Case, Decision, Refused, Signal
 from interlock.core.circuit import HUMAN, Circuit
 from interlock.dispatch.carrier import NO_PREMISES, Clock, Premises
 from interlock.foreman import history, steps
+from interlock.foreman.briefs import Briefs
 from interlock.foreman.checking import Checking
-from interlock.foreman.experts import Experts, is_name
+from interlock.foreman.experts import Experts, asked_for, is_name
 from interlock.foreman.history import Past
 from interlock.foreman.inspection import Inspection
 from interlock.foreman.labours import Labours
@@ -53,8 +52,6 @@ class Foreman:
         watch: PlanWatch,
         clock: Clock,
         told: list[str],
-        *,
-        fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         terms = ground.terms
         self.ground = ground
@@ -65,11 +62,11 @@ class Foreman:
         merging = Merging(ground, inspection, self._idle, self.told.append)
         self.checking = Checking(ground, inspection, merging, self._reported_by, self._declared)
         self.labours = Labours(ground, clock, merging, self.checking, inspection)
+        self._briefs = Briefs(ground, self.checking, self.experts)
         self.queues = Queues(terms.work.per_expert, self._at_work)
         self._connection = connection
         self._circuit = circuit
         self._watch = watch
-        self._fence = fence
         self._stories: dict[int, list[Past]] = {}
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
@@ -114,48 +111,8 @@ class Foreman:
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS:
             return {}
-        brief = self._brief(case_no, case, premises)
+        brief = self._briefs.brief(case, self._story(case_no), premises)
         return parameters(case=case, role=step.role, brief=brief)
-
-    def _brief(self, case_no: int, case: Case, premises: Premises) -> Brief:
-        ground, story = self.ground, self._story(case_no)
-        look = history.last_of(story, steps.CHECK, steps.PROVE)
-        seen = self._seen(case, look)
-        wanted = str(_asked(case).get("target_agent", ""))
-        made = case.step == steps.RECRUIT
-        return Brief(
-            task=ground.task(case.case_id),
-            fence=self._fence(),
-            plan=ground.plan.overview,
-            commands=tuple(
-                Command(each.name, " ".join(each.command), each.environment, each.exit_code)
-                for each in ground.plan.checks
-            ),
-            places=tuple(
-                Place(each.name, each.description, " ".join(each.prefix))
-                for each in ground.plan.environments
-            ),
-            experts=self.experts.all(),
-            guidance=history.guidance(story),
-            feedback=history.open_points(story),
-            changed=seen.paths,
-            diff=seen.patch,
-            checks=tuple(map(_check_line, look.get("results", ()))),
-            tells=tuple(look.get("tells", ())),
-            claims=tuple(map(_claim_line, look.get("claims", ()))),
-            expert=self.experts.text(wanted) if case.step == steps.CONSULT else "",
-            expert_file=str(self.experts.place_for(wanted)) if made else "",
-            request_id=premises.request_id,
-            nonce=premises.nonce if premises.strict else "",
-        )
-
-    def _seen(self, case: Case, look: Mapping[str, Any]) -> Diff:
-        """The work as it was recorded last; looked up anew after a restart."""
-        known, sha = self.checking.seen, look.get("snapshot")
-        if case.case_id not in known and sha:
-            tree = self.ground.tree_of(case.case_id, steps.CHECK)
-            known[case.case_id] = tree.diff(look.get("base") or tree.base, sha)
-        return known.get(case.case_id, Diff())
 
     # What came back
 
@@ -181,7 +138,7 @@ class Foreman:
         return signal
 
     def _created(self, case: Case, signal: Signal) -> Signal | Refused:
-        wanted = str(_asked(case).get("target_agent", ""))
+        wanted = asked_for(case)
         if signal.subject != wanted:
             return Refused("WrongTask", f"The expert that is wanted is {wanted}.")
         if not self.experts.known(wanted):
@@ -239,7 +196,7 @@ class Foreman:
         if case.step == steps.PREPARE:
             return self._waits_for_files(case.case_id)
         if case.step == steps.CONSULT:
-            return self.queues.ask_expert(case.case_id, str(_asked(case).get("target_agent", "")))
+            return self.queues.ask_expert(case.case_id, asked_for(case))
         story = self._story(case_no)
         last = story[-1] if story else None
         if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
@@ -278,7 +235,7 @@ class Foreman:
         self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
         self._out.add(case.case_id)
         if case.step == steps.CONSULT:
-            self.queues.at_expert(case.case_id, str(_asked(case).get("target_agent", "")))
+            self.queues.at_expert(case.case_id, asked_for(case))
 
     def _idle(self) -> dict[str, str]:
         """Open tasks in whose trees nobody works, and where each stands, detours left out."""
@@ -322,13 +279,6 @@ def _with(signal: Signal, **more: Any) -> Signal:
     return msgspec.structs.replace(signal, data={**signal.data, **more})
 
 
-def _asked(case: Case) -> Mapping[str, Any]:
-    """The latest request to an expert, of the step that a detour left."""
-    asker = case.stack[-1] if case.stack else ""
-    found = case.answers.get(asker, {})
-    return found if isinstance(found, Mapping) else {}
-
-
 def _request_id(case: Case) -> str:
     return f"{case.case_id}-x{case.visits.get(steps.CONSULT, 1)}"
 
@@ -343,14 +293,3 @@ def _category(data: Mapping[str, Any]) -> str:
 def _can_wait(answer: Mapping[str, Any]) -> bool:
     said = str(answer.get("can_wait", "")).strip().upper()
     return bool(answer.get("holder")) and said.startswith("YES")
-
-
-def _check_line(row: Mapping[str, Any]) -> str:
-    how = "passes" if row.get("passed") else f"exit code {row.get('exit_code')}"
-    note = f" ({row['note']})" if row.get("note") else ""
-    return f"{row.get('check')} ({row.get('environment')}): {how}{note}"
-
-
-def _claim_line(claim: Mapping[str, Any]) -> str:
-    where = f" ({claim['environment']})" if claim.get("environment") else ""
-    return f"{claim.get('check')}{where}: {claim.get('found')}; {claim.get('sentence')}"

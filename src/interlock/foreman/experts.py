@@ -5,10 +5,12 @@ what is asked.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from interlock.apps.delivery.brief import Expert
+from interlock.core.case import Case
 from interlock.wire.grammar import ID
 
 _LEAST: Final = 100
@@ -53,6 +55,13 @@ class Experts:
 def is_name(name: str) -> bool:
     """Whether it can be the name of an expert, and so of a file: an id without a folder."""
     return _NAME.fullmatch(name) is not None and "/" not in name
+
+
+def asked_for(case: Case) -> str:
+    """The expert whom the step that a detour left asked for last; empty if it asked for none."""
+    asker = case.stack[-1] if case.stack else ""
+    found = case.answers.get(asker, {})
+    return str(found.get("target_agent", "")) if isinstance(found, Mapping) else ""
 
 
 def _read(path: Path) -> str:
