@@ -21,9 +21,13 @@ print(json.dumps({**said, "prompt": sys.stdin.read()}))
 """
 LOGGED = """
 import os, time
-log = os.environ["LOG"]
+log, meeting = os.environ["LOG"], 1
 with open(log, "a") as file:
     file.write("+ " + os.environ["INTERLOCK_DISPATCH_ID"] + chr(10))
+for _ in range(2000):
+    if open(log).read().count("+") >= meeting:
+        break
+    time.sleep(0.01)
 time.sleep(0.1)
 with open(log, "a") as file:
     file.write("- " + os.environ["INTERLOCK_DISPATCH_ID"] + chr(10))
@@ -316,7 +320,8 @@ def test_so_many_workers_at_once(desk: Desk, used: int, parallel: int, most: int
         desk.case(number)
     desk.manifest(*range(1, 6))
     desk.budget(1000, used)
-    assert desk.respond("--parallel", str(parallel), agent=LOGGED).code == 0
+    agent = LOGGED.replace(", 1\n", f", {most}\n")  # nobody leaves before so many have come
+    assert desk.respond("--parallel", str(parallel), agent=agent).code == 0
     at_once = seen = 0
     for line in desk.log.read_text().splitlines():
         at_once += 1 if line.startswith("+") else -1

@@ -13,7 +13,7 @@ from interlock.conform.verdict import Verdict
 from interlock.core.errors import SourceError
 
 WATCHERS = Path(__file__).parent / "watchers"
-PATIENCE = Patience(3.0)
+PATIENCE = Patience(5.0)
 EVERY = {each.name for each in SCENARIOS}
 ONE_DISPATCH = {"one-step", "stale-artifact", "coordinator-restart"}
 BATCHES = {"batch", "briefing-missing", "budget-spent"}
