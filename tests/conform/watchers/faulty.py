@@ -100,12 +100,14 @@ ANSWERED = threading.Event()
 
 
 def _after_the_second(path: Path, signal: Signal) -> None:
-    ANSWERED.wait(2.5)
+    time.sleep(1.0)
+    if json.loads(path.read_text()) != signal:  # given up: the second asking comes, or is there
+        ANSWERED.wait(60)
     answer(path, signal)
 
 
 def late(path: Path, signal: Signal) -> None:
-    """The first answer comes after that to the second asking, if there is one before long."""
+    """The first answer comes after that to the second asking, if the first was given up."""
     if len(SEEN) == 1 and Path(signal["prompt_path"]).exists():
         threading.Thread(target=_after_the_second, args=(path, signal)).start()
         return
