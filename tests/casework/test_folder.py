@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
+from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
 
-from interlock.apps.rca.steps import F3, F5
+from interlock.apps.rca.steps import F0, F1, F3, F5
 from interlock.casework.folder import REGRESSIONS, STATE, project, state_of
 from interlock.core.plan import Budget
 from interlock.store.history import cases_of, life_of
@@ -51,8 +51,48 @@ def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) 
         "INIT", "H2", "H7", "H10", "H8", "H9", "H15b", "H12", "H16",
     ]  # fmt: skip
     artifact = json.loads((folder / "artifact.json").read_text())
-    assert artifact["data"]["convergence_score"] == 0.9, "the last attempt's"
-    assert artifact["dispatch_id"] > 0
+    assert artifact["convergence_score"] == 0.9, "the last attempt's"
+
+
+def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
+    room.sit(
+        crew(
+            {
+                F1: [{"a": 1}, PRODUCT | {"clock_skew_suspected": True}],
+                F3: [CAUSE | {"convergence_score": 0.5}, CAUSE],
+            }
+        )
+    )
+    with room.reading() as connection:
+        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+    told_of = {
+        (entry.heuristic_id, entry.step): entry.outcome
+        for entry in state_of(case, life, 1, room.circuit).history
+    }
+    assert told_of["retry", F1].startswith("unreadable: Answer lacks the field 'symptom_category'.")
+    assert told_of["H7", F1] == (
+        "There is one place to look; nobody needs to choose. (clock_skew_suspected = true,"
+        ' symptom_category = "product", skip_investigation = false, len(candidate_repos) = 1,'
+        ' candidate_repos = ["boat"]) H17: Whoever reads times later is warned.'
+    )
+    assert told_of["H10", F3].startswith(
+        "Not sure enough; look elsewhere or wider."
+        " (convergence_score = 0.5, convergence_sufficient = 0.7, len(evidence_refs) ="
+    )
+    assert "answer" not in told_of["H2", F0]
+
+
+def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Path) -> None:
+    room.sit(crew({F5: {"silent": True}}))
+    folder = projected(room, tmp_path) / "1"
+    with room.reading() as connection:
+        life = life_of(connection, 1)
+    for name, each in (("artifact.attempt-1.json", life[2]), ("review-decision.json", life[-1])):
+        (folder / name).write_text(json.dumps({"dispatch_id": each.dispatch_id, "data": {"a": 1}}))
+    projected(room, tmp_path)
+    assert json.loads((folder / "artifact.attempt-1.json").read_text()) == {"a": 1}
+    kept = json.loads((folder / "review-decision.json").read_text())
+    assert kept["data"] == {"a": 1}, "its dispatch is open"
 
 
 @pytest.mark.parametrize(

@@ -75,3 +75,36 @@ def test_a_circuit_with_remarks_only_is_sound(world: World) -> None:
 def _run(world: World) -> Said:
     words = ("run", "bad.yaml", "--cases", "cases.jsonl", "--agent", "script:scout.yaml")
     return world.say(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "never"),
+    [
+        (["recall_hit=0.4"], ["rule 'H3' can never fire: where it holds, 'H1' goes first"]),
+        (
+            ["recall_uncertain=0"],
+            ["rule 'H2-weak' can never fire: where it holds, 'H3' goes first"],
+        ),
+        (
+            ["convergence_sufficient=1.5"],
+            ["rule 'H9' can never fire: its guard holds for no values that can come"],
+        ),
+        (["recall_hit=0.41", "max_investigate_loops=0"], []),
+    ],
+)
+def test_a_threshold_may_turn_a_rule_off_and_that_is_said(
+    world: World, words: list[str], never: list[str]
+) -> None:
+    sets = [part for word in words for part in ("--set", word)]
+    said = world.say("simulate", "rca", "--cases", "1", *sets)
+    assert said.code == 0
+    assert said.err.splitlines() == [f"note: with these thresholds {each}" for each in never]
+
+
+def test_a_rule_that_no_threshold_turned_off_is_an_error_with_any(world: World) -> None:
+    rule = "  - {id: late, at: look, to: kept}"
+    triage.lay_out(world)
+    world.write("bad.yaml", f"{triage.CIRCUIT.rstrip()}\n{rule}\n")
+    said = world.say("simulate", "bad.yaml", "--cases", "1", "--set", "sure=2")
+    assert said.code == 6
+    assert "rule 'late' can never fire" in said.err

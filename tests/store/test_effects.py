@@ -274,7 +274,7 @@ def test_an_approved_triage_becomes_a_root_cause(world: Inquiry) -> None:
         "select case_no, attempt, title, description, defect_type, category, component,"
         " affected_versions, convergence_score, status from rcas"
     ) == (
-        *(1, 0, "disk full", "disk full\nagain", "si001", "infra", "engine", '["1.0"]', None),
+        *(1, 0, "a broke", "disk full\nagain", "si001", "infra", "engine", '["1.0"]', None),
         "open",
     )
     assert world.case(1, "rca_id") == 1

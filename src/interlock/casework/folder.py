@@ -1,8 +1,10 @@
-"""The case's folder as the manual flow shows it: state.json, and artifacts of steps that nobody had
-to write by hand. A projection of the database, written after each sitting and never read back.
+"""The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
+
+A projection of the database, written after each sitting. A wrapper only carries an answer to its
+dispatch: it is taken off when that is over.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,19 @@ from sqlalchemy import Connection
 
 from interlock.apps.rca.steps import ARTIFACTS, F6
 from interlock.casework.facts import told
-from interlock.core.circuit import Circuit
-from interlock.dispatch.case_folder import Papers, case_folder
-from interlock.dispatch.safe_file import write_whole
+from interlock.core.case import Decision
+from interlock.core.circuit import ARTIFACT, Circuit
+from interlock.dispatch.artifact import LARGEST
+from interlock.dispatch.case_folder import SIGNAL, Papers, case_folder
+from interlock.dispatch.safe_file import NotRead, read_regular, write_whole
 from interlock.store.history import CaseLine, Episode, cases_of, life_of
+from interlock.wire.signal_file import Artifact, read_artifact
 
 STATE = "state.json"
 REGRESSIONS = "regression-report.md"
 _PAPERS = Papers("prompt.md", "artifact.json")
+_SHOWN = 80
+"""How much of a value a line of history repeats."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -61,14 +68,14 @@ def project(
 def state_of(case: CaseLine, life: Iterable[Episode], suite_id: int, circuit: Circuit) -> CaseState:
     """A case's state as its folder tells it."""
     begun = [each.sent_at for each in life]
-    first = Entry("INIT", "start circuit", "INIT", told(min(begun, default=None)))
+    first = Entry("INIT", "start circuit", "INIT", _time(min(begun, default=None)))
     return CaseState(
         case_id=case.case_no,
         suite_id=suite_id,
         current_step="DONE" if case.status == "ended" else case.step,
         loop_counts=dict(case.state.loops),
         status=_status(case),
-        history=[first, *_entries(life, circuit)],
+        history=[first, *entries(life, circuit)],
     )
 
 
@@ -80,13 +87,39 @@ def _status(case: CaseLine) -> str:
     return "running" if case.dispatch_id is None else "paused"
 
 
-def _entries(life: Iterable[Episode], circuit: Circuit) -> Iterable[Entry]:
+def entries(life: Iterable[Episode], circuit: Circuit) -> Iterable[Entry]:
+    """The decisions among these episodes, each with the reason."""
     for each in life:
-        if each.decision is None:
-            continue
-        rule = circuit.rule(each.decision.rule) or circuit.otherwise
-        outcome = each.decision.reason or (rule.why if rule else "")
-        yield Entry(each.step, outcome, each.decision.rule, told(each.answered_at))
+        if each.decision is not None:
+            outcome = _outcome(each, each.decision, circuit)
+            yield Entry(each.step, outcome, each.decision.rule, _time(each.answered_at))
+
+
+def _outcome(each: Episode, decision: Decision, circuit: Circuit) -> str:
+    """Why the rule was taken, and the values it went by."""
+    rule = circuit.rule(decision.rule) or circuit.otherwise
+    parts = [decision.reason or (rule.why if rule else "")]
+    if decision.signal != ARTIFACT and isinstance(each.answer, dict):
+        parts.insert(0, f"{decision.signal}: {each.answer.get('reason', '')}")
+    values = [
+        f"{name} = {_shown(value)}"
+        for name, value in decision.read.items()
+        if name != "answer" and not name.startswith("has(")
+    ]
+    parts += [f"({', '.join(values)})"] if values else []
+    for noted in decision.noted:
+        also = circuit.rule(noted)
+        parts.append(f"{noted}: {also.why if also else ''}")
+    return " ".join(part for part in parts if part)
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _time(at: float | None) -> str:
+    return told(at).replace("+00:00", "Z")
 
 
 def _write(
@@ -102,14 +135,29 @@ def _write(
         return
     folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
     write_whole(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
-    answered = {each.step: each for each in life if each.decision is not None}
+    settled = {each.dispatch_id: each for each in life if each.decision is not None}
+    _unwrap(folder, settled)
+    answered = {
+        each.step: each
+        for each in settled.values()
+        if each.decision and each.decision.signal == ARTIFACT
+    }
     for step, each in answered.items():
         path = folder / ARTIFACTS.get(step, step)
         asked_again = case.dispatch_id is not None and case.step == step
         if not asked_again and not path.exists():
-            write_whole(path, _json({"dispatch_id": each.dispatch_id, "data": each.answer}))
+            write_whole(path, _json(each.answer))
     if case.step == F6 or case.status == "ended":
         write_whole(folder / REGRESSIONS, report.encode())
+
+
+def _unwrap(folder: Path, settled: Container[int]) -> None:
+    """Answers that were taken stand by themselves."""
+    for path in sorted(folder.glob("*.json")):
+        raw = b"" if path.name in (STATE, SIGNAL) else read_regular(path, LARGEST)
+        found = raw if isinstance(raw, NotRead) else read_artifact(raw)
+        if isinstance(found, Artifact) and found.dispatch_id in settled:
+            write_whole(path, _json(found.data))
 
 
 def _json(value: Any) -> bytes:

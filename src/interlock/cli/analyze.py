@@ -55,6 +55,7 @@ Out = Annotated[
 SuiteId = Annotated[
     int | None, typer.Argument(metavar="SUITE", help="The suite's number; default the newest.")
 ]
+New = Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")]
 
 
 @app.command()
@@ -83,7 +84,7 @@ def analyze(
         Path | None,
         typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")] = False,
+    new: New = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
     on_limit: Limited = OnLimit.WAIT,
     db: Db = None,

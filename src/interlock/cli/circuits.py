@@ -119,8 +119,9 @@ def simulate(
     from interlock.cli.verdict import refuse_unsound
     from interlock.core.simulate import simulate as walked
 
-    written = _changed(_open(name), sets)
-    refuse_unsound(written)
+    own = _open(name)
+    written = _changed(own, sets)
+    refuse_unsound(written, own.circuit)
     result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
     if json:
         document({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})

@@ -43,7 +43,7 @@ def circuit_for(words: list[str], prompts: Path | None) -> "tuple[Bundle, Circui
     usual = wiring.settings(Path()).thresholds
     changes = suites.thresholds_of(written.circuit, usual, words)
     circuit = written.circuit.with_thresholds(changes)
-    refuse_unsound(msgspec.structs.replace(written, circuit=circuit))
+    refuse_unsound(msgspec.structs.replace(written, circuit=circuit), written.circuit)
     return bundle, circuit, changes
 
 

@@ -12,8 +12,11 @@ import typer
 
 from interlock.cli.door import Exit
 from interlock.cli.show import say, tell
+from interlock.core.circuit import Circuit
 from interlock.core.notation import Written
 from interlock.core.verify import Finding, Report, verify
+
+_UNREACHABLE = "circuit.unreachable"
 
 
 def judged(written: Written) -> Report:
@@ -22,14 +25,27 @@ def judged(written: Written) -> Report:
     return msgspec.structs.replace(report, findings=(*_prompts(written), *report.findings))
 
 
-def refuse_unsound(written: Written) -> None:
-    """A circuit with errors is not run: its findings are shown instead."""
+def refuse_unsound(written: Written, own: Circuit) -> None:
+    """A circuit with errors is not run: its findings are shown instead. `own` is it with its own
+    thresholds: a rule that only a user's turn off is told, not refused."""
     errors = [finding for finding in judged(written).findings if finding.level == "error"]
-    if errors:
+    off = _turned_off(written, own, errors)
+    for finding in off:
+        tell(f"note: with these thresholds {finding.message}")
+    if len(errors) > len(off):
         tell(f"circuit {written.circuit.name} is not sound, so nothing was started:")
         for finding in errors:
             tell(describe(finding))
         raise typer.Exit(Exit.FINDINGS)
+
+
+def _turned_off(written: Written, own: Circuit, errors: list[Finding]) -> list[Finding]:
+    found = [finding for finding in errors if finding.id == _UNREACHABLE]
+    if not found or own == written.circuit:
+        return []
+    by_itself = verify(msgspec.structs.replace(written, circuit=own)).findings
+    known = {finding.subject for finding in by_itself if finding.id == _UNREACHABLE}
+    return [finding for finding in found if finding.subject not in known]
 
 
 def say_report(report: Report) -> None:

@@ -219,7 +219,8 @@ def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> Words | None:
     category, hypothesis, repos, notes = row
     description = notes or case.error_message
     return Words(
-        title=headline(notes) or headline(case.error_message) or case.name,
+        # Notes on the data are no name of a cause: what failed is.
+        title=headline(case.error_message) or headline(notes) or case.name,
         description=description,
         defect_type=hypothesis,
         category=category,

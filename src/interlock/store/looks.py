@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.store.blobs import read_blob
-from interlock.store.database import driver
+from interlock.store.database import driver, is_number
 
 _LOOKS = (
     "select e.case_no, e.case_id, e.input, r.features, e.status, e.step, e.dispatch_id, e.state"
@@ -15,6 +15,11 @@ _LOOKS = (
 )
 _AGREED = (
     "select exists (select 1 from rca_cases where rca_id = ? and status in ('reviewed', 'closed'))"
+)
+_OF_ITEM = (
+    "select e.case_no from suites s join cases e on e.run_id = s.run_id"
+    " join rca_cases r on r.case_no = e.case_no where s.suite_id = ? and r.rp_item_id = ?"
+    " order by e.case_no desc limit 1"
 )
 _PLACE = (
     "select r.launch_id, c.suite_id, r.fingerprint, r.bands, r.features, r.symptom_id, r.rca_id"
@@ -69,6 +74,12 @@ def looks_of(connection: Connection, suite_id: int) -> list[Look]:
             _LOOKS, (suite_id,)
         ).fetchall()
     ]
+
+
+def case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
+    """The suite's newest case about that item of ReportPortal."""
+    found = driver(connection).execute(_OF_ITEM, (suite_id, item_id)) if is_number(item_id) else ()
+    return next((int(row[0]) for row in found), None)
 
 
 def place_of(connection: Connection, case_no: int) -> Place | None:

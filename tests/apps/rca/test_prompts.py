@@ -174,6 +174,26 @@ def test_a_template_reads_only_what_there_is(short: str) -> None:
     assert meta.find_undeclared_variables(tree) <= {*NAMES, *FACTS}
 
 
+@pytest.mark.parametrize(
+    ("loops", "told"),
+    [
+        ({}, ""),
+        ({"reassess": 1}, " It was sent back 1 of 3 times."),
+        (
+            {"reassess": 3},
+            " It was sent back 3 of 3 times. **Sent back once more, it ends unresolved.**",
+        ),
+    ],
+)
+def test_a_reviewer_is_told_how_often_a_case_may_still_be_sent_back(
+    loops: dict[str, int], told: str
+) -> None:
+    text = rendered("F5", RICH, case_at("F5", loops=loops))
+    assert (
+        f"  to `F2_RESOLVE`). Your `comment` is shown to whoever looks again.{told}\n- `ov" in text
+    )
+
+
 def test_there_are_seven_templates_and_no_more() -> None:
     found = {str(path.relative_to(PROMPTS)) for path in PROMPTS.rglob("*") if path.is_file()}
     assert found == {family.template for family in FAMILIES}

@@ -180,6 +180,8 @@ BARE: dict[str, Any] = {
     "history": History(),
     "fence": FENCE,
 }
+THRESHOLDS = {"max_reassess": 3}
+"""What the circuit adds to the parameters, as far as templates read it."""
 
 
 def family(short: str) -> Family:
@@ -208,7 +210,9 @@ def template(short: str) -> str:
 
 def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str:
     """The whole prompt, through the machinery that fills prompts in a run."""
-    return prompt._filled(template(short), made(short, facts, case), family(short).step)
+    loops = case.loops if case else {}
+    known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
+    return prompt._filled(template(short), known, family(short).step)
 
 
 def outside(text: str, mark: str = FENCE) -> str:

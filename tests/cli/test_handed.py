@@ -1,0 +1,88 @@
+"""What asterisk says: each decision with its reason, cases by the numbers people have for them."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.cli.reds import APPROVE, DRAFT, MISS, TRIAGE
+from tests.cli.world import Said, World
+
+ITEM = 1697136
+FAILURES = [
+    {"id": ITEM, "name": "recovery after restart", "description": "got FREERUN within 60s"},
+    {"id": 1, "name": "events subscription", "description": "HTTP 404 from the proxy"},
+]
+
+
+@pytest.fixture
+def begun(world: World) -> World:
+    """Two cases of a launch; item 1 is not case 1."""
+    envelope = {"run_id": "33195", "name": "ptp", "failure_list": FAILURES}
+    world.write("launch.json", json.dumps(envelope))
+    assert world.hand("cursor", "--launch", "launch.json", "--recall-asked").code == 0
+    return world
+
+
+def save(world: World, answer: dict[str, Any], case: str = "1") -> Said:
+    world.write("answer.json", json.dumps(answer))
+    return world.hand("save", "-f", "answer.json", "--case-id", case)
+
+
+def test_each_call_tells_what_was_decided_and_by_which_values(begun: World) -> None:
+    said = save(begun, {**MISS, "confidence": 0.25})
+    where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    assert said.out == (
+        "F0_RECALL H2: It has not been seen before. (match = false)\n"
+        f"case C1 (number 1) is at F1_TRIAGE: answer {where / 'prompt-f1.md'}\n"
+        "  then: asterisk save -f ARTIFACT.json --case-id 1 --suite-id 1\n"
+    )
+    assert begun.hand("cursor", "--json").json["cases"][0]["decided"] == []
+
+
+def test_a_case_that_is_over_says_where_its_papers_are(begun: World) -> None:
+    for answer in (MISS, {**TRIAGE, "symptom_category": "infra"}, APPROVE):
+        assert save(begun, answer).code == 0
+    said = save(begun, DRAFT)
+    where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    assert said.out.splitlines() == [
+        "F6_REPORT H16: Reported.",
+        f"case C1 (number 1) is ended at DONE; its papers are in {where}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "number"), [(str(ITEM), 1), ("C1", 1), ("C2", 2), ("2", 2), ("1", 1)]
+)
+def test_a_case_is_named_by_number_by_name_or_by_its_item(
+    begun: World, word: str, number: int
+) -> None:
+    assert begun.hand("status", "--case-id", word, "--json").json["case_id"] == number
+
+
+@pytest.mark.parametrize("word", ["3", "C3", "1697137", "9" * 5000, "-1", "0", "²", "", "x"])
+def test_a_case_that_is_not_there_is_named(begun: World, word: str) -> None:
+    said = begun.hand("status", "--case-id", word)
+    if word:
+        assert (said.code, said.out) == (1, "")
+        assert said.err == f"asterisk: suite 1 has no case {word[:80]!r}; it has C1, C2\n"
+    else:
+        assert said.out.startswith("case C1 "), "the first open one"
+
+
+def test_other_thresholds_begin_another_suite(begun: World) -> None:
+    said = begun.hand("cursor", "--launch", "launch.json", "--set", "recall_hit=0.9")
+    assert "a suite keeps the thresholds it began with; --new begins another" in said.err
+    again = ("cursor", "--launch", "launch.json", "--set", "recall_hit=0.9", "--new")
+    said = begun.hand(*again, "--recall-asked", "--json")
+    assert said.json["cases"][0]["suite_id"] == 2
+    hit = {"match": True, "confidence": 0.85, "reasoning": "alike"}
+    out = save(begun, hit, "3").out
+    assert out.startswith("F0_RECALL H3: ")
+    assert "confidence = 0.85, recall_hit = 0.9" in out
+
+
+@pytest.mark.parametrize("words", [("--set", "recall_hit=0.3"), ("--new",), ("--recall-asked",)])
+def test_what_would_change_nothing_is_refused(begun: World, words: tuple[str, ...]) -> None:
+    said = begun.hand("cursor", *words)
+    assert (said.code, said.out) == (2, "")
+    assert "said with its --launch" in said.err
