@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from tests.cli.reds import KEY, junit
 from tests.cli.world import Said, World
-from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
+from tests.world.reportportal import (
+    LAUNCH_ID,
+    LAUNCH_UUID,
+    PROJECT,
+    TOKEN,
+    Portal,
+    a_portal,
+    an_item,
+)
 
 CODE = """\
 Traceback (most recent call last):
@@ -63,7 +71,10 @@ def writes(portal: Portal) -> list[str]:
 
 def test_nothing_is_pushed_before_its_review(analysed: World, portal: Portal) -> None:
     said = analysed.say(*PUSH, "--send", "--rp-key", "rp.key")
-    problem = "interlock: suite 1 has nothing to push: 3 not reviewed\n"
+    problem = (
+        "interlock: suite 1 has nothing to push: 3 not reviewed; "
+        "'interlock inbox' shows what waits for review\n"
+    )
     assert said == Said(1, "", problem)
     assert (writes(portal), portal.written) == ([], [])
 
@@ -118,6 +129,37 @@ def test_an_item_that_went_to_another_launch_is_left_alone(analysed: World, port
     assert [each["testItemId"] for each in portal.written] == [502]
     del portal.items[502]
     assert [number for number, _ in pushed(analysed, "--send")["refused"]] == [501, 502]
+
+
+def test_who_the_token_is_says_so_unless_told_otherwise(
+    analysed: World, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASTERISK_USER", raising=False)
+    review(analysed, 501, "approve")
+    assert "submitted by Mo Example (via" in analysed.say("push").out
+    portal.fault("404", "/users", times=2)
+    assert "submitted by Mo Example (via" not in analysed.say("push").out
+    monkeypatch.setenv("ASTERISK_USER", "Bo")
+    assert "submitted by Bo (via" in analysed.say("push").out
+
+
+def test_an_item_that_is_not_taken_makes_the_push_fail(analysed: World, portal: Portal) -> None:
+    review(analysed, 501, "approve")
+    portal.items[502]["issue"] = None
+    said = analysed.say(*PUSH, "--send")
+    assert said.code == 1
+    assert "item 502 was left alone: ReportPortal refuses the changes (400)" in said.out
+    assert said.out.endswith(
+        "1 item changed, 0 items are as they should be, 1 item was not written\n"
+    )
+    assert analysed.say(*PUSH).code == 0
+
+
+def test_a_launch_is_one_suite_however_it_is_named(analysed: World, portal: Portal) -> None:
+    page = f"{portal.url}/ui/#{PROJECT}/launches/all/{LAUNCH_ID}"
+    for word in (f"rp:{LAUNCH_UUID}", f"rp:{PROJECT}/{LAUNCH_ID}", page, f"{page}/501/log?x=1"):
+        said = analysed.say("analyze", word)
+        assert f"suite 1 (rp:{LAUNCH_ID}) goes on with 0 new failures\n" in said.err
 
 
 @pytest.mark.parametrize(("kind", "word"), [("401", "401"), ("403", "403"), ("page", "")])

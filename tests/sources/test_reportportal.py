@@ -33,14 +33,14 @@ def test_items_come_by_the_list_that_exists(
     portal.add(an_item(1, "a"))
     portal.add(an_item(2, "b", status="PASSED"))
     portal.add(an_item(3, "c", launchId=5))
-    assert [row["id"] for row in client.failed_items(LAUNCH_ID)] == [1]
+    assert [row["id"] for row in client.items(LAUNCH_ID, "FAILED")] == [1]
 
 
 def test_all_pages_are_read_whatever_their_size(portal: Portal, client: ReportPortal) -> None:
     portal.page_limit = 7
     for number in range(1, 31):
         portal.add(an_item(number, f"t{number}"))
-    assert len(client.failed_items(LAUNCH_ID)) == 30
+    assert len(client.items(LAUNCH_ID, "FAILED")) == 30
     assert len(portal.requests) == 5
 
 
@@ -50,7 +50,7 @@ def test_a_broken_page_is_read_again(portal: Portal, client: ReportPortal) -> No
         portal.add(an_item(number, f"t{number}"))
     portal.fault("half", "page.page=2", times=2)
     portal.fault("500", "page.page=3")
-    assert len(client.failed_items(LAUNCH_ID)) == 5
+    assert len(client.items(LAUNCH_ID, "FAILED")) == 5
 
 
 def test_a_list_that_shifts_while_it_is_read_is_read_again(
@@ -64,7 +64,7 @@ def test_a_list_that_shifts_while_it_is_read_is_read_again(
         portal.items.pop(1, None)
 
     portal.changes = first_one_goes
-    assert [row["id"] for row in client.failed_items(LAUNCH_ID)] == [2, 3, 4, 5]
+    assert [row["id"] for row in client.items(LAUNCH_ID, "FAILED")] == [2, 3, 4, 5]
     assert client.notes == []
 
 
@@ -72,14 +72,14 @@ def test_a_list_that_never_agrees_with_itself_is_said(portal: Portal, client: Re
     portal.add(an_item(1, "a"))
     portal.add({**an_item(2, "b"), "id": 1, "launchId": LAUNCH_ID})
     portal.items[99] = {**portal.items[1]}
-    assert len(client.failed_items(LAUNCH_ID)) == 1
+    assert len(client.items(LAUNCH_ID, "FAILED")) == 1
     assert "gave 1 of the failed items of launch 7001, and says there are 2" in client.notes[0]
 
 
 def test_something_that_is_no_list_is_said(portal: Portal, client: ReportPortal) -> None:
     portal.fault("odd", "/item")
     with pytest.raises(PortalError, match="something that is no list"):
-        client.failed_items(LAUNCH_ID)
+        client.items(LAUNCH_ID, "FAILED")
 
 
 @pytest.mark.parametrize("lists", [{"log"}, {"log/nested"}])

@@ -49,7 +49,17 @@ def test_the_environment_tells_everything() -> None:
     assert address(FULL) == Address("https://rp.example.org", "harbour", "s3cret-token")
 
 
-@pytest.mark.parametrize(("url"), ["https://h/ui", "https://h/api/v1/", "https://h/", " https://h"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h/ui",
+        "https://h/api/v1/",
+        "https://h/",
+        " https://h",
+        "https://h/ui/#harbour/launches/all",
+        "https://h/ui/?a=b",
+    ],
+)
 def test_pages_of_the_server_are_not_its_address(url: str) -> None:
     assert address(FULL | {"ASTERISK_RP_URL": url}).url == "https://h"
 
@@ -102,10 +112,10 @@ def test_key_files_that_give_nothing(tmp_path: Path) -> None:
     told = {**FULL, "ASTERISK_RP_TOKEN": ""}
     with pytest.raises(SourceError, match="is not there"):
         address(told, key_file=tmp_path / "none")
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match="is no regular file"):
         address(told, key_file=tmp_path)
     key = tmp_path / "key"
-    for content, said in ((b"", "needs a token"), (b"\x80\xff\n", "odd signs")):
+    for content, said in ((b"", "is empty"), (b"\x80\xff\n", "odd signs")):
         key.write_bytes(content)
         key.chmod(0o600)
         with pytest.raises(SourceError, match=said):

@@ -113,3 +113,27 @@ def test_a_launch_without_an_id_is_said(portal: Portal) -> None:
         pytest.raises(SourceError, match="answers for launch 7001 without an id"),
     ):
         read_launch(client, str(LAUNCH_ID))
+
+
+def test_a_test_that_was_interrupted_failed(portal: Portal) -> None:
+    portal.add(an_item(1, "glows"), ("ERROR", "dark"))
+    portal.add(an_item(2, "dims", status="INTERRUPTED"), ("ERROR", "cut off"))
+    with ReportPortal(portal.address) as client:
+        _, failures, _ = read_launch(client, str(LAUNCH_ID))
+    assert [(each.item_id, each.message) for each in failures] == [(1, "dark"), (2, "cut off")]
+
+
+def test_nobody_asks_for_interrupted_tests_where_none_are_missing(portal: Portal) -> None:
+    portal.add(an_item(1, "glows"))
+    portal.add(an_item(2, "dims"))
+    with ReportPortal(portal.address) as client:
+        read_launch(client, str(LAUNCH_ID))
+    assert not [request for request in portal.requests if "INTERRUPTED" in request]
+
+
+def test_a_launch_that_is_not_over_is_said_to_be_so(portal: Portal) -> None:
+    portal.add(an_item(1, "glows"))
+    assert read(portal)[1] == []
+    portal.launch["status"] = "IN_PROGRESS"
+    (note,) = read(portal)[1]
+    assert note.startswith("launch 7001 is still in progress")

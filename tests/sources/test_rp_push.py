@@ -8,7 +8,7 @@ from tests.world.reportportal import Portal, a_portal, a_type, an_item, stock_ty
 
 from interlock.sources.reportportal import ReportPortal
 from interlock.sources.rp_push import DefectTypes, Pushed, Update, comment, push, shown
-from interlock.sources.rp_rest import PortalError
+from interlock.sources.rp_rest import DELAYS_S, PortalError
 
 WORDS = comment("The lamp is dark.", submitted_by="mo")
 
@@ -135,7 +135,7 @@ def test_items_that_must_not_be_touched_are_left_alone(portal: Portal) -> None:
         0: "it is no item of ReportPortal",
         -4: "it is no item of ReportPortal",
     }
-    assert writes(portal) == 0
+    assert (found.unwritten, writes(portal)) == ((), 0)
 
 
 def test_one_item_that_is_refused_does_not_stop_the_others(portal: Portal) -> None:
@@ -145,8 +145,56 @@ def test_one_item_that_is_refused_does_not_stop_the_others(portal: Portal) -> No
     found = pushed(portal, *(update(number) for number in (1, 2, 3)))
     assert [each.item_id for each in found.changes] == [1, 3]
     assert [item_id for item_id, _ in found.refused] == [2]
+    assert found.unwritten == (2,)
     assert "Items [2] have no issue" in found.refused[0][1]
     assert {each["testItemId"] for each in portal.written} == {1, 3}
+
+
+@pytest.mark.parametrize("around", ["{}", "I doubt it.\n\n{}", "{}\r\n\r\nJo: agreed"])
+def test_what_stands_there_already_is_not_said_again_whoever_says_it(
+    portal: Portal, around: str
+) -> None:
+    issue = {"issueType": "pb001", "comment": around.format(WORDS)}
+    portal.add(an_item(1, "a", issue=issue))
+    found = pushed(portal, update(1, words=comment("The lamp is dark.", submitted_by="Ada")))
+    assert (found.changes, found.unchanged, writes(portal)) == ((), (1,), 0)
+    longer = update(1, words=comment("lamp is dark.", submitted_by="mo"))
+    assert len(pushed(portal, longer, dry_run=True).changes) == 1
+
+
+def test_an_item_that_the_server_chokes_on_does_not_stop_the_others(portal: Portal) -> None:
+    for number in (1, 2, 3):
+        portal.add(an_item(number, "t"))
+    tries = 1 + len(DELAYS_S)
+    portal.changes = lambda path: _choke(portal, tries) if path.endswith("/item/3") else None
+    found = pushed(portal, *(update(number) for number in (1, 2, 3)))
+    assert ([each.item_id for each in found.changes], found.unwritten) == ([2, 3], (1,))
+    assert "it answered 500" in dict(found.refused)[1]
+
+
+def _choke(portal: Portal, tries: int) -> None:
+    """The bulk change and the first single one meet the fault."""
+    portal.changes = lambda _: None
+    portal.fault("500", "/harbour/item", times=2 * tries)
+
+
+def test_a_server_that_is_down_is_given_up_and_what_was_written_is_told(portal: Portal) -> None:
+    for number in range(1, 61):
+        portal.add(an_item(number, "t"))
+    portal.changes = lambda _: (
+        portal.fault("500", "/harbour/item", times=999) if len(portal.written) == 50 else None
+    )
+    words = "does not take the changes.*Before that, 50 of 60 items were changed: push again"
+    with pytest.raises(PortalError, match=words):
+        pushed(portal, *(update(number) for number in range(1, 61)))
+    assert writes(portal) == 1 + 3 * (1 + len(DELAYS_S))
+
+
+def test_a_token_that_may_only_look_is_told_so(portal: Portal) -> None:
+    portal.add(an_item(1, "a"))
+    portal.changes = lambda path: portal.fault("403") if path.endswith("/item/1") else None
+    with pytest.raises(PortalError, match="may not change items in project harbour"):
+        pushed(portal, update(1))
 
 
 def test_many_items_go_in_chunks(portal: Portal) -> None:

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
+from interlock.core.errors import SourceError
 from interlock.sources.rp_address import Address
 from interlock.sources.rp_rest import DELAYS_S, PortalError, Rest
 
@@ -127,3 +128,37 @@ def test_nobody_there(portal: Portal) -> None:
         rest.ask("GET", PATH, "launch 7001")
     rest.close()
     assert waits == list(DELAYS_S)
+
+
+def test_a_server_whose_tls_is_refused_is_not_asked_again(portal: Portal) -> None:
+    waits: list[float] = []
+    plain = Address(portal.url.replace("http:", "https:"), PROJECT, TOKEN)
+    rest = Rest(plain, sleep=waits.append)
+    with pytest.raises(PortalError, match=r"does not speak TLS.*SSL_CERT_FILE"):
+        rest.ask("GET", PATH, "launch 7001")
+    rest.close()
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "foo:bar:baz"),
+        ("ALL_PROXY", "ftp://h:1"),
+        ("SSL_CERT_FILE", "/nowhere/at/all.pem"),
+    ],
+)
+def test_an_environment_that_leads_nowhere_is_named(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SourceError, match=name):
+        Rest(portal.address)
+
+
+def test_changes_that_are_not_taken_are_told_as_such(portal: Portal) -> None:
+    portal.fault("500", times=99)
+    rest = Rest(portal.address, sleep=lambda _: None)
+    with pytest.raises(PortalError, match="does not take the changes: it answered 500"):
+        rest.ask("PUT", f"/api/v1/{PROJECT}/item", "the changes", body={"issues": []})
+    rest.close()

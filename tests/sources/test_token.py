@@ -1,5 +1,6 @@
 """Tokens: where they are looked for, and what is said where there is none that can be used."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ def key_file(folder: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-def test_the_first_name_that_is_set_goes_before_the_file(tmp_path: Path) -> None:
-    path = key_file(tmp_path, "from-file\nmore\n")
+def test_a_named_file_goes_before_the_environment_and_that_before_the_usual_file(
+    tmp_path: Path,
+) -> None:
+    path = key_file(tmp_path, "\nfrom-file\nmore\n")
     both = {"BOAT_TOKEN": " ", "BOAT_KEY": " second "}
-    assert find_token("Boat", both, NAMES, "none", path) == "second"
-    assert find_token("Boat", {}, NAMES, "none", path) == "from-file"
+    assert find_token("Boat", both, NAMES, "none", path) == "from-file"
+    assert find_token("Boat", both, NAMES, str(path)) == "second"
     assert find_token("Boat", {}, NAMES, str(path)) == "from-file"
 
 
@@ -38,7 +41,8 @@ def test_none_at_all_says_where_to_put_it(tmp_path: Path) -> None:
         ("two words", 0o600, "odd signs"),
         ("se\tcret", 0o600, "odd signs"),
         ("\xe9", 0o600, "odd signs"),
-        ("", 0o600, "needs a token"),
+        ("", 0o600, "is empty"),
+        (" \n\n", 0o600, "is empty"),
     ],
 )
 def test_files_that_are_no_use(tmp_path: Path, text: str, mode: int, words: str) -> None:
@@ -51,5 +55,11 @@ def test_files_that_are_no_use(tmp_path: Path, text: str, mode: int, words: str)
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is not there"):
         find_token("Boat", {}, NAMES, "none", tmp_path / "no")
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match="is no regular file"):
         find_token("Boat", {}, NAMES, "none", tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(SourceError, match="is no regular file"):
+        find_token("Boat", {}, NAMES, "none", tmp_path / "pipe")

@@ -96,7 +96,7 @@ def analyze(
 
     intakes = read(sources, suite, rp_key)
     path = wiring.database(Path(), db)
-    name = suite or suites.name_of(sources)
+    name = suite or suites.name_of(sources, intakes)
     folder = suites.folder_of(name, out)
     suites.refuse_foreign(folder)
     said = {"review": review and str(review), "review_above": review_above}

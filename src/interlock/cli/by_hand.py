@@ -172,7 +172,7 @@ def _begun(
 
     repo, workspace, last_green, recall_first = words
     intakes = read(sources, "", None)
-    name = suites.name_of(sources)
+    name = suites.name_of(sources, intakes)
     found = None if new else suites.find(connection, name, intakes)
     if found is None and not any(intake.failures for intake in intakes):
         raise StateError("nothing failed, so there is nothing to investigate")

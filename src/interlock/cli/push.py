@@ -10,7 +10,7 @@ import typer
 from interlock.cli import suites
 from interlock.cli.analyze import SuiteId
 from interlock.cli.answering import user
-from interlock.cli.door import app
+from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, counted, document, say
 from interlock.core.errors import StateError
 
@@ -35,7 +35,10 @@ def push(
         typer.Option("--rp-key", metavar="FILE", help="The token, in a 0600 file."),
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="NAME", help="Who says so; default the user name.")
+        str,
+        typer.Option(
+            "--by", metavar="NAME", help="Who says so; default ASTERISK_USER, or who the token is."
+        ),
     ] = "",
     db: Db = None,
     json: Json = False,
@@ -55,18 +58,27 @@ def push(
         cases = suite_cases(connection, suite.suite_id)
         projects = {each.launch.project for each in launches_of(connection, suite.suite_id)}
     name = project or next((each for each in sorted(projects) if each), "")
-    said_by = by or os.environ.get("ASTERISK_USER", "") or user()
+    said_by = by or os.environ.get("ASTERISK_USER", "")
     wanted, left = updates(findings, cases, said_by)
     if not wanted:
-        why = ", ".join(f"{count} {reason}" for reason, count in left.items())
-        raise StateError(f"suite {suite.suite_id} has nothing to push: {why or 'no cases'}")
+        raise StateError(f"suite {suite.suite_id} has nothing to push: {_why(left)}")
     where = address(os.environ, url=url, project=name, key_file=rp_key)
     with ReportPortal(where) as portal:
+        if not said_by:
+            wanted, left = updates(findings, cases, portal.user() or user())
         pushed = send(portal, wanted, dry_run=dry_run)
     if json:
         document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
-        return
-    _tell(pushed, left)
+    else:
+        _tell(pushed, left)
+    if pushed.unwritten:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _why(left: dict[str, int]) -> str:
+    why = ", ".join(f"{count} {reason}" for reason, count in left.items()) or "no cases"
+    waits = "; 'interlock inbox' shows what waits for review" if "not reviewed" in left else ""
+    return why + waits
 
 
 def _tell(pushed: "Pushed", left: dict[str, int]) -> None:
@@ -87,4 +99,6 @@ def _tell(pushed: "Pushed", left: dict[str, int]) -> None:
     if pushed.dry_run:
         say(f"{many} would change, {same} as they should be; --send writes it")
     else:
-        say(f"{many} changed, {same} as they should be")
+        lost = len(pushed.unwritten)
+        not_written = f", {counted(lost, 'item was', 'items were')} not written" if lost else ""
+        say(f"{many} changed, {same} as they should be{not_written}")

@@ -29,11 +29,14 @@ _MARK = "report.json"
 _PATTERN = "*?["
 
 
-def name_of(sources: Sequence[str]) -> str:
-    """A suite's name by default: what its first source is called; for a pattern, its folder."""
+def name_of(sources: Sequence[str], intakes: "Sequence[Intake]") -> str:
+    """A suite's name by default: what its first source is called; for a pattern, its folder. A
+    launch on a server has one name, in whatever form it was given."""
+    from interlock.sources.rp_address import launch_word
+
     word = sources[0]
-    if "://" in word or word.startswith("rp:"):
-        return word.rstrip("/").rpartition("/")[2]
+    if launch_word(word):
+        return f"rp:{intakes[0].launch.launch_id}"
     path = Path(word)
     while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
         path = path.parent

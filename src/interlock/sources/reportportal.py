@@ -56,10 +56,10 @@ class ReportPortal:
         by = "" if word.isdigit() else "uuid/"
         return self._document(f"{self._here}/launch/{by}{quote(word, safe='')}", f"launch {word}")
 
-    def failed_items(self, launch_id: int) -> list[dict[str, Any]]:
-        """The failed items of a launch, by the list that this server has."""
-        wanted: dict[str, str | int] = {"filter.eq.status": "FAILED", "page.sort": "id,ASC"}
-        what = f"the failed items of launch {launch_id}"
+    def items(self, launch_id: int, status: str) -> list[dict[str, Any]]:
+        """The items of a launch that ended so, by the list that this server has."""
+        wanted: dict[str, str | int] = {"filter.eq.status": status, "page.sort": "id,ASC"}
+        what = f"the {status.lower()} items of launch {launch_id}"
         try:
             first: Params = {"filter.eq.launchId": launch_id, **wanted}
             return self._all(f"{self._here}/item", first, what)
@@ -109,13 +109,16 @@ class ReportPortal:
         ]
 
     def user(self) -> str:
-        """The login of the token's user; empty if the server does not tell."""
-        try:
-            found = self._document("/api/users", "the current user")
-        except SourceError:
-            return ""
-        name = found.get("fullName") or found.get("userId")
-        return name if isinstance(name, str) else ""
+        """The name of the token's user; empty if the server does not tell."""
+        for path in ("/api/users", "/users"):
+            try:
+                found = self._document(path, "the current user")
+            except SourceError:
+                continue
+            name = found.get("fullName") or found.get("userId")
+            if isinstance(name, str) and name.strip():
+                return name.strip()
+        return ""
 
     def update_issues(self, issues: Sequence[Mapping[str, Any]]) -> None:
         """One bulk change: of each item its own issue."""

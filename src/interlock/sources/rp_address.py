@@ -96,7 +96,8 @@ def address(
 
 
 def _root(url: str) -> str:
-    url = url.strip().rstrip("/")
+    """The server's own address, also from that of one of its pages."""
+    url = re.split("[?#]", url.strip(), maxsplit=1)[0].rstrip("/")
     for page in _PAGES:
         url = url.removesuffix(page).rstrip("/")
     return url

@@ -15,6 +15,7 @@ from interlock.sources.bounded import LOG_BOUND, bounded
 from interlock.sources.moment import rfc3339
 
 _LONGEST_ID: Final = 10**18
+_FAILED: Final = ("FAILED", "INTERRUPTED", "")
 _MESSAGE_BOUND: Final = 16 * 1024
 
 
@@ -91,7 +92,7 @@ def read_item(row: Any) -> Item | None:
 
 def own_failures(items: Iterable[Item]) -> tuple[list[Item], list[str]]:
     """The items that failed themselves, without those that only hold failed ones; and notes."""
-    failed = [item for item in items if item.status in ("FAILED", "") and item.has_stats]
+    failed = [item for item in items if item.status in _FAILED and item.has_stats]
     holders = {ancestor for item in failed for ancestor in item.ancestors}
     own, notes = [], []
     for item in failed:

@@ -33,8 +33,12 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
     if not number:
         raise SourceError(f"ReportPortal answers for launch {word} without an id.")
     launch = _launch(document, number, portal)
-    items = rp_items.read_items(portal.failed_items(number))
-    own, notes = rp_items.own_failures(items)
+    items, own, notes = _failed(portal, number, launch.tally.failed)
+    if launch.status == "IN_PROGRESS":
+        notes.append(
+            f"launch {number} is still in progress: "
+            "analyse it again when it is finished, and what is new is added"
+        )
     names = {item.item_id: item.name for item in items}
     logs, ids = _Logs(portal), FailureIds()
     failures = [
@@ -47,6 +51,21 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
     ]
     launch = msgspec.structs.replace(launch, jobs=rp_items.jobs_of(items, failures))
     return launch, failures, [*portal.notes, *notes, *logs.notes]
+
+
+def _failed(
+    portal: ReportPortal, launch_id: int, told: int
+) -> tuple[list[rp_items.Item], list[rp_items.Item], list[str]]:
+    """What did not pass, what of it failed itself, and notes. ReportPortal counts a test that was
+    interrupted as failed, but lists it apart: it is asked for where some are missing."""
+    items = rp_items.read_items(portal.items(launch_id, "FAILED"))
+    own, notes = rp_items.own_failures(items)
+    if len(own) < told:
+        rows = portal.items(launch_id, "INTERRUPTED")
+        known = {each.item_id for each in items}
+        items += [each for each in rp_items.read_items(rows) if each.item_id not in known]
+        own, notes = rp_items.own_failures(items)
+    return items, own, notes
 
 
 def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Launch:

@@ -20,7 +20,13 @@ _CHUNK: Final = 50
 _JOINT: Final = "\n\n---\n"
 _HEADING: Final = "**Analysis:**\n\n"
 """Begins our part of a comment to which somebody else wrote the rest."""
-_SIGNED: Final = re.compile(r"Analysis was submitted(?: by [^\n]*)? \(via Interlock\)\s*\Z")
+_SIGNED: Final = re.compile(
+    r"^Analysis was submitted(?: by [^\n]*)? \(via Interlock\)$", re.MULTILINE
+)
+_SPOILT: Final = (400, 404, 406, 409, 422)
+"""How a bulk change is refused because of one item in it."""
+_MOST_FAULTS: Final = 2
+"""So many items in a row that the server cannot take: it is not the items."""
 _COMMIT: Final = re.compile(r"https?://\S+/(?:-/)?commits?/\S+")
 _GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "pb": ("PRODUCT_BUG", ("product bug",)),
@@ -70,6 +76,8 @@ class Pushed(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: tuple[int, ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
     """Items that were left alone, each with the reason."""
+    unwritten: tuple[int, ...] = ()
+    """Those of them that should have been written, and ReportPortal did not take."""
     notes: tuple[str, ...] = ()
 
 
@@ -119,6 +127,7 @@ def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = Tru
         changes=tuple(change for change, _ in plan.changes),
         unchanged=tuple(plan.unchanged),
         refused=tuple(sorted(plan.refused)),
+        unwritten=tuple(sorted(plan.unwritten)),
         notes=tuple(portal.notes),
     )
 
@@ -147,11 +156,17 @@ def _last_of_each(updates: Sequence[Update]) -> list[Update]:
     return list({update.item_id: update for update in updates}.values())
 
 
+_Row = tuple[Change, dict[str, Any]]
+"""A change, and the body that asks for it."""
+
+
 class _Plan:
     def __init__(self, portal: ReportPortal, types: DefectTypes) -> None:
-        self.changes: list[tuple[Change, dict[str, Any]]] = []
+        self.changes: list[_Row] = []
         self.unchanged: list[int] = []
         self.refused: list[tuple[int, str]] = []
+        self.unwritten: list[int] = []
+        self._written = 0
         self._portal = portal
         self._types = types
 
@@ -194,26 +209,40 @@ class _Plan:
         return "", item
 
     def send(self) -> None:
-        for start in range(0, len(self.changes), _CHUNK):
-            chunk = self.changes[start : start + _CHUNK]
-            try:
-                self._portal.update_issues([body for _, body in chunk])
-            except PortalError as error:
-                if error.status not in (400, 404, 406, 409, 422):
-                    raise
-                self._send_singly(chunk)
-        gone = {item_id for item_id, _ in self.refused}
-        self.changes = [each for each in self.changes if each[0].item_id not in gone]
+        try:
+            for start in range(0, len(self.changes), _CHUNK):
+                self._send(self.changes[start : start + _CHUNK])
+        except PortalError as error:
+            if not self._written:
+                raise
+            told = f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
+            raise PortalError(f"{told}: push again for the others.", error.status) from None
+        self.changes = [each for each in self.changes if each[0].item_id not in self.unwritten]
 
-    def _send_singly(self, chunk: Sequence[tuple[Change, dict[str, Any]]]) -> None:
+    def _send(self, chunk: Sequence[_Row]) -> None:
+        try:
+            self._portal.update_issues([body for _, body in chunk])
+        except PortalError as error:
+            if error.status not in _SPOILT and error.status < 500:
+                raise
+            self._send_singly(chunk)
+        else:
+            self._written += len(chunk)
+
+    def _send_singly(self, chunk: Sequence[_Row]) -> None:
         """One item spoils a bulk change: the others are still written."""
+        faults = 0
         for change, body in chunk:
             try:
                 self._portal.update_issues([body])
             except PortalError as error:
-                if error.status in (401, 403):
+                faults = 0 if error.status in _SPOILT else faults + 1
+                if error.status in (0, 401, 403) or faults == min(_MOST_FAULTS, len(chunk)):
                     raise
                 self.refused.append((change.item_id, str(error)))
+                self.unwritten.append(change.item_id)
+            else:
+                faults, self._written = 0, self._written + 1
 
 
 def _issue(issue: Mapping[str, Any], after: Issue) -> dict[str, Any]:
@@ -230,14 +259,23 @@ def _issue(issue: Mapping[str, Any], after: Issue) -> dict[str, Any]:
 
 
 def _beside(before: str, ours: str) -> str:
-    """Our comment, below what somebody else wrote if they did; an older one of ours goes."""
-    theirs = before.replace("\r\n", "\n").strip()
-    if theirs.endswith(ours.strip()):
+    """Our comment, below what somebody else wrote if they did; an older one of ours goes. Whoever
+    said it, and whatever stands around it: what is said already is not said again."""
+    theirs = _plain(before)
+    if f"\n{_unsigned(_plain(ours))}\n" in f"\n{_unsigned(theirs)}\n":
         return before
-    if _SIGNED.search(theirs):
+    if _SIGNED.search(theirs.rpartition("\n")[2]):
         theirs = theirs.rpartition(_JOINT + _HEADING)[0]
     return f"{theirs}{_JOINT}{_HEADING}{ours}" if theirs else ours
 
 
 def _same(one: str, other: str) -> bool:
-    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()
+
+
+def _unsigned(text: str) -> str:
+    return _SIGNED.sub("(via Interlock)", text)

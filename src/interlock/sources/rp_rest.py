@@ -4,6 +4,7 @@ Knows the token, the schedule of tries, and a sentence for every refusal. The wa
 argument. Refuses to know what is asked.
 """
 
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -57,11 +58,7 @@ class Rest:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._clock = clock
-        self._client = httpx.Client(
-            base_url=address.url,
-            timeout=timeout_s,
-            headers={"Authorization": f"Bearer {address.token}", "Accept": "application/json"},
-        )
+        self._client = _client(address, timeout_s)
 
     def close(self) -> None:
         self._client.close()
@@ -82,7 +79,7 @@ class Rest:
             except _AgainError as problem:
                 wait = delay if problem.wait_s is None else problem.wait_s
                 if delay is None or wait is None or wait > LONGEST_WAIT_S:
-                    raise self._gave_up(problem, what) from None
+                    raise self._gave_up(problem, what, method) from None
             self._sleep(wait)
         raise AssertionError("the schedule ends with a raise")
 
@@ -97,6 +94,8 @@ class Rest:
         except httpx.TimeoutException:
             raise _AgainError(f"it did not answer within {self._timeout_s:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
+            if _is_distrust(error):
+                raise self._untrusted(error) from None
             raise _AgainError(f"the connection failed ({_short(str(error))})") from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise PortalError(
@@ -108,7 +107,7 @@ class Rest:
             raise _AgainError(
                 f"it answered {answer.status_code}", answer.status_code, _retry_after(answer)
             )
-        raise self._refusal(answer, raw, what)
+        raise self._refusal(answer, raw, what, method)
 
     def _body(self, answer: httpx.Response) -> bytes:
         """The whole body; a server that only drips is as late as one that is silent."""
@@ -121,7 +120,7 @@ class Rest:
                 raise _AgainError(f"its answer was not complete after {4 * self._timeout_s:g} s")
         return bytes(raw)
 
-    def _refusal(self, answer: httpx.Response, raw: bytes, what: str) -> PortalError:
+    def _refusal(self, answer: httpx.Response, raw: bytes, what: str, method: str) -> PortalError:
         status = answer.status_code
         said, project = self._said(raw), self._address.project
         if answer.is_redirect:
@@ -136,10 +135,24 @@ class Rest:
             404: f"ReportPortal knows no {what} in project {project} (404): check the id, "
             f"{PROJECT} and {URL}.",
         }
+        if method != "GET":
+            del sentences[404]
+            sentences[403] = (
+                f"The token may not change items in project {project} (403): "
+                "ask for a role in the project that may."
+            )
         default = f"ReportPortal refuses {what} ({status}): {said or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
 
-    def _gave_up(self, problem: _AgainError, what: str) -> PortalError:
+    def _untrusted(self, error: Exception) -> PortalError:
+        """No try will help: the certificate is not one we trust, or this is no TLS."""
+        return PortalError(
+            f"{self._address.url} cannot be trusted or does not speak TLS "
+            f"({_short(str(error))}): check {URL}; if its certificate is your own, "
+            "set SSL_CERT_FILE to the file of its authority."
+        )
+
+    def _gave_up(self, problem: _AgainError, what: str, method: str) -> PortalError:
         waits = problem.wait_s is not None and problem.wait_s > LONGEST_WAIT_S
         advice = (
             f"it asks to wait {problem.wait_s:.0f} s: try again then"
@@ -147,8 +160,9 @@ class Rest:
             else f"{len(DELAYS_S) + 1} tries were made; check {URL} or try again later"
         )
         told = f"{problem.reason}; {advice}."
+        does = "give" if method == "GET" else "take"
         return PortalError(
-            f"ReportPortal at {self._address.url} does not give {what}: {told}", problem.status
+            f"ReportPortal at {self._address.url} does not {does} {what}: {told}", problem.status
         )
 
     def _said(self, raw: bytes) -> str:
@@ -161,6 +175,29 @@ class Rest:
         return (
             _short(message.replace(self._address.token, "***")) if isinstance(message, str) else ""
         )
+
+
+def _client(address: Address, timeout_s: float) -> httpx.Client:
+    """A client that heeds the environment's proxies and certificates, as far as they are right."""
+    try:
+        return httpx.Client(
+            base_url=address.url,
+            timeout=timeout_s,
+            headers={"Authorization": f"Bearer {address.token}", "Accept": "application/json"},
+        )
+    except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+        raise SourceError(
+            f"The way to {address.url} is not understood ({_short(str(error))}): check {URL}, "
+            "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
+        ) from None
+
+
+def _is_distrust(error: BaseException) -> bool:
+    """Whether TLS itself was refused, and not only broken off."""
+    cause: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None and not isinstance(cause, ssl.SSLEOFError)
 
 
 def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:

@@ -21,32 +21,40 @@ def find_token(
     usual: str,
     key_file: Path | None = None,
 ) -> str:
-    """The token for that system: the first of the environment's `names` that is set, else what the
-    key file holds; `usual` is the file that is looked for where none is named."""
+    """The token for that system: of the key file if one is named, else of the first of the
+    environment's `names` that is set, else of the file `usual` where there is one."""
+    if key_file is not None:
+        return _sound(_from_file(key_file), f"The {system} token in {key_file}")
     token = next((said for name in names if (said := environ.get(name, "").strip())), "")
-    if not token:
-        token = _from_file(key_file or Path(usual), needed=key_file is not None)
-    if not token:
+    if token:
+        return _sound(token, f"The {system} token in {' or '.join(names)}")
+    if not Path(usual).exists():
         raise SourceError(
             f"{system} needs a token: set {names[0]}, or put it into {usual} (chmod 600 {usual})."
         )
+    return _sound(_from_file(Path(usual)), f"The {system} token in {usual}")
+
+
+def _sound(token: str, what: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise SourceError(f"The {system} token in {names[0]} or {usual} has odd signs in it.")
+        raise SourceError(f"{what} has odd signs in it: copy it again, alone on the first line.")
     return token
 
 
-def _from_file(path: Path, *, needed: bool) -> str:
+def _from_file(path: Path) -> str:
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise SourceError(f"The key file {path} is no regular file: put the token into one.")
         with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
             raw = file.read(_LONGEST)
     except FileNotFoundError:
-        if needed:
-            raise SourceError(f"The key file {path} is not there.") from None
-        return ""
+        raise SourceError(f"The key file {path} is not there: check its path.") from None
     except OSError as error:
         raise SourceError(f"The key file {path} cannot be read: {error.strerror}.") from None
-    if mode & 0o077:
+    if stat.S_IMODE(found.st_mode) & 0o077:
         raise SourceError(f"The key file {path} can be read by others: run chmod 600 {path}.")
-    lines = raw.decode("utf-8", "replace").splitlines()
-    return lines[0].strip() if lines else ""
+    token = raw.decode("utf-8", "replace").strip().partition("\n")[0].strip()
+    if not token:
+        raise SourceError(f"The key file {path} is empty: put the token into it.")
+    return token
