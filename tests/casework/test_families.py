@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5
+from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.casework.families import Families
 from interlock.core.case import Case
 
@@ -39,6 +39,43 @@ def test_one_of_a_family_goes_first_and_the_others_follow_at_its_review() -> Non
     assert not at(families, "A", F5)
     assert families.let_go() == ["B", "C"]
     assert list(families.stand_in("C")) == ["A"]
+
+
+def test_reviews_by_agents_wait_for_the_triage_of_all() -> None:
+    families = Families({"A": "one", "B": "two"}, together=True)
+    assert not at(families, "B", F1)
+    assert at(families, "A", F5)
+    assert families.let_go() == []
+    assert at(families, "B", F2)
+    assert families.let_go() == ["B", "A"]
+
+
+def test_a_member_waits_for_the_review_of_the_one_that_stands_for_it() -> None:
+    families = Families(dict.fromkeys("AB", "one"), together=True)
+    linked = {"linked": {"representative": "A", "linked_rca_id": 1}}
+    member = Case("B", F5, context=linked, visits={F5: 1})
+    assert at(families, "A", F5)
+    assert families.let_go() == ["A"]
+    assert families.held(member, first=True, healthy=True)
+    assert families.let_go() == []
+    assert not at(families, "A", F2, first=False)
+    assert families.let_go() == [], "sent back: its review is still open"
+    assert not at(families, "A", F6)
+    assert families.let_go() == ["B"]
+    sent_back = Case("B", F5, context=linked, visits={F5: 2})
+    assert families.held(sent_back, first=False, healthy=True)
+    assert families.let_go() == ["B"], "it is reviewed by itself from then on"
+
+
+def test_a_member_is_reviewed_by_itself_when_the_one_that_stands_for_it_ends_badly() -> None:
+    families = Families(dict.fromkeys("AB", "one"), together=True)
+    assert at(families, "A", F5)
+    assert families.let_go() == ["A"]
+    linked = {"linked": {"representative": "A", "linked_rca_id": 1}}
+    assert families.held(Case("B", F5, context=linked, visits={F5: 1}), first=True, healthy=True)
+    assert families.let_go() == []
+    families.held(Case("A", F5, status="ended"), first=False, healthy=False)
+    assert families.let_go() == ["B"]
 
 
 def test_findings_are_compared_when_nobody_looks_any_more() -> None:

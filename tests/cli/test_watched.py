@@ -141,7 +141,7 @@ def test_batch_triage_comes_first_and_only_representatives_are_investigated(worl
     more = [red(f"n{number}", "KeyError: no total") for number in range(3)]
     world.write("red.xml", junit(KEY, KEY_TOO, TYPE, *more, DISK))
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
-    low_first = {"C1": {F3: [LOW, SURE]}, "C7": {F1: [infra]}}
+    low_first = {"C1": {F3: [LOW, SURE]}, "C3": {F1: [infra]}}
     with watched(world, low_first, "batch"):
         said = world.say(*BATCH)
     assert (said.code, said.err, said.json["status"]) == (0, "", "done")
@@ -155,7 +155,10 @@ def test_batch_triage_comes_first_and_only_representatives_are_investigated(worl
     assert all(1 <= len(each["cases"]) <= 4 for each in batches)
     triaged = [case for case, step in asked if step == F1]
     assert sorted(triaged) == ["C1", "C2", "C3", "C4", "C5", "C6", "C7"]
-    assert {case for case, step in asked if step in (F2, F3, F4)} == {"C1", "C3"}
+    assert [step for _, step in asked[:7]] == [F1] * 7, "a review waits for the triage of all"
+    assert {case for case, step in asked if step in (F2, F3, F4)} == {"C1", "C7"}
+    for last in (F5, F6):
+        assert sorted(case for case, step in asked if step == last) == ["C1", "C3", "C7"]
     assert [step for case, step in asked if case == "C1"] == [F1, F2, F3, F2, F3, F4, F5, F6]
 
     (rca,) = rows(world, "select rca_id from rca_cases where case_no = 1")[0]
@@ -259,6 +262,7 @@ def test_batch_an_agent_that_forges_a_link_is_refused(world: World) -> None:
     place = PLAIN[F2][0]
     back = {"decision": "reassess", "loop_target": F2}
     table = {
+        "C1": {F5: [{"decision": "overturn"}]},
         "C2": {F2: [forged, place], F5: [back, APPROVE]},
         "C3": {F2: [forged, place]},
     }

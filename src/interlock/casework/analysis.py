@@ -32,7 +32,7 @@ from interlock.core.case import Case
 from interlock.dispatch.carrier import Ask, Reply
 from interlock.dispatch.program import answer
 from interlock.store.knowledge import Rca, rca, rcas_of_suite
-from interlock.store.looks import Place, place_of
+from interlock.store.looks import Place, agreed, place_of
 from interlock.store.runs import journal_of
 from interlock.store.suites import cases_by_rca
 
@@ -67,14 +67,31 @@ class Analysis:
         return answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
     def first(self, ask: Ask) -> Reply | None:
-        """What needs no agent, whoever the agents are: a family's other members, and failures near
-        which no root cause is known."""
+        """What needs no agent, whoever the agents are: a family's other members, also their review
+        and report once the one that stands for them was approved, and failures near which no root
+        cause is known."""
         if ask.step == F0 and self._work.terms.recall_first and ask.case is not None:
             place = place_of(self._work.connection, ask.case_no)
             near = self._lore.memories(place) if place else []
             asked = any(memory.rcas for memory in near)
             return None if asked else answer(ask, recall_answer(self._memories(ask)))
+        if ask.step in (F5, F6) and ask.case is not None:
+            return self._with_its_family(ask, ask.case)
         return self._linked(ask)
+
+    def _with_its_family(self, ask: Ask, case: Case) -> Reply | None:
+        """The review and the report of a member whose cause is another case's, and approved."""
+        linked = case.context.get(LINKED, {})
+        own = self._work.place(ask.case_no)
+        if not linked or own is None or own.rca_id != linked.get("linked_rca_id"):
+            return None
+        if ask.step == F6:
+            return answer(ask, self._draft(ask, case, self._work.failure(ask.case_no, case)))
+        again = case.visits.get(F5, 0) > 1 or self._work.terms.review != "dispatch"
+        if again or not agreed(self._work.connection, own.rca_id):
+            return None
+        said = f"reviewed with {linked.get('representative')}"
+        return answer(ask, {"decision": "approve", "comment": said})
 
     def review(self, ask: Ask) -> Reply | None:
         """An approval by rule, for findings sure enough; None leaves it to a human."""

@@ -39,7 +39,8 @@ _SOMEBODY = "whoever was asked"
 
 
 class Casework(Plain):
-    """What the circuit `rca` needs while a run of it is worked on."""
+    """What the circuit `rca` needs while a run of it is worked on. In `families` one case is
+    investigated for others; in `phases` all are triaged before any is investigated."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Casework(Plain):
         terms: Terms,
         *,
         families: bool = False,
+        phases: bool = False,
         only: Collection[int] | None = None,
         prompted: Callable[[str], bool] = lambda _step: True,
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
@@ -64,7 +66,9 @@ class Casework(Plain):
         self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
         self._sizes = Counter(self._family_of.values())
         at_work = [look for look in looks if only is None or look.case_no in only or _past(look)]
-        self.families = _families(at_work, self._family_of) if families else None
+        kin = self._family_of if families else {look.case_id: look.case_id for look in looks}
+        waits = Families(kin, together=terms.review == "dispatch") if families or phases else None
+        self.families = _remembering(waits, at_work) if waits else None
         self._circuit = circuit
         self._only = only
         self._prompted = prompted
@@ -163,9 +167,8 @@ class Casework(Plain):
         return self.workspace.problems()
 
 
-def _families(looks: Sequence[Look], family_of: Mapping[str, str]) -> Families:
+def _remembering(families: Families, looks: Sequence[Look]) -> Families:
     """Who waits for whom, as the journal left it."""
-    families = Families(family_of)
     for look in looks:
         visits = _first(look.visits)
         begun = look.asked or look.step not in (F2, F3) or visits > 1

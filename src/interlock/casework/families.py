@@ -2,14 +2,14 @@
 
 Knows who waits for whom. All cases are triaged first; then each family's first case goes on, and
 the others are let go when it comes to its review, or are investigated themselves if it fails.
-Refuses to know why cases are of one family.
+Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from interlock.apps.rca.steps import F2, F3, F4, TRIAGE
+from interlock.apps.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE
 from interlock.core.case import ENDED, OPEN, Case
 
 _PLACES = (F2, F3)
@@ -28,15 +28,19 @@ class Seat(msgspec.Struct):
 
 class Families:
     """Holds members back while another of their family is investigated for them, and holds what was
-    found back from comparison until all investigations have found something."""
+    found back from comparison until all investigations have found something. Where agents review
+    `together`, their reviews belong to the investigation, and a member waits for the review of the
+    one that stands for it."""
 
-    def __init__(self, family_of: Mapping[str, str]) -> None:
+    def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
         self._family_of = family_of
+        self._together = together
         self._seats: dict[str, Seat] = {}
         self._triaging: set[str] = set()
         self._investigating: set[str] = set()
         self._changed: dict[str, None] = {}
         self._to_compare: dict[str, None] = {}
+        self._to_review: dict[str, str] = {}
         self._members: dict[str, list[str]] = {}
         for case_id, family in family_of.items():
             self._members.setdefault(family, []).append(case_id)
@@ -55,6 +59,9 @@ class Families:
         self._note(case.case_id)
         if case.status == OPEN and case.step == F4:
             self._to_compare[case.case_id] = None
+            return True
+        if case.status == OPEN and case.step == F5 and self._together:
+            self._to_review[case.case_id] = _stand_in(case)
             return True
         return seat.held
 
@@ -79,7 +86,15 @@ class Families:
         if not self._investigating:
             gone += self._to_compare
             self._to_compare = {}
-        return gone
+        free = [name for name, other in self._to_review.items() if not self._in_question(other)]
+        for name in free:
+            del self._to_review[name]
+        return gone + free
+
+    def _in_question(self, name: str) -> bool:
+        """Whether it is not yet known how the review of that case ends."""
+        seat = self._seats.get(name)
+        return bool(seat and seat.status == OPEN and seat.step != F6)
 
     def stand_in(self, case_id: str) -> list[str]:
         """Who of the family was investigated before this case, first things first."""
@@ -121,6 +136,12 @@ class Families:
         return (seat.status == OPEN and seat.step not in _WORK) or (
             seat.status == ENDED and seat.healthy
         )
+
+
+def _stand_in(case: Case) -> str:
+    """Who was investigated for the case, when it comes to its review for the first time."""
+    linked = case.context.get(LINKED, {}) if case.visits.get(F5, 0) <= 1 else {}
+    return str(linked.get("representative", ""))
 
 
 def _mark(those: set[str], name: str, is_one: bool) -> None:

@@ -53,6 +53,7 @@ def staff(
     work = Casework(
         *(connection, run.run_id, circuit, agreed),
         families=in_families,
+        phases=any(isinstance(each, BatchDesk) for each in carriers.values()),
         only=only,
         prompted=lambda step: circuit.steps[step].role not in silent,
     )
@@ -87,7 +88,7 @@ def _with_programs(
             made[id(carrier)] = ProgramDesk(analysis.basic)
         elif role == HUMAN and terms.review == "auto":
             made[id(carrier)] = ProgramDesk(analysis.review, carrier)
-        elif role != HUMAN and ahead:
+        elif ahead and (role != HUMAN or terms.review == "dispatch"):
             made[id(carrier)] = ProgramDesk(analysis.first, carrier)
         else:
             made[id(carrier)] = carrier
