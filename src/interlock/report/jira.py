@@ -132,7 +132,7 @@ def _importance(name: str) -> tuple[int, str]:
 def _description(cause: Cause) -> str:
     """Made from the family where F6 has not written one."""
     message = block(cause.message, 4000)[0]
-    names = [line(case.test_name, 160) or "a test without a name" for case in cause.cases[:_TESTS]]
+    names = [_test_name(case) for case in cause.cases[:_TESTS]]
     parts = [message or "The root cause is not known yet."]
     parts.append(f"Failing: {counted(cause.size, 'test')}.\n" + "\n".join(f"- {n}" for n in names))
     if cause.size > _TESTS:
@@ -141,6 +141,11 @@ def _description(cause: Cause) -> str:
         parts.append(f"Error: {error}")
     parts.append(history(cause) + ".")
     return writable("\n\n".join(parts))
+
+
+def _test_name(case: Finding) -> str:
+    name = line(case.test_name, 160) or "a test without a name"
+    return f"{line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
 
 
 def _labels(cause: Cause) -> tuple[str, ...]:

@@ -19,11 +19,12 @@
   });
 
   // A link to a closed part opens it.
+  const open = (part) => { for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true; };
   const reveal = () => {
-    let part = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    const target = part;
-    for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
-    if (target) target.scrollIntoView();
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    open(target);
+    target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
@@ -32,8 +33,10 @@
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     const source = document.getElementById(button.dataset.copy);
-    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+    const label = button.dataset.label || (button.dataset.label = button.textContent);
+    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = label; }, 1500); };
     const select = () => {
+      open(source);
       const range = document.createRange();
       range.selectNodeContents(source);
       getSelection().removeAllRanges();
