@@ -219,13 +219,16 @@ def test_who_named_no_repository_is_told_what_that_costs() -> None:
 def test_numbers_on_badges_can_be_read() -> None:
     """WCAG AA: 4.5 to 1, in both themes, for every shade of every kind."""
     style = Page(page(example())).inside["style"]
-    light, dark = style[: style.index("@media")], style[style.index("@media") :]
+    themes = style[: style.index(".k-product")]
+    light, dark = themes[: themes.index("@media")], themes[themes.index("@media") :]
     for theme in (light, dark):
         colours = dict(re.findall(r"--([a-z]+[0-9]): (#[0-9a-f]{3,6})", theme))
         for kind in KINDS:
             for shade in range(4):
                 contrast = _contrast(colours[f"{kind}{shade}"], colours[f"on{shade}"])
                 assert contrast >= 4.5, (kind, shade, contrast)
+            for ground in re.findall(r"--(?:card|sunk): (#[0-9a-f]{3,6})", theme):
+                assert _contrast(colours[f"{kind}0"], ground) >= 4.5, (kind, ground)
 
 
 def _contrast(one: str, other: str) -> float:

@@ -82,7 +82,7 @@ def _overview(told: Outline) -> list[str]:
         "|--:|---|---|--:|---|---|---|",
     ]
     for cause in told.causes[:_ROWS]:
-        suspect = _commit(cause.suspects[0], told.findings) if cause.suspects else ""
+        suspect = _first_suspect(cause, told.findings)
         kind = "not grouped" if cause.loose else KINDS[cause.kind].label
         rows.append(
             f"| {cause.number} | {prose(cause.title, 120)} | {kind}"
@@ -97,13 +97,22 @@ def _overview(told: Outline) -> list[str]:
     return ["\n".join(rows)]
 
 
+def _first_suspect(cause: Cause, findings: Findings) -> str:
+    if not cause.suspects:
+        return ""
+    first = cause.suspects[0]
+    who = f" {prose(first.author, 40)}" if first.author else ""
+    return ("then " if cause.recalled else "") + _commit(first, findings) + who
+
+
 def _section(cause: Cause, told: Outline) -> str:
     parts = [f"## {cause.number}. {prose(cause.title, 160)}", f"*{_facts(cause)}*"]
     if cause.beyond:
         parts.append(prose(cause.beyond, 1500))
     if cause.suspects:
         rows = [_suspect(suspect, told.findings) for suspect in cause.suspects[:3]]
-        parts.append("**Suspects**\n\n" + "\n".join(rows))
+        head = "Suspects when it was seen before" if cause.recalled else "Suspects"
+        parts.append(f"**{head}**\n\n" + "\n".join(rows))
     if cause.evidence:
         parts.append("**Evidence**\n\n" + _evidence(cause))
     parts.append(_tests(cause))

@@ -11,7 +11,7 @@ from math import isfinite
 import msgspec
 
 from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Suspect
-from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of
+from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of, step_name
 from interlock.report.text import first_line, line, moment
 
 _LONGEST_TITLE = 160
@@ -45,6 +45,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     seen: int
     loose: bool
     """Not a family: the cases that nobody has grouped."""
+    recalled: bool
+    """Taken over from an earlier suite with its suspects; nobody investigated it in this one."""
     question_id: int
     """What a reviewer answers for all of it; 0 if nobody is asked."""
 
@@ -142,6 +144,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         since=_earliest(case.first_seen for case in known),
         seen=max(case.seen for case in cases),
         loose=loose,
+        recalled=any(case.recalled for case in cases) and not any(map(_investigated, cases)),
         question_id=0 if loose else _asked(cases),
     )
 
@@ -167,6 +170,10 @@ def _whole(title: str, cases: Iterable[Finding]) -> str:
     found = next((each for each in said if each.startswith(begun)), "")
     sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
     return line(sentence, _LONGEST_TITLE) if found else title
+
+
+def _investigated(case: Finding) -> bool:
+    return any(step_name(turn.step) == "investigate" for turn in case.trail)
 
 
 def _asked(cases: Iterable[Finding]) -> int:

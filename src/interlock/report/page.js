@@ -23,6 +23,7 @@
   const reveal = () => {
     const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (!target) return;
+    if (target.closest("[hidden]")) { one("#filter").reset(); dispatchEvent(new Event("unfilter")); }
     open(target);
     target.scrollIntoView();
   };
@@ -62,7 +63,7 @@
     const family = row.dataset.f;
     if (!headings.has(family)) {
       const card = cards.get(family);
-      const parts = card ? all(":scope > :not(.members)", card) : all("h3", row.closest(".group"));
+      const parts = card ? all(":scope > :not(.members, .draft)", card) : all("h3", row.closest(".group"));
       headings.set(family, parts.map((part) => part.textContent).join(" ").toLowerCase());
     }
     return headings.get(family);
@@ -106,6 +107,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", apply);
   form.addEventListener("change", apply);
+  addEventListener("unfilter", apply);
   const asked = new URLSearchParams(location.search);
   for (const name of ["q", "kind", "state"]) if (asked.get(name)) form[name].value = asked.get(name);
   apply();

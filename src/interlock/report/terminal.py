@@ -85,7 +85,8 @@ def _suspect(cause: Cause) -> str:
     suspect = cause.suspects[0]
     who = f" by {line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {line(suspect.subject)}" if suspect.subject else ""
-    return f"suspect {line(suspect.commit[:10], 10)}{who}{subject}"
+    word = "suspect then" if cause.recalled else "suspect"
+    return f"{word} {line(suspect.commit[:10], 10)}{who}{subject}"
 
 
 def _facts(cause: Cause) -> str:
