@@ -121,6 +121,8 @@ def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
     room.sit(crew({F0: hit}), run_id=2)
     (found,) = room.findings(suite_id=2).cases
     assert (found.recalled, found.seen, found.rca_id) == (True, 2, 1)
+    assert found.inherited
+    assert not room.findings(suite_id=1).cases[0].inherited
     assert found.first_seen
     assert found.message == CAUSE["rca_message"]
 

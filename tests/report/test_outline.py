@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example, trail
+from tests.world.findings import example
 
 from interlock.apps.rca.findings import Family, Finding, Findings
 from interlock.report.kinds import KINDS, STATES
@@ -106,13 +106,3 @@ def test_a_title_that_was_cut_is_made_whole(
 ) -> None:
     (cause,) = outline(_entitled(title, message)).causes
     assert (cause.title, cause.beyond) == (whole, beyond)
-
-
-def test_suspects_of_an_earlier_suite_are_told_from_those_of_this_one() -> None:
-    told = Finding(case_id="a", case_no=1, test_name="a", recalled=True, trail=trail(1))
-    looked_into = msgspec.structs.replace(told, case_id="b", trail=trail(4))
-    new = msgspec.structs.replace(told, case_id="c", recalled=False)
-    for cases, recalled in (([told], True), ([told, new], True), ([told, looked_into], False)):
-        family = Family(family_id="f", title="", members=tuple(case.case_id for case in cases))
-        findings = msgspec.structs.replace(example(), cases=tuple(cases), families=(family,))
-        assert outline(findings).causes[0].recalled is recalled

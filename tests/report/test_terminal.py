@@ -103,9 +103,7 @@ def test_nothing_waits_when_all_is_reviewed() -> None:
 
 
 def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
-    cases = tuple(
-        msgspec.structs.replace(case, recalled=True, trail=()) for case in example().cases
-    )
+    cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
     said = [line.text for line in summary(msgspec.structs.replace(example(), cases=cases))]
     assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in said)
 

@@ -36,6 +36,7 @@ def findings_of(
     suspects = _suspects(connection, cases)
     before = _seen_before(connection, cases)
     asked = open_questions(connection, suite.run_id)
+    own = {case.case_no for case in cases}
     return Findings(
         suite_id=suite.suite_id,
         name=suite.name,
@@ -49,6 +50,7 @@ def findings_of(
             msgspec.structs.replace(
                 _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects, before),
                 question_id=asked.get(case.case_no, 0),
+                inherited=case.rca is not None and case.rca.case_no not in own,
             )
             for case in cases
         ),

@@ -102,7 +102,7 @@ def _first_suspect(cause: Cause, findings: Findings) -> str:
         return ""
     first = cause.suspects[0]
     who = f" {prose(first.author, 40)}" if first.author else ""
-    return ("then " if cause.recalled else "") + _commit(first, findings) + who
+    return ("then " if cause.inherited else "") + _commit(first, findings) + who
 
 
 def _section(cause: Cause, told: Outline) -> str:
@@ -111,7 +111,7 @@ def _section(cause: Cause, told: Outline) -> str:
         parts.append(prose(cause.beyond, 1500))
     if cause.suspects:
         rows = [_suspect(suspect, told.findings) for suspect in cause.suspects[:3]]
-        head = "Suspects when it was seen before" if cause.recalled else "Suspects"
+        head = "Suspects when it was seen before" if cause.inherited else "Suspects"
         parts.append(f"**{head}**\n\n" + "\n".join(rows))
     if cause.evidence:
         parts.append("**Evidence**\n\n" + _evidence(cause))

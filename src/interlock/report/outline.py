@@ -11,7 +11,7 @@ from math import isfinite
 import msgspec
 
 from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Suspect
-from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of, step_name
+from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of
 from interlock.report.text import first_line, line, moment
 
 _LONGEST_TITLE = 160
@@ -45,8 +45,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     seen: int
     loose: bool
     """Not a family: the cases that nobody has grouped."""
-    recalled: bool
-    """Taken over from an earlier suite with its suspects; nobody investigated it in this one."""
+    inherited: bool
+    """Found in an earlier suite, with its suspects; they are not what is new in this one."""
     question_id: int
     """What a reviewer answers for all of it; 0 if nobody is asked."""
 
@@ -144,7 +144,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         since=_earliest(case.first_seen for case in known),
         seen=max(case.seen for case in cases),
         loose=loose,
-        recalled=any(case.recalled for case in cases) and not any(map(_investigated, cases)),
+        inherited=any(case.inherited for case in cases),
         question_id=0 if loose else _asked(cases),
     )
 
@@ -170,10 +170,6 @@ def _whole(title: str, cases: Iterable[Finding]) -> str:
     found = next((each for each in said if each.startswith(begun)), "")
     sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
     return line(sentence, _LONGEST_TITLE) if found else title
-
-
-def _investigated(case: Finding) -> bool:
-    return any(step_name(turn.step) == "investigate" for turn in case.trail)
 
 
 def _asked(cases: Iterable[Finding]) -> int:

@@ -85,7 +85,7 @@ def _suspect(cause: Cause) -> str:
     suspect = cause.suspects[0]
     who = f" by {line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {line(suspect.subject)}" if suspect.subject else ""
-    word = "suspect then" if cause.recalled else "suspect"
+    word = "suspect then" if cause.inherited else "suspect"
     return f"{word} {line(suspect.commit[:10], 10)}{who}{subject}"
 
 

@@ -90,6 +90,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: str = ""
     """When its root cause was called resolved, if it came back after that."""
     recalled: bool = False
+    inherited: bool = False
+    """Its root cause, with suspects and evidence, was found in an earlier suite."""
     regression: bool = False
     cascade: bool = False
     clock_skew: bool = False
