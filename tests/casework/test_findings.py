@@ -55,6 +55,26 @@ def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
     assert found.dispatches == 5 + 4 + 3, "questions to humans are none"
 
 
+def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: Caseroom) -> None:
+    frames = "\n".join(f"at frame {n}" for n in range(2000))
+    room.take_in(launch(told("alpha", stack="at one\nat two"), told("omega", stack=frames)))
+    short, long = (each.stack for each in room.findings().cases)
+    assert short == "at one\nat two"
+    head, said, tail = long.split("…")
+    assert head.startswith("at frame 0\n")
+    assert tail.endswith("at frame 1999")
+    assert len(head) + len(tail) + int(said.split()[0].replace(",", "")) == len(frames) + 2
+    assert len(long) < 6100
+
+
+def test_a_question_is_named_while_it_is_open(room: Caseroom) -> None:
+    room.take_in(launch(*KIN))
+    room.sit(crew({F5: {"silent": True}}), Terms(families=True))
+    asked = [each.question_id for each in room.findings().cases]
+    assert all(asked)
+    assert len(set(asked)) == 2
+
+
 def test_who_found_the_cause_stands_for_its_family(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("omega")))
     same = {F4: {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 2, "reasoning": "-"}}
@@ -101,6 +121,8 @@ def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
     room.sit(crew({F0: hit}), run_id=2)
     (found,) = room.findings(suite_id=2).cases
     assert (found.recalled, found.seen, found.rca_id) == (True, 2, 1)
+    assert found.inherited
+    assert not room.findings(suite_id=1).cases[0].inherited
     assert found.first_seen
     assert found.message == CAUSE["rca_message"]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.world import World
 
 COMMANDS = [
-    "analyze results/1184",
+    "analyze results/1184 --last-green build-1183",
     "inbox",
     "answer ID approve --by demo",
     "resume",

@@ -31,7 +31,9 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag
-        self.parts.append(" " if tag in ("td", "th", "li", "p", "div", "span") else "")
+        self.parts.append(
+            " " if tag in ("td", "th", "li", "p", "div", "span", "b", "small", "h4") else ""
+        )
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] in ("style", "script", "title"):

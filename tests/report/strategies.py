@@ -38,6 +38,8 @@ def _cases(draw: st.DrawFn) -> Finding:
         test_name=text,
         class_name=draw(texts),
         error=draw(texts),
+        stack=draw(texts),
+        question_id=draw(st.integers(0, 3)),
         at=draw(times),
         url=draw(st.sampled_from(LINKS)),
         status=draw(st.sampled_from(["open", "triaged", "investigated", "reviewed", "closed"])),

@@ -58,7 +58,7 @@ def test_gaps_are_filled_from_the_family() -> None:
     draft = draft_of(outline(example()).causes[1])
     assert draft.summary == "A book without a cover makes its page fail"
     assert draft.priority == "High"
-    assert "- test_cover_is_shown[zoom]" in draft.description
+    assert "- catalogue.covers.TestCovers.test_cover_is_shown[zoom]" in draft.description
     assert "Error: NullPointerException: cover is null" in draft.description
     assert draft.components == ("catalogue",)
 

@@ -1,6 +1,7 @@
 """The outline: every case once, in order of importance, whatever the findings say."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
@@ -81,3 +82,27 @@ def test_known_since_the_earliest_time() -> None:
         "2030-12-19",
         "2031-01-11",
     ]
+
+
+def _entitled(title: str, message: str) -> Findings:
+    case = Finding(case_id="a", case_no=1, test_name="a", message=message)
+    family = Family(family_id="f", title=title, members=("a",))
+    return msgspec.structs.replace(example(), cases=(case,), families=(family,))
+
+
+@pytest.mark.parametrize(
+    ("title", "message", "whole", "beyond"),
+    [
+        ("disk f…", "disk full at a.py:3. Suspect: b.", "disk full at a.py:3", "Suspect: b."),
+        ("disk f…", "disk full", "disk full", ""),
+        ("disk f…", "no space", "disk f…", "no space"),
+        ("disk f", "disk full", "disk f", "disk full"),
+        ("disk full", "disk full: no space", "disk full", "no space"),
+        ("disk f…", "disk f" + "u" * 500, "disk f" + "u" * 153 + "…", "disk f" + "u" * 500),
+    ],
+)
+def test_a_title_that_was_cut_is_made_whole(
+    title: str, message: str, whole: str, beyond: str
+) -> None:
+    (cause,) = outline(_entitled(title, message)).causes
+    assert (cause.title, cause.beyond) == (whole, beyond)

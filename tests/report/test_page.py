@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -12,11 +13,11 @@ from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import HOSTILE, example, hostile, many
 
 from interlock.apps.rca.findings import Family, Findings
-from interlock.report.kinds import STATES
+from interlock.report.kinds import KINDS, STATES
 from interlock.report.outline import outline
 from interlock.report.page import BUDGET, CARDS, MEMBERS, ROWS, page
 
-_LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+(-?[0-9]+)?")
+_LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+[A-Za-z0-9-]*")
 
 
 def assert_inert(read: Page) -> None:
@@ -115,8 +116,8 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "Approved by ines [human]",
         "Overturned by ines [human]",
         "Reviewed [auto]",
-        "Stopped at F3_INVESTIGATE: no rule takes the signal 'crash'",
-        "F3_INVESTIGATE H9 F4_CORRELATE converged basic convergence_score 0.86",
+        "Stopped at Investigate: no rule takes the signal 'crash'",
+        "Investigate What broke, and why? converged basic Correlate convergence_score 0.86",
         "Cascade from a shared set-up",
         "Clock skew suspected",
         "1 failure of 40 has no time",
@@ -124,6 +125,124 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "version 5.2.0-rc1 main at 77aa0e4f1b",
     ):
         assert said in shown, said
+
+
+def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> None:
+    html = page(example())
+    first = " ".join(
+        Page(html[: html.index('<section id="causes"')] + "</main></body></html>").text.split()
+    )
+    for said in (
+        "40 failures 6 causes 3 new 2 seen before 1 regression 3 to review",
+        "Product · Regression · 4be1c07d92 by Mara Lindqvist: Round discounts per line",
+        "Automation · New · 9d41e77 by Yuki Sato: Rename the sign-in button",
+        "Infrastructure · Seen before",
+        "9 wait for review, 5 closed 14 failures",
+    ):
+        assert said in first, said
+
+
+def test_without_times_the_causes_are_still_there_at_a_glance() -> None:
+    cases = tuple(msgspec.structs.replace(case, at="") for case in example().cases)
+    read = Page(page(msgspec.structs.replace(example(), cases=cases)))
+    assert len(read.with_class("lane")) == 6
+    assert not read.with_class("track")
+    assert "The source gave no times" in read.text
+
+
+def test_a_case_is_told_with_its_id_its_class_and_its_stack() -> None:
+    lead = msgspec.structs.replace(
+        example().cases[0], class_name="shop.Basket", stack="Traceback:\n  at basket.py:7"
+    )
+    findings = msgspec.structs.replace(example(), cases=(lead, *example().cases[1:]))
+    shown = " ".join(Page(page(findings)).text.split())
+    assert f"{lead.test_name} shop.Basket" in shown
+    assert "Stack Traceback: at basket.py:7" in shown
+    assert f"interlock explain {lead.case_id} --run 7 shows" in shown
+
+
+def test_what_a_reviewer_types_is_there_while_somebody_is_asked() -> None:
+    asked = tuple(
+        msgspec.structs.replace(case, question_id=100 + case.case_no) for case in example().cases
+    )
+    findings = msgspec.structs.replace(example(), cases=asked)
+    for cause, card in zip(outline(findings).causes, _cards(page(findings)), strict=True):
+        waiting = [case.question_id for case in cause.cases if case.step == "F5_REVIEW"]
+        said = f"interlock answer {cause.question_id} approve" in card
+        assert said == ("waiting" in cause.states)
+        assert cause.question_id == 0 or cause.question_id in waiting
+
+
+def _cards(html: str) -> list[str]:
+    return html.split('<article class="card')[1:]
+
+
+def test_a_draft_is_copied_with_one_click() -> None:
+    read = Page(page(example()))
+    buttons = [tag for tag in read.all("button") if tag.get("data-copy", "").startswith("d-f")]
+    assert len(buttons) == 6
+    html = page(example())
+    assert all(card.index("data-copy") < card.index("<details") for card in _cards(html))
+
+
+def test_a_title_is_not_said_twice() -> None:
+    lead = example().cases[0]
+    title = outline(example()).causes[0].title
+    cases = [
+        msgspec.structs.replace(case, message=f"{title}. Since 4be1c07d92.")
+        if case.case_id == lead.case_id
+        else case
+        for case in example().cases
+    ]
+    html = page(msgspec.structs.replace(example(), cases=tuple(cases)))
+    assert '<p class="cause">Since 4be1c07d92.</p>' in html
+
+
+def test_headings_leave_no_level_out() -> None:
+    levels = [int(tag[1]) for tag, _ in Page(page(example())).tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_nothing_that_scrolls_is_out_of_reach_of_the_keyboard() -> None:
+    read = Page(page(example()))
+    assert all(part["tabindex"] == "0" for part in [*read.all("pre"), *read.with_class("scroll")])
+
+
+def test_who_named_no_repository_is_told_what_that_costs() -> None:
+    bare = tuple(msgspec.structs.replace(case, suspects=()) for case in example().cases)
+    alone = msgspec.structs.replace(example(), repos=(), cases=bare)
+    assert "No commit is suspected, because no repository was named" in Page(page(alone)).text
+    assert "no repository was named" not in Page(page(example())).text
+
+
+def test_numbers_on_badges_can_be_read() -> None:
+    """WCAG AA: 4.5 to 1, in both themes, for every shade of every kind."""
+    style = Page(page(example())).inside["style"]
+    themes = style[: style.index(".k-product")]
+    light, dark = themes[: themes.index("@media")], themes[themes.index("@media") :]
+    for theme in (light, dark):
+        colours = dict(re.findall(r"--([a-z]+[0-9]): (#[0-9a-f]{3,6})", theme))
+        for kind in KINDS:
+            for shade in range(4):
+                contrast = _contrast(colours[f"{kind}{shade}"], colours[f"on{shade}"])
+                assert contrast >= 4.5, (kind, shade, contrast)
+            for ground in re.findall(r"--(?:card|sunk): (#[0-9a-f]{3,6})", theme):
+                assert _contrast(colours[f"{kind}0"], ground) >= 4.5, (kind, ground)
+
+
+def _contrast(one: str, other: str) -> float:
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * sign for sign in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_commits_and_launches_are_linked() -> None:
@@ -220,5 +339,5 @@ def test_the_same_findings_make_the_same_page() -> None:
 def test_families_stand_in_the_order_of_the_outline() -> None:
     read = Page(page(example()))
     assert [card["id"] for card in read.with_class("card")] == [
-        f"f{cause.number}" for cause in outline(example()).causes
+        f"family-{cause.family_id}" for cause in outline(example()).causes
     ]

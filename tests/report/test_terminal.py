@@ -100,3 +100,17 @@ def test_nothing_waits_when_all_is_reviewed() -> None:
     cases = tuple(msgspec.structs.replace(case, status="closed") for case in example().cases)
     lines = summary(msgspec.structs.replace(example(), cases=cases))
     assert "Waiting" not in [line.text for line in lines]
+
+
+def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
+    cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
+    said = [line.text for line in summary(msgspec.structs.replace(example(), cases=cases))]
+    assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in said)
+
+
+def test_who_named_no_repository_is_told_how() -> None:
+    bare = tuple(msgspec.structs.replace(case, suspects=()) for case in example().cases)
+    alone = msgspec.structs.replace(example(), repos=(), cases=bare)
+    said = " ".join(line.text for line in summary(alone))
+    assert 'Name it and analyse again: --repo "NAME=PATH:PURPOSE".' in said
+    assert "--repo" not in " ".join(line.text for line in summary(example()))

@@ -36,16 +36,25 @@ def test_every_case_is_drawn_or_counted(findings: Findings) -> None:
     assert all(0 <= tick.x <= 100 for tick in strip.ticks)
 
 
-def test_no_times_no_lanes() -> None:
+def test_no_times_no_dots() -> None:
     strip = timeline(outline(_timed(*[""] * 40)))
-    assert strip.lanes == ()
-    assert strip.untimed == 40
+    assert [(lane.size, lane.dots) for lane in strip.lanes] == [
+        (n, ()) for n in (14, 5, 7, 8, 3, 3)
+    ]
+    assert (strip.untimed, strip.spread, strip.first_at) == (40, False, "")
 
 
 def test_one_time_only() -> None:
     strip = timeline(outline(_timed(*["2031-03-04T02:00:00Z"] * 3)))
     assert [dot.number for lane in strip.lanes for dot in lane.dots] == [3]
     assert [tick.text for tick in strip.ticks] == ["04 Mar 02:00:00"]
+    assert not strip.spread
+    assert timeline(outline(example())).spread
+
+
+def test_no_tick_repeats_the_one_before() -> None:
+    strip = timeline(outline(_timed("2031-03-04T02:00:00.1Z", "2031-03-04T02:00:01.2Z")))
+    assert [tick.text for tick in strip.ticks] == ["04 Mar 02:00:00", "02:00:01"]
 
 
 def test_days_of_silence_are_folded_and_said() -> None:

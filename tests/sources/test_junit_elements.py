@@ -53,6 +53,7 @@ def test_gotestsum_a_test_that_passed_when_run_again_is_marked() -> None:
     )
     assert [each.id for each in failures] == ["example.org-lamp.TestGlow"]
     assert report.passed_later == {"example.org-lamp.TestGlow"}
+    assert report.tally == Tally(tests=1, failed=1), "the same test, twice"
 
 
 def test_jest_names_with_spaces_and_the_same_name_twice() -> None:

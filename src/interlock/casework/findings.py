@@ -18,9 +18,11 @@ from interlock.casework.terms import Terms
 from interlock.core.circuit import Circuit
 from interlock.store.history import Line, lines_since
 from interlock.store.knowledge import Rca, history_of
-from interlock.store.looks import Look, looks_of
+from interlock.store.looks import Look, looks_of, open_questions
 from interlock.store.runs import find_run, journal_of
 from interlock.store.suites import Suite, SuiteCase, launches_of, suite_cases
+
+_LONGEST_STACK = 6_000
 
 
 def findings_of(
@@ -33,6 +35,8 @@ def findings_of(
     trails = _trails(lines_since(connection, suite.run_id, 0), circuit)
     suspects = _suspects(connection, cases)
     before = _seen_before(connection, cases)
+    asked = open_questions(connection, suite.run_id)
+    own = {case.case_no for case in cases}
     return Findings(
         suite_id=suite.suite_id,
         name=suite.name,
@@ -43,7 +47,11 @@ def findings_of(
         thresholds=dict(circuit.thresholds),
         families=tuple(_families(cases, looks)),
         cases=tuple(
-            _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects, before)
+            msgspec.structs.replace(
+                _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects, before),
+                question_id=asked.get(case.case_no, 0),
+                inherited=case.rca is not None and case.rca.case_no not in own,
+            )
             for case in cases
         ),
         dispatches=run.spent.dispatches,
@@ -72,6 +80,7 @@ def _finding(
         ended_at=told(case.ended_at),
         url=str(look.input.get("url", "")),
         error=case.error_message,
+        stack=_stack(look),
         excerpt=case.excerpt,
         status=case.status,
         step=case.step if case.engine_status == "open" else "",
@@ -119,6 +128,18 @@ def _seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dict[int
             if others:
                 found[seen.symptom_id] = max(others)
     return found
+
+
+def _stack(look: Look) -> str:
+    """The stack as the source gave it. A long one keeps its ends: languages differ in which of
+    them has the fault."""
+    stack = look.input.get("stack", "")
+    if not isinstance(stack, str) or len(stack) <= _LONGEST_STACK:
+        return stack if isinstance(stack, str) else ""
+    head, tail = stack[: _LONGEST_STACK // 2], stack[-_LONGEST_STACK // 2 :]
+    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
+    left = len(stack) - len(head) - len(tail)
+    return f"{head}\n… {left:,} characters left out …\n{tail}"
 
 
 def _stuck(case: SuiteCase) -> str:

@@ -106,7 +106,8 @@ def agreed(
     if given:
         changes["repos"] = (*kept, *given)
     if greens:
-        changes["last_green"] = {**before.last_green, **greens}
+        # One revision for all is meant for all: what a file says about single ones is overruled.
+        changes["last_green"] = greens if "" in greens else {**before.last_green, **greens}
     found = msgspec.structs.replace(before, **changes)
     unknown = sorted({name for name in found.last_green if name} - {r.name for r in found.repos})
     if unknown:

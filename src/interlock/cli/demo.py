@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from interlock.demo.world import World
 
 _CONFIG = """\
-# The repositories that may hold a cause, and what each is for.
-{repos}
-[last_green]
-{greens}
-"""
+# What passed last, and the repositories that may hold a cause: what each is for.
+last_green = "last-green"
+
+{repos}"""
 _REPO = """\
 [[repo]]
 name = "{name}"
@@ -72,7 +71,8 @@ class Show:
     def play(self) -> None:
         early, late = self._world.earlier.name, self._world.today.name
         self._say("Three weeks ago three tests failed. They are analysed, and a human agrees:")
-        self._type("analyze", f"results/{early}", expect=Exit.WAITING)
+        green = ("--last-green", self._world.green_before)
+        self._type("analyze", f"results/{early}", *green, expect=Exit.WAITING)
         self._type("inbox")
         for question_id in self._questions():
             self._type("answer", str(question_id), "approve", "--by", "demo", quiet=True)
@@ -170,8 +170,7 @@ def _begin_anew(world: "World") -> None:
     for old in (world.folder / ".interlock").glob("interlock.db*"):
         old.unlink() if old.is_file() else _empty(old)
     repos = "\n".join(_REPO.format(name=one.name, purpose=one.purpose) for one in world.repos)
-    greens = "\n".join(f'{name} = "last-green"' for name in world.last_green)
-    text = _CONFIG.format(repos=repos, greens=greens)
+    text = _CONFIG.format(repos=repos)
     (world.folder / "interlock.toml").write_text(text, encoding="utf-8")
 
 

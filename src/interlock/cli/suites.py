@@ -162,7 +162,7 @@ def write_report(findings: "Findings", folder: Path) -> list[Path]:
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            write_whole(folder / name, text.encode(errors="replace"), sync=False)
+            write_whole(folder / name, text.encode(errors="replace"), sync=False, mode=0o666)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
     shown = [name for name in texts if "/" not in name]

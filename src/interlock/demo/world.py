@@ -26,6 +26,7 @@ PURPOSES = {
     "shop-tests": "the automated tests of the product, and what runs them",
     "shop-deploy": "environments, services and the CI job: configuration",
 }
+GREEN_BEFORE = "build-1183"
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
 TODAY = ("1209", "2026-11-12T05:30:00+00:00")
 _MARK = "world.json"
@@ -40,6 +41,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     repos: tuple[Repo, ...]
     earlier: Path
     today: Path
+    green_before: str
+    """The tag of what passed before the earlier run."""
     last_green: Mapping[str, str]
     truth: tuple[Planted, ...]
 
@@ -70,6 +73,7 @@ def build_world(folder: Path) -> World:
         ),
         earlier=folder / "results" / EARLIER[0],
         today=folder / "results" / TODAY[0],
+        green_before=GREEN_BEFORE,
         last_green=revisions(hashes, "last-green"),
         truth=planted(hashes),
     )

@@ -79,12 +79,13 @@ def _content(opened: int, name: str, most: int) -> bytes | NotRead:
     return bytes(parts)
 
 
-def write_whole(path: Path, content: bytes, *, sync: bool = True) -> Stamp:
+def write_whole(path: Path, content: bytes, *, sync: bool = True, mode: int = _MODE) -> Stamp:
     """Put the content under that name: temporary file, sync, rename. OSError if it cannot be.
-    Without `sync` it is still whole for every reader, only not safe from a power cut."""
+    Without `sync` it is still whole for every reader, only not safe from a power cut. `mode` is
+    what the user's umask may take from; by default the file is for its owner alone."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     fresh.unlink(missing_ok=True)
-    opened = os.open(fresh, _WRITE, _MODE)
+    opened = os.open(fresh, _WRITE, mode)
     try:
         left = memoryview(content)
         while left:

@@ -131,16 +131,21 @@ def _importance(name: str) -> tuple[int, str]:
 
 def _description(cause: Cause) -> str:
     """Made from the family where F6 has not written one."""
-    message = block(cause.message, 4000)[0]
-    names = [line(case.test_name, 160) or "a test without a name" for case in cause.cases[:_TESTS]]
-    parts = [message or "The root cause is not known yet."]
+    message = block(cause.beyond, 4000)[0]
+    names = [_test_name(case) for case in cause.cases[:_TESTS]]
+    parts = [message or ("" if cause.message else "The root cause is not known yet.")]
     parts.append(f"Failing: {counted(cause.size, 'test')}.\n" + "\n".join(f"- {n}" for n in names))
     if cause.size > _TESTS:
         parts.append(f"… and {cause.size - _TESTS:,} more.")
     if error := first_line(cause.lead.error, 400):
         parts.append(f"Error: {error}")
     parts.append(history(cause) + ".")
-    return writable("\n\n".join(parts))
+    return writable("\n\n".join(filter(None, parts)))
+
+
+def _test_name(case: Finding) -> str:
+    name = line(case.test_name, 160) or "a test without a name"
+    return f"{line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
 
 
 def _labels(cause: Cause) -> tuple[str, ...]:

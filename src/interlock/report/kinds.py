@@ -110,6 +110,17 @@ STEPS: Mapping[str, str] = {
     "f6": "report",
 }
 
+QUESTIONS: Mapping[str, str] = {
+    "recall": "Was it seen before?",
+    "triage": "What kind is it?",
+    "resolve": "Where to look?",
+    "investigate": "What broke, and why?",
+    "correlate": "Is it another case's cause?",
+    "review": "Is it true?",
+    "report": "Who must know?",
+}
+"""What each step asks."""
+
 
 def kind_of(case: Finding) -> str:
     """The kind of one case: its category, or what its defect code says."""
@@ -150,6 +161,12 @@ def step_name(step: str) -> str:
     """`F5_REVIEW`, `f5` and `review` are one step: `review`."""
     word = step.strip().lower()
     return STEPS.get(word[:2], word) if word[:1] == "f" else word
+
+
+def step_title(step: str) -> str:
+    """`F5_REVIEW` for people: `Review`. What is no step of ours stays as it came."""
+    name = step_name(step)
+    return name.capitalize() if name in QUESTIONS else step
 
 
 def trust_of(case: Finding) -> str:

@@ -10,7 +10,7 @@ from interlock.report.links import launch_link, suspect_link
 from interlock.report.markdown_text import code, code_list, fence, link, prose
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import block, counted, day, lasted, line, when, writable
-from interlock.report.verdict import history, standing, trust, verdict_lines
+from interlock.report.verdict import history, made_by, standing, trust, verdict_lines
 
 ROOM = 60_000
 """Characters; a comment on a pull request holds 65,536."""
@@ -38,7 +38,7 @@ def markdown_of(told: Outline) -> str:
 
 def _head(told: Outline) -> list[str]:
     findings = told.findings
-    by = f", analysed by {prose(findings.agent, 60)}" if findings.agent else ""
+    by = f", analysed by {prose(made_by(told))}" if findings.agent else ""
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     first, second = verdict_lines(told)
     parts = [
@@ -82,7 +82,7 @@ def _overview(told: Outline) -> list[str]:
         "|--:|---|---|--:|---|---|---|",
     ]
     for cause in told.causes[:_ROWS]:
-        suspect = _commit(cause.suspects[0], told.findings) if cause.suspects else ""
+        suspect = _first_suspect(cause, told.findings)
         kind = "not grouped" if cause.loose else KINDS[cause.kind].label
         rows.append(
             f"| {cause.number} | {prose(cause.title, 120)} | {kind}"
@@ -97,13 +97,22 @@ def _overview(told: Outline) -> list[str]:
     return ["\n".join(rows)]
 
 
+def _first_suspect(cause: Cause, findings: Findings) -> str:
+    if not cause.suspects:
+        return ""
+    first = cause.suspects[0]
+    who = f" {prose(first.author, 40)}" if first.author else ""
+    return ("then " if cause.inherited else "") + _commit(first, findings) + who
+
+
 def _section(cause: Cause, told: Outline) -> str:
     parts = [f"## {cause.number}. {prose(cause.title, 160)}", f"*{_facts(cause)}*"]
-    if cause.message:
-        parts.append(prose(cause.message, 1500))
+    if cause.beyond:
+        parts.append(prose(cause.beyond, 1500))
     if cause.suspects:
         rows = [_suspect(suspect, told.findings) for suspect in cause.suspects[:3]]
-        parts.append("**Suspects**\n\n" + "\n".join(rows))
+        head = "Suspects when it was seen before" if cause.inherited else "Suspects"
+        parts.append(f"**{head}**\n\n" + "\n".join(rows))
     if cause.evidence:
         parts.append("**Evidence**\n\n" + _evidence(cause))
     parts.append(_tests(cause))

@@ -14,6 +14,7 @@ from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Sus
 from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of
 from interlock.report.text import first_line, line, moment
 
+_LONGEST_TITLE = 160
 _LOOSE = Family(family_id="", title="Not grouped yet", members=())
 
 
@@ -44,10 +45,20 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     seen: int
     loose: bool
     """Not a family: the cases that nobody has grouped."""
+    inherited: bool
+    """Found in an earlier suite, with its suspects; they are not what is new in this one."""
+    question_id: int
+    """What a reviewer answers for all of it; 0 if nobody is asked."""
 
     @property
     def lead(self) -> Finding:
         return self.cases[0]
+
+    @property
+    def beyond(self) -> str:
+        """The message without the title, where it begins with it."""
+        rest = self.message.removeprefix(self.title)
+        return self.message if rest[:1].isalnum() else rest.lstrip(" .:;,\n")
 
     @property
     def size(self) -> int:
@@ -116,7 +127,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
     return Cause(
         number=0,
         family_id=family.family_id,
-        title=line(family.title) or _title(cases[0]),
+        title=_whole(line(family.title), cases) or _title(cases[0]),
         cases=cases,
         kind="unknown" if loose else _kind(cases),
         defect_type="" if loose else _first(case.defect_type for case in cases),
@@ -133,6 +144,8 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         since=_earliest(case.first_seen for case in known),
         seen=max(case.seen for case in cases),
         loose=loose,
+        inherited=any(case.inherited for case in cases),
+        question_id=0 if loose else _asked(cases),
     )
 
 
@@ -146,6 +159,21 @@ def _importance(cause: Cause) -> tuple[bool, int, int, int, str, str]:
         cause.title,
         cause.family_id,
     )
+
+
+def _whole(title: str, cases: Iterable[Finding]) -> str:
+    """A title that was cut when it was kept, as far as the first sentence of a message goes."""
+    if not title.endswith("…"):
+        return title
+    begun = title[:-1]
+    said = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
+    found = next((each for each in said if each.startswith(begun)), "")
+    sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
+    return line(sentence, _LONGEST_TITLE) if found else title
+
+
+def _asked(cases: Iterable[Finding]) -> int:
+    return next((each.question_id for each in cases if state_of(each) == "waiting"), 0)
 
 
 def _title(case: Finding) -> str:

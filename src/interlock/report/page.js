@@ -19,11 +19,13 @@
   });
 
   // A link to a closed part opens it.
+  const open = (part) => { for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true; };
   const reveal = () => {
-    let part = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    const target = part;
-    for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
-    if (target) target.scrollIntoView();
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    if (target.closest("[hidden]")) { one("#filter").reset(); dispatchEvent(new Event("unfilter")); }
+    open(target);
+    target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
@@ -32,8 +34,10 @@
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     const source = document.getElementById(button.dataset.copy);
-    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+    const label = button.dataset.label || (button.dataset.label = button.textContent);
+    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = label; }, 1500); };
     const select = () => {
+      open(source);
       const range = document.createRange();
       range.selectNodeContents(source);
       getSelection().removeAllRanges();
@@ -59,7 +63,7 @@
     const family = row.dataset.f;
     if (!headings.has(family)) {
       const card = cards.get(family);
-      const parts = card ? all(":scope > :not(.members)", card) : all("h3", row.closest(".group"));
+      const parts = card ? all(":scope > :not(.members, .draft)", card) : all("h3", row.closest(".group"));
       headings.set(family, parts.map((part) => part.textContent).join(" ").toLowerCase());
     }
     return headings.get(family);
@@ -103,6 +107,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", apply);
   form.addEventListener("change", apply);
+  addEventListener("unfilter", apply);
   const asked = new URLSearchParams(location.search);
   for (const name of ["q", "kind", "state"]) if (asked.get(name)) form[name].value = asked.get(name);
   apply();

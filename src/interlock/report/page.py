@@ -13,6 +13,7 @@ import msgspec
 from markupsafe import Markup
 
 from interlock.apps.rca.findings import Finding, Findings
+from interlock.report.anchors import Anchors, anchors
 from interlock.report.jira import draft_of, plain_text
 from interlock.report.kinds import KINDS, kind_of, state_of
 from interlock.report.outline import Cause, Outline, outline
@@ -52,14 +53,15 @@ def page(findings: Findings) -> str:
 
 def page_of(told: Outline) -> str:
     colours = shades(told.causes)
-    cards, full = _cards(told, colours)
+    marks = anchors(told)
+    cards, full = _cards(told, colours, marks)
     style, script = source("page.css"), source("page.js")
     html = render(
         "page.html.j2",
         told=told,
         verdict=verdict_lines(told),
-        regressions=sum(cause.regression for cause in told.families),
-        known=sum(cause.known for cause in told.families),
+        tiles=_tiles(told),
+        marks=marks,
         cards=cards,
         groups=_groups(told, full),
         strip=timeline(told),
@@ -73,7 +75,24 @@ def page_of(told: Outline) -> str:
     return writable(html)
 
 
-def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozenset[int]]:
+def _tiles(told: Outline) -> list[tuple[int, str]]:
+    """The numbers that a hurried reader takes along."""
+    causes = told.families
+    back = sum(cause.regression for cause in causes)
+    known = sum(cause.known and not cause.regression for cause in causes)
+    return [
+        (told.total, "failure" if told.total == 1 else "failures"),
+        (len(causes), "cause" if len(causes) == 1 else "causes"),
+        (len(causes) - known - back, "new"),
+        (known, "seen before"),
+        (back, "regression" if back == 1 else "regressions"),
+        (sum("waiting" in cause.states for cause in told.causes), "to review"),
+    ]
+
+
+def _cards(
+    told: Outline, colours: dict[int, int], marks: Anchors
+) -> tuple[list[Markup], frozenset[int]]:
     """Cards while they fit, and the numbers of the cases they tell in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
@@ -82,9 +101,9 @@ def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozen
         if first > ROWS:
             break
         left = min(_SHARE, len(told.causes) - len(cards))
-        shown = _shown(cause, first, room // left)
+        shown = _shown(cause, first, room // left, told, marks)
         room -= sum(map(_bytes, shown))
-        card = _card(cause, shown, colours[cause.number], told)
+        card = _card(cause, shown, colours[cause.number], told, marks)
         full.update(range(first, first + len(shown)))
         spent += _bytes(card)
         first += cause.size
@@ -94,12 +113,13 @@ def _cards(told: Outline, colours: dict[int, int]) -> tuple[list[Markup], frozen
     return cards, frozenset(full)
 
 
-def _shown(cause: Cause, first: int, room: int) -> list[Markup]:
+def _shown(cause: Cause, first: int, room: int, told: Outline, marks: Anchors) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
     shown: list[Markup] = []
     length = 0
     for number, case in enumerate(cause.cases[:MEMBERS], first):
-        html = render("case.html.j2", case=case, number=number, cause=cause)
+        facts = {"case": case, "number": number, "mark": marks.case(number)}
+        html = render("case.html.j2", cause=cause, told=told, **facts)
         length += _bytes(html)
         if length > room:
             break
@@ -111,13 +131,14 @@ def _bytes(html: str) -> int:
     return len(html.encode("utf-8", "replace"))
 
 
-def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline) -> Markup:
+def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline, marks: Anchors) -> Markup:
     html = render(
         "card.html.j2",
         cause=cause,
         shown=shown,
         told=told,
         colour=colour,
+        mark=marks.cause(cause.number),
         jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
         trust=trust(cause),
         other_kinds=_other_kinds(cause),

@@ -13,9 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from interlock.apps.rca.findings import Evidence, Finding, Turn
 from interlock.report import kinds, links, text
 from interlock.report.jira import draft_text
-from interlock.report.verdict import history, standing
+from interlock.report.verdict import advice, history, made_by, standing
 
-_ERROR, _EXCERPT, _MESSAGE, DRAFT = 4_000, 6_000, 4_000, 6_000
+_ERROR, _STACK, _EXCERPT, _MESSAGE, DRAFT = 4_000, 8_000, 6_000, 4_000, 6_000
 _TURNS, _EVIDENCE = 60, 20
 
 
@@ -53,9 +53,13 @@ def environment() -> Environment:
         trust=kinds.trust_of,
         meaning=kinds.defect_meaning,
         standing=standing,
+        advice=advice,
+        made_by=made_by,
         history=history,
         values=values,
         draft=_draft,
+        step_title=kinds.step_title,
+        asks=lambda step: kinds.QUESTIONS.get(kinds.step_name(step), ""),
     )
     made.globals.update(
         KINDS=kinds.KINDS,
@@ -63,6 +67,7 @@ def environment() -> Environment:
         DECISIONS=kinds.DECISIONS,
         SEVERITIES=kinds.SEVERITIES,
         error=lambda case: text.block(case.error, _ERROR),
+        stack=lambda case: text.block(case.stack, _STACK),
         excerpt=lambda case: text.block(case.excerpt, _EXCERPT),
         message=lambda said: text.block(said, _MESSAGE),
         turns=lambda case: case.trail[:_TURNS],
@@ -78,10 +83,10 @@ def verdict_word(evidence: Evidence) -> str:
 
 
 def values(turn: Turn) -> list[tuple[str, str]]:
-    """The values a decision read, by name."""
+    """The values a decision read, by name. That one is there is plain from the value itself."""
+    names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
     return [
-        (text.line(str(name), 60), text.line(_plain(turn.read[name]), 160))
-        for name in sorted(turn.read, key=str)[:20]
+        (text.line(str(name), 60), text.line(_plain(turn.read[name]), 160)) for name in names[:20]
     ]
 
 

@@ -12,7 +12,7 @@ from interlock.apps.rca.findings import Findings
 from interlock.report.kinds import KINDS, state_of, step_name
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import columns, counted, fitted, line
-from interlock.report.verdict import history, standing, verdict
+from interlock.report.verdict import advice, history, standing, verdict
 
 _CAUSES = 12
 _NARROWEST = 30
@@ -39,6 +39,8 @@ def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> l
         said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
         lines += [Line(""), Line(fitted(said, width), "detail")]
     lines += _waiting(told, width)
+    if said := advice(told):
+        lines += [Line(""), *(Line(each) for each in folded(said, width))]
     if files:
         lines += [
             Line(""),
@@ -83,7 +85,8 @@ def _suspect(cause: Cause) -> str:
     suspect = cause.suspects[0]
     who = f" by {line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {line(suspect.subject)}" if suspect.subject else ""
-    return f"suspect {line(suspect.commit[:10], 10)}{who}{subject}"
+    word = "suspect then" if cause.inherited else "suspect"
+    return f"{word} {line(suspect.commit[:10], 10)}{who}{subject}"
 
 
 def _facts(cause: Cause) -> str:

@@ -22,6 +22,8 @@ _CROWD = 40
 _LEFT, _RIGHT = 2.0, 98.0
 _FOLD = timedelta(hours=6)
 _FOLD_WIDTH = 4.0
+_DATED, _CLOCKED = 40, 26
+"""The room that a tick's text takes, in percent."""
 
 
 class Dot(msgspec.Struct, frozen=True):
@@ -43,6 +45,8 @@ class Lane(msgspec.Struct, frozen=True):
     label: str
     size: int
     dots: tuple[Dot, ...]
+    cause: Cause | None
+    """None for the rest."""
 
     @property
     def crowded(self) -> bool:
@@ -56,9 +60,11 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """Everything to be drawn. No lanes: no case has a time."""
+    """Everything to be drawn: lanes always, dots only where cases have times."""
 
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[Lane, ...]
+    spread: bool = False
+    """Whether the times differ, so that a strip says something."""
     ticks: tuple[Tick, ...] = ()
     folds: tuple[Tick, ...] = ()
     first_x: float = 0.0
@@ -88,12 +94,13 @@ def timeline(told: Outline) -> Timeline:
     """The strip for all causes; empty lanes are kept, so that their size is still seen."""
     times = [(at, case) for case in told.findings.cases if (at := moment(case.at))]
     if not times:
-        return Timeline(untimed=told.total)
+        return Timeline(_lanes(told.causes), untimed=told.total)
     scale = _scale(sorted({at for at, _ in times}))
     first_at, first = min(times, key=lambda each: (each[0], each[1].case_no, each[1].case_id))
     lanes = _lanes(told.causes, scale, first_at)
     return Timeline(
         lanes=lanes,
+        spread=len({at for at, _ in times}) > 1,
         ticks=_ticks(scale),
         folds=_folds(scale),
         first_x=scale.x(first_at),
@@ -141,7 +148,9 @@ def _scale(times: Sequence[datetime]) -> _Scale:
     return _Scale(tuple(stretches))
 
 
-def _lanes(causes: Sequence[Cause], scale: _Scale, first_at: datetime) -> tuple[Lane, ...]:
+def _lanes(
+    causes: Sequence[Cause], scale: _Scale | None = None, first_at: datetime | None = None
+) -> tuple[Lane, ...]:
     own = causes if len(causes) <= _LANES else causes[: _LANES - 1]
     rest = causes[len(own) :]
     colours = shades(causes)
@@ -154,15 +163,16 @@ def _lanes(causes: Sequence[Cause], scale: _Scale, first_at: datetime) -> tuple[
             number=number,
             kind=kind,
             shade=shade,
-            label=line(title, 90),
+            label=line(title, 160),
             size=len(cases),
-            dots=_dots(cases, scale, first_at),
+            dots=_dots(cases, scale, first_at) if scale else (),
+            cause=causes[number - 1] if number else None,
         )
         for number, kind, shade, title, cases in rows
     )
 
 
-def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[Dot, ...]:
+def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime | None) -> tuple[Dot, ...]:
     width = 100 / _BINS
     bins: dict[int, list[datetime]] = {}
     for case in cases:
@@ -180,19 +190,20 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime) -> tuple[
 
 
 def _ticks(scale: _Scale) -> tuple[Tick, ...]:
-    found, free, shown = [], -1000.0, ""
+    found, free, shown = [], -1000.0, ("", "")
     for begin, end, left, right in scale.stretches:
-        parts = max(1, min(5, int((right - left) // 18))) if end > begin else 0
+        parts = max(1, min(5, int((right - left) // 30))) if end > begin else 0
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
         for part in range(parts + 1):
             at = begin + (end - begin) * (part / parts if parts else 0)
             x = scale.x(at)
             if x < free:
                 continue
-            today = f"{at:%d %b} "
-            dated = today != shown
-            found.append(Tick(x, f"{today if dated else ''}{at.strftime(clock)}"))
-            free, shown = x + (22 if dated else 13), today
+            today, hour = f"{at:%d %b} ", at.strftime(clock)
+            dated = today != shown[0]
+            if dated or hour != shown[1]:
+                found.append(Tick(x, f"{today if dated else ''}{hour}"))
+                free, shown = x + (_DATED if dated else _CLOCKED), (today, hour)
     return tuple(found)
 
 

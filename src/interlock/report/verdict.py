@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from interlock.report.kinds import KINDS, STATES, trust_of
 from interlock.report.outline import Cause, Outline
-from interlock.report.text import counted, day
+from interlock.report.text import counted, day, line
 
 
 def verdict(told: Outline) -> str:
@@ -48,7 +48,7 @@ def _history(told: Outline) -> list[str]:
     if not told.families:
         return []
     if not known:
-        return ["None was seen before."]
+        return ["It is new." if len(told.families) == 1 else "None was seen before."]
     if known == len(told.families):
         return ["It was seen before." if known == 1 else "All were seen before."]
     return [f"{known:,} {'was' if known == 1 else 'were'} seen before."]
@@ -71,6 +71,22 @@ def _standing(told: Outline) -> list[str]:
     if states.keys() <= {"reviewed", "closed"}:
         said.append("Everything is reviewed.")
     return said
+
+
+def advice(told: Outline) -> str:
+    """What would make the findings better, if it is plain; else empty."""
+    if told.total and not told.findings.repos and not any(c.suspects for c in told.causes):
+        return (
+            "No commit is suspected, because no repository was named. "
+            'Name it and analyse again: --repo "NAME=PATH:PURPOSE".'
+        )
+    return ""
+
+
+def made_by(told: Outline) -> str:
+    """Who did the analysis, in words."""
+    agent = told.findings.agent
+    return "the built-in analyst" if agent == "basic" else line(agent, 60)
 
 
 def standing(cause: Cause) -> str:

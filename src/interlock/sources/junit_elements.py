@@ -116,6 +116,7 @@ class JUnitElements:
         elif case.flaky:
             self.flaky.append(case.test_name or case.class_name)
         elif key in self._failed:
+            suite.tests -= 1
             self.passed_later.add(self._failed[key])
 
     def end_suite(self) -> None:

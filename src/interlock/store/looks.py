@@ -94,16 +94,18 @@ def agreed(connection: Connection, rca_id: int) -> bool:
     return bool(found)
 
 
+def open_questions(connection: Connection, run_id: int) -> dict[int, int]:
+    """The questions of a run that wait for a human: number of the case -> id."""
+    query = (
+        "select e.case_no, q.question_id from cases e"
+        " join questions q on q.question_id = e.dispatch_id"
+        " where e.run_id = ? and q.answered_at is null"
+    )
+    return dict(driver(connection).execute(query, (run_id,)).fetchall())
+
+
 def open_reviews(connection: Connection, run_id: int) -> dict[int, Look]:
     """The questions of a run that wait for a human, each with the case it is about."""
-    raw = driver(connection)
-    asked = dict(
-        raw.execute(
-            "select e.case_no, q.question_id from cases e"
-            " join questions q on q.question_id = e.dispatch_id"
-            " where e.run_id = ? and q.answered_at is null",
-            (run_id,),
-        ).fetchall()
-    )
+    asked = open_questions(connection, run_id)
     looks = looks_of(connection, run_id) if asked else []
     return {asked[look.case_no]: look for look in looks if look.case_no in asked}

@@ -62,11 +62,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str = ""
     url: str = ""
     error: str = ""
+    stack: str = ""
     excerpt: str = ""
     """The lines of its log that say most."""
     status: str = "open"
     """open, triaged, investigated, reviewed or closed."""
     step: str = ""
+    question_id: int = 0
+    """What a reviewer answers, while one is asked: `interlock answer 12 approve`."""
     stuck: str = ""
     """Why it stopped before its end, if it did."""
     category: str = ""
@@ -87,6 +90,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: str = ""
     """When its root cause was called resolved, if it came back after that."""
     recalled: bool = False
+    inherited: bool = False
+    """Its root cause, with suspects and evidence, was found in an earlier suite."""
     regression: bool = False
     cascade: bool = False
     clock_skew: bool = False

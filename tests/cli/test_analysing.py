@@ -1,0 +1,25 @@
+"""The terms of an analysis: the command line overrules what a file or an earlier run said."""
+
+import pytest
+
+from interlock.apps.rca.launch import Repo
+from interlock.casework.terms import Terms
+from interlock.cli.analysing import agreed
+
+REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
+
+
+@pytest.mark.parametrize(
+    ("words", "greens"),
+    [
+        ([], {"shop": "v1", "tests": "v2"}),
+        (["shop=v3"], {"shop": "v3", "tests": "v2"}),
+        (["v3"], {"": "v3"}),
+        (["v3", "tests=v4"], {"": "v3", "tests": "v4"}),
+    ],
+)
+def test_the_last_green_revision_that_was_typed_counts(
+    words: list[str], greens: dict[str, str]
+) -> None:
+    before = Terms(repos=REPOS, last_green={"shop": "v1", "tests": "v2"})
+    assert agreed(before, None, None, words).last_green == greens
