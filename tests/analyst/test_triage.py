@@ -41,7 +41,7 @@ IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
         (Failure(id="1", log="error: failed to pull image: received status code 503"), "infra"),
         (Failure(id="1", attributes={"rerun": "passed"}), "flake"),
         (Failure(id="1", message="element not visible; passed on rerun"), "flake"),
-        (Failure(id="1", type="NoSuchElementException", message="unable to find it"), "automation"),
+        (Failure(id="1", type="org.openqa.selenium.NoSuchElementException"), "automation"),
         (Failure(id="1", message="fixture 'box' not found"), "automation"),
         (Failure(id="1", type="KeyError", message="'total'", stack=IN_PRODUCT), "product"),
         (Failure(id="1", type="AssertionError", message="3 is not 4", stack=TEST_ONLY), "product"),
@@ -59,6 +59,48 @@ def test_a_kind(failure: Failure, category: str) -> None:
     found = triage(failure)
     assert found.category == category, found
     assert found.reasons
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "category"),
+    [
+        ("ModuleNotFoundError", "No module named 'tins'", "unknown"),
+        ("java.util.NoSuchElementException", "No value present", "product"),
+        ("", "expected 429 lids but found 430", "product"),
+        ("", "FileAccess of the tin is closed", "unknown"),
+        ("", "SystemFile has no lid", "unknown"),
+        ("TimeoutError", "the oven did not answer", "unknown"),
+        ("", "Timed out retrying after 40ms: expected 'lid' to have text '3', but it was '2'", "product"),
+        ("", "Timed out retrying after 40ms: Expected to find element: `.lid`", "automation"),
+        ("", "the list has no element at 3, expected 4 of them", "product"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_sign(kind: str, message: str, category: str) -> None:
+    assert triage(Failure(id="1", type=kind, message=message)).category == category
+
+
+@pytest.mark.parametrize(
+    ("message", "category"),
+    [
+        ("Expected: 3\nActual:   4", "product"),
+        ("expected: 3\n     got: 4", "product"),
+        ("tins left: -1 after 2 orders, expected 0", "product"),
+        ("Lids(2) = 5, want 4", "product"),
+        ("Failed asserting that 4 matches expected 3.", "product"),
+        ("REQUIRE( lids == 3 ) with expansion: 4 == 3", "product"),
+        ("AddressSanitizer: heap-use-after-free on address 0x60", "product"),
+        ('column "lid" of relation "tins" does not exist', "product"),
+        ("UNIQUE constraint failed: tins.name", "product"),
+        ("page.goto: net::ERR_CONNECTION_REFUSED at http://tins.example/", "infra"),
+        ("Could not find a valid Docker environment", "infra"),
+        ("0/3 nodes are available: 3 Insufficient memory.", "infra"),
+        ("dial tcp 10.0.0.5:5432: i/o timeout", "infra"),
+        ('Unable to find button "Open the tin"', "automation"),
+        ("getByText('Lid') resolved to 2 elements", "automation"),
+    ],
+)
+def test_what_tools_of_many_languages_say(message: str, category: str) -> None:
+    assert triage(Failure(id="1", message=message)).category == category
 
 
 def test_signs_that_disagree_make_it_less_sure() -> None:

@@ -6,11 +6,17 @@ Each function gives (sign, candidate, share). Knows that packages are called lik
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.analyst.candidate import Candidate, Sign, rarity
 from interlock.analyst.naming import text_words
 from interlock.analyst.testimony import Testimony
+
+Points = Mapping[str, Mapping[str, float]]
+"""Of each candidate and sign, the points so far; none for others."""
+_SPOKEN_OF = 2.0
+"""From so many points on an artefact is clearly spoken of."""
+_BEFORE = 1.02
 
 
 def named_outright(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
@@ -74,3 +80,31 @@ def fetched_for_it(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign
             yield "last", each.text, 1.0
         if said.about_versions and each.leaf in said.fetched.managing:
             yield "managing", each.text, 1.0
+
+
+def contested(said: Testimony, known: Sequence[Candidate], points: Points) -> Iterator[Sign]:
+    """What is spoken of is likelier if the build asked for several versions of it."""
+    for each in known:
+        if each.leaf in said.fetched.depended & said.fetched.contested:
+            yield "contested", each.text, min(1.0, _heard(points[each.text]) / _SPOKEN_OF)
+
+
+def brought_others(said: Testimony, known: Sequence[Candidate], points: Points) -> Iterator[Sign]:
+    """Of artefacts of one group the one that was asked about first brought the others along: it
+    stands before them, if it is spoken of at least half as much."""
+    order = said.fetched.order
+    groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    for each in known:
+        if each.leaf in said.fetched.depended and each.leaf in order:
+            groups[each.parts].append(each)
+    for group in groups.values():
+        first = min(group, key=lambda each: order[each.leaf]).text
+        most = max(_heard(points[each.text]) for each in group)
+        if len(group) > 1 and _heard(points[first]) >= most / 2 > 0:
+            best = max(sum(points[each.text].values()) for each in group)
+            yield "first", first, max(0.0, _BEFORE * best - sum(points[first].values()))
+
+
+def _heard(found: Mapping[str, float]) -> float:
+    """The points of what was said; who was fetched for whom is not said."""
+    return sum(found[sign] for sign in ("coordinate", "archive", "names", "log words"))

@@ -5,14 +5,17 @@ step belongs to that module; what came after a step's header is that step's own 
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 
 import msgspec
 
-_FETCHED = re.compile(r"Downloaded.*?/([\w.-]+)/[\w.-]+/[\w.-]+\.(pom|jar|aar|war)\b")
+_FETCHED = re.compile(r"Downloaded.*?/([\w.-]+)/([\w.-]+)/[\w.-]+\.(pom|jar|aar|war)\b")
 _STEP = re.compile(r"^(?:\[INFO\] )?--- \S+.* ---$")
 _MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|-+\[ \S+ \]-+|Building \S)")
 _NEW_MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|Building \S)")
 _LONGEST = 600
+_CONTESTED = 3
 _MANAGING = re.compile(r"(?:^|-)(?:bom|dependencies|platform)(?:-|$)")
 
 
@@ -25,6 +28,10 @@ class Fetched(msgspec.Struct, frozen=True):
     """The module that came last, the one that broke, depends on them."""
     managing: frozenset[str] = frozenset()
     """They choose the versions of others: fetched to build the model, and named for it."""
+    order: Mapping[str, int] = {}
+    """Who was asked about when: what a build names itself comes before what that needs."""
+    contested: frozenset[str] = frozenset()
+    """Of these at least three versions were asked for: somebody chose another than others want."""
 
 
 def fetched(log: str) -> Fetched:
@@ -33,11 +40,14 @@ def fetched(log: str) -> Fetched:
         return Fetched()
     depended: dict[str, int] = {}
     managing: set[str] = set()
+    versions: dict[str, set[str]] = defaultdict(set)
     waiting: list[str] = []
     in_step, module = False, 0
     for line in log.split("\n"):
         if "ownload" in line:
-            name, kind = _named(line)
+            name, version, kind = _named(line)
+            if kind == "pom":
+                versions[name].add(version)
             if kind == "pom" and not module and _MANAGING.search(name):
                 managing.add(name)
             elif kind not in ("", "pom") and not in_step:
@@ -49,9 +59,15 @@ def fetched(log: str) -> Fetched:
             module += bool(_NEW_MODULE.match(line))
             in_step = False
     newest = frozenset(name for name, at in depended.items() if at == module)
-    return Fetched(frozenset(depended), newest, frozenset(managing))
+    return Fetched(
+        depended=frozenset(depended),
+        last=newest,
+        managing=frozenset(managing),
+        order={name: at for at, name in enumerate(versions)},
+        contested=frozenset(name for name in versions if len(versions[name]) >= _CONTESTED),
+    )
 
 
-def _named(line: str) -> tuple[str, str]:
+def _named(line: str) -> tuple[str, str, str]:
     found = _FETCHED.search(line[:_LONGEST])
-    return (found[1], found[2]) if found else ("", "")
+    return (found[1], found[2], found[3]) if found else ("", "", "")

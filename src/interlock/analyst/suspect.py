@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from interlock.analyst.artefact_signs import fetched_for_it, named_by_group, named_outright, worded
+from interlock.analyst.artefact_signs import (
+    brought_others,
+    contested,
+    fetched_for_it,
+    named_by_group,
+    named_outright,
+    worded,
+)
 from interlock.analyst.candidate import Candidate, Sign, language, parsed
 from interlock.analyst.code_signs import framed, mentioned, named_like
 from interlock.analyst.ownership import looks_tested
@@ -31,6 +38,8 @@ POINTS = {
     "log words": 1.0,  # words of the complaints
     "depended": 1.0,  # fetched as a dependency of what was built
     "last": 1.0,  # and of the module that broke
+    "contested": 2.0,  # and the build asked for several versions of it
+    "first": 1.0,  # and it was asked for before others of its group
     "managing": 3.0,  # chooses versions, where versions are the trouble
 }
 MOST_RANKED = 100
@@ -61,8 +70,12 @@ def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for sign, text, share in _signs(said, known):
         points[text][sign] += POINTS[sign] * share
+    coordinates = [each for each in known if each.coordinate]
+    for look in (contested, brought_others):
+        for sign, text, share in list(look(said, coordinates, points)):
+            points[text][sign] += POINTS[sign] * share
     spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
-    ranked = [_ranked(text, found, spoken) for text, found in points.items()]
+    ranked = [_ranked(text, found, spoken) for text, found in points.items() if any(found.values())]
     ranked.sort(key=lambda one: (-one.score, one.candidate))
     return ranked[:MOST_RANKED]
 
@@ -73,15 +86,14 @@ def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> Ranked:
         total *= 0.5
     if "/" in text and spoken and language(text) not in {"", *spoken}:
         total *= 0.5
-    strongest = sorted(found, key=lambda sign: (-found[sign], sign))[:3]
+    strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
     return Ranked(text, round(score, 6), ", ".join(strongest))
 
 
 def _signs(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     """(sign, candidate, share of its points) for all that speaks against somebody."""
-    if any(each.coordinate for each in known):
-        coordinates = [each for each in known if each.coordinate]
+    if coordinates := [each for each in known if each.coordinate]:
         yield from named_outright(said, coordinates)
         yield from named_by_group(said, coordinates)
         yield from worded(said, coordinates)
