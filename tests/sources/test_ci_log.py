@@ -188,10 +188,207 @@ AssertionError: expected 'shut' to be 'open'
  Tests  1 failed | 5 passed (6)
 """
 
+VERBOSE_PYTEST = f"""\
+tests/test_lid.py::TestLid::test_open[a] FAILED                          [ 50%]
+tests/test_lid.py::test_shut PASSED                                      [100%]
+{" FAILURES ":=^80}
+{" TestLid.test_open[a] ":_^80}
+E       AssertionError: assert 'shut' == 'open'
+{" short test summary info ":=^80}
+FAILED tests/test_lid.py::TestLid::test_open[a] - AssertionError: assert 'shut...
+{" 1 failed, 1 passed in 1.23s ":=^80}
+"""
+GREEN = """\
+Failure in box.LidTest.test_open
+  File "/srv/box.py", line 3, in test_open
+AssertionError: shut
+
+Ran 8 tests in 0.283s using 2 processes
+
+FAILED (errors=1, expected_failures=1, failures=4, passes=1, skips=1)
+"""
+STESTR = """\
+{0} box.LidTest.test_open [0.000109s] ... FAILED
+{1} box.LidTest.test_shut [0.000109s] ... ok
+Ran: 2 tests in 0.0765 sec.
+ - Passed: 1
+ - Skipped: 0
+ - Failed: 1
+"""
+JEST_TOP = """\
+FAIL src/lid.test.js
+  ● Console
+
+    console.log lid
+
+  ● opens
+
+    TypeError: shut
+
+FAIL src/hinge.test.js
+  ● Test suite failed to run
+
+    Cannot find module './nut'
+
+Tests:       1 failed, 5 passed, 6 total
+"""
+VITEST_FILES = """\
+ \u00d7 src/lid.test.ts > opens 38ms
+ FAIL  src/hinge.test.ts [ src/hinge.test.ts ]
+Error: Cannot find module './nut.js'
+ FAIL  src/lid.test.ts > opens
+AssertionError: expected 'shut' to be 'open'
+ FAIL  src/lid.test.ts > lid (big) > deep > shuts
+ Tests  2 failed | 5 passed (7)
+"""
+MOCHA_LIST = """\
+    1) opens
+  5 passing (20ms)
+  2 failing
+
+  1) Lid
+       when shut
+         opens:
+     TypeError: shut
+
+  2) turns:
+     Error: stuck
+"""
+NODE_SPEC = """\
+▶ Lid
+  ✖ opens (6.2ms)
+    TypeError [Error]: shut
+  ✔ shuts (0.2ms)
+✖ Lid (7.1ms)
+\u2139 tests 2
+\u2139 fail 1
+\u2139 skipped 0
+
+✖ failing tests:
+
+✖ opens (6.2ms)
+"""
+AVA = """\
+  ✘ [fail]: opens
+  ✔ shuts
+  ─
+  1 test failed
+  3 tests passed
+"""
+JASMINE = """\
+Failures:
+1) Lid opens
+  Message:
+    TypeError: shut
+
+Pending:
+
+1) Lid turns
+
+4 specs, 1 failure, 1 pending spec
+"""
+CUCUMBER = """\
+Failures:
+
+1) Scenario: opens # features/lid.feature:2
+   ✖ Then it is open # steps/lid.js:2
+       AssertionError: shut
+
+3 scenarios (1 failed, 2 passed)
+4 steps (1 failed, 3 passed)
+"""
+BEHAVE = """\
+Failing scenarios:
+  features/lid.feature:2  opens
+
+0 features passed, 1 failed, 0 skipped
+3 scenarios passed, 1 failed, 0 skipped
+"""
+ROBOT = f"""\
+Opens                                                                 | FAIL |
+shut
+{"-" * 78}
+Lid                                                                   | FAIL |
+4 tests, 2 passed, 1 failed, 1 skipped
+{"=" * 78}
+Box                                                                   | FAIL |
+4 tests, 2 passed, 1 failed, 1 skipped
+"""
+PROVE = """\
+    #   Failed test 'opens'
+    #   at t/lid.t line 1.
+#   Failed test 'lid'
+t/lid.t (Wstat: 512 (exited 2) Tests: 5 Failed: 1)
+Files=3, Tests=7,  1 wallclock secs ( 0.03 usr  0.00 sys)
+Result: FAIL
+"""
+PLAIN_TAP = """\
+1..4
+    not ok 1 - opens # time=7.29ms
+not ok 1 - lid
+ok 2 - box
+ok 3 - nut # SKIP
+not ok 4 - hinge # TODO later
+"""
+NESTED_TAP = """\
+not ok 1 - lid # time=1.03ms {
+    not ok 1 - opens
+    not ok 2 - inner {
+        not ok 1 - deep
+    }
+    not ok 3 - shuts
+}
+# tests 3
+# fail 3
+"""
+DOC_TEST = """\
+test src/lid.rs - open (line 1) ... FAILED
+test tests::must_panic - should panic ... FAILED
+test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
+"""
+CTEST_CRASH = """\
+33% tests passed, 2 tests failed out of 6
+The following tests did not run:
+\t  6 - skipped (Skipped)
+The following tests FAILED:
+\t  3 - lid (Subprocess aborted)
+\t  5 - hinge (Not Run)
+"""
+GRADLE_RUN = """\
+Gradle Test Run :test > Gradle Test Executor 1 > LidTest > opens() FAILED
+The lid > shuts FAILED
+Results: FAILURE (12 tests, 10 successes, 2 failures, 0 skipped)
+12 tests completed, 2 failed
+"""
+UNKNOWN = """\
+✗ opens
+Suites: 1 failed, 2 passed
+Test Count: 5, Passed: 3, Failed: 1, Skipped: 1
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "names", "tally"),
     [
+        (VERBOSE_PYTEST, ["TestLid|test_open[a]"], (2, 1, 0)),
+        (GREEN, ["box.LidTest|test_open"], (8, 5, 1)),
+        (STESTR, ["box.LidTest|test_open"], (2, 1, 0)),
+        (JEST_TOP, ["|opens", "|src/hinge.test.js"], (6, 1, 0)),
+        (VITEST_FILES, ["|opens", "|src/hinge.test.ts", "lid (big) > deep|shuts"], (7, 2, 0)),
+        (MOCHA_LIST, ["Lid when shut|opens", "|turns"], (7, 2, 0)),
+        (NODE_SPEC, ["|opens"], (2, 1, 0)),
+        (AVA, ["|opens"], (4, 1, 0)),
+        (JASMINE, ["|Lid opens"], (4, 1, 1)),
+        (CUCUMBER, ["|opens"], (3, 1, 0)),
+        (BEHAVE, ["|opens"], (4, 1, 0)),
+        (ROBOT, ["|Opens"], (4, 1, 1)),
+        (PROVE, ["|opens"], (7, 1, 0)),
+        (PLAIN_TAP, ["|opens"], (4, 1, 1)),
+        (NESTED_TAP, ["|opens", "|deep", "|shuts"], (3, 3, 0)),
+        (DOC_TEST, ["|src/lid.rs - open (line 1)", "tests|must_panic"], (2, 2, 0)),
+        (CTEST_CRASH, ["|lid", "|hinge"], (6, 2, 0)),
+        (GRADLE_RUN, ["LidTest|opens()", "The lid|shuts"], (12, 2, 0)),
+        (UNKNOWN, ["|opens"], (5, 1, 1)),
         (PYTEST, ["TestLid|test_open[a.b]", "|test_shut"], (8, 2, 3)),
         (COLLECTING, ["|tests.test_lid"], (1, 1, 1)),
         (UNITTEST, ["box.LidTest|test_open"], (9, 1, 2)),
@@ -270,6 +467,9 @@ def test_runs_add_up_and_a_test_may_fail_in_each() -> None:
         "[ERROR] Failed to execute goal on project lid: 3 errors",
         "FAILED to fetch https://box.example/lid.tar",
         "error: 2 failed attempts, 3 passed by",
+        "✖ 3 problems (2 errors, 1 warning)",
+        "Suites: 3 passed, 1 failed",
+        "  1) check the lid\n● Validation Warning:",
     ],
 )
 def test_a_broken_build_has_no_failing_tests(text: str) -> None:

@@ -5,11 +5,11 @@ words beside them. What a framework counts as run is taken as it says it.
 """
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
 from interlock.apps.rca.launch import Tally
+from interlock.sources.ci_count_words import Others, counts_of, sum_of
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -32,11 +32,17 @@ _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
 
 ROWS = (
     _row("pytest", 1, rf"=*[ ]?{_NUMBER_WORDS}in [\d.]+ ?s(?:econds)?\b"),
-    _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s$"),
-    _row("unittest", 1, r"(?:FAILED|OK) \((?:[a-z ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s(?: using .*)?$"),
+    _row("unittest", 1, r"(?:FAILED|OK) \((?:[a-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("stestr", 1, r"Ran: (?P<tests>\d+) tests in "),
+    _row("stestr", 1, r" - Failed: (?P<failed>\d+)$"),
+    _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
+    _row("robot", 1, r"\d+ tests?, \d+ passed, \d+ failed(?:, \d+ skipped)?$", running=True),
     _row("surefire", 3, r"Tests run: ?\d+, +Failures: ?\d+(?:, Errors: ?\d+)?(?:, \w+: ?\d+)*$"),
     _row("surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed"),
     _row("surefire", 1, r"Total tests run: ?\d+, (?:Passes: ?\d+, )?Failures: ?\d+, Skips: ?\d+"),
+    _row("gradle", 2, r"\W*Results: \w+ \(\d+ tests?, "),
+    _row("gradle", 2, r"(?:FAILURE|SUCCESS): Executed \d+ tests? in "),
     _row("gradle", 1, r"\d+ tests? completed(?:, \d+ failed)?(?:, \d+ skipped)?$"),
     _row("sbt", 3, r"(?:Passed|Failed|Error): Total \d+, Failed \d+, Errors \d+, Passed \d+"),
     _row("sbt", 2, r"Tests: succeeded \d+, failed \d+"),
@@ -74,9 +80,21 @@ ROWS = (
     _row("gtest", 1, r"\[=+\] (?P<tests>\d+) tests? from \d+ test (?:suites?|cases?) ran"),
     _row("gtest", 1, r"\[ +FAILED +\] (?P<failed>\d+) tests?, listed below"),
     _row("gtest", 1, r"\[ +SKIPPED +\] (?P<skipped>\d+) tests?, listed below"),
+    _row("tap", 3, r"Files=\d+, Tests=(?P<tests>\d+),"),
+    _row("tap", 3, r"\S+ +\(Wstat: .* Tests: \d+ Failed: (?P<failed>\d+)\)"),
     _row("tap", 1, r"(?:#|\u2139) tests? +(?P<tests>\d+)$"),
     _row("tap", 1, r"(?:#|\u2139) fail +(?P<failed>\d+)$"),
     _row("tap", 1, r"(?:#|\u2139) skip(?:ped)? +(?P<skipped>\d+)$"),
+    _row(
+        "tap",
+        0,
+        r"(?P<SKIP>ok \d+.* # (?i:skip))|(?P<PASS>ok \d+\b|not ok \d+.* # (?i:todo))"
+        r"|(?P<FAIL>not ok \d)",
+    ),
+    _row("automake", 1, r"# TOTAL: +(?P<tests>\d+)$"),
+    _row("automake", 1, r"# (?:FAIL|ERROR): +(?P<failed>\d+)$"),
+    _row("automake", 1, r"# SKIP: +(?P<skipped>\d+)$"),
+    _row("catch", 1, r"(?:\[doctest\] )?test cases: +(?P<tests>\d+) \|.*?(?P<failed>\d+) failed"),
     _row(
         "xctest",
         1,
@@ -90,24 +108,19 @@ ROWS = (
         r"Executed \d+ out of (?P<tests>\d+) tests?: (?:.* and )?(?P<failed>\d+) fails?\b",
     ),
     _row("scenarios", 1, r"\d+ scenarios? \((?:\d+ \w+(?:, )?)+\)$"),
-    _row("scenarios", 2, r"\d+ scenarios? passed, \d+ failed, \d+ skipped"),
+    _row(
+        "scenarios",
+        2,
+        r"(?P<ran>\d+) scenarios? passed, (?P<failed>\d+) failed,(?: (?P<error>\d+) errors?,)?"
+        r" (?P<skipped>\d+) skipped",
+    ),
 )
 
 _HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
-_MEANING = {
-    **dict.fromkeys(("run", "runs", "tests", "test", "total", "completed"), "tests"),
-    **dict.fromkeys(("examples", "example", "specs", "spec", "scenarios", "scenario"), "tests"),
-    **dict.fromkeys(("passed", "passing", "passes", "succeeded", "xfailed", "xpassed"), "ran"),
-    **dict.fromkeys(("subtests", "flaky"), "ran"),
-    **dict.fromkeys(("failed", "failures", "failure", "failing", "fail", "fails"), "failed"),
-    **dict.fromkeys(("error", "errors", "unexpected successes"), "failed"),
-    **dict.fromkeys(("skipped", "skips", "ignored", "pending", "todo", "disabled"), "skipped"),
-}
-_NUMBER_FIRST = re.compile(r"(\d+) ([A-Za-z]+)")
-_WORD_FIRST = re.compile(r"((?:un)?expected [a-z]+|[A-Za-z]+)(?:[:=] *| )(\d+)")
 _HINT = re.compile(
     r"\d (?:tests?|failed|passed|skipped|errors?|passing|failing|pending|flaky|examples?|specs?"
-    r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: "
+    r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: |^(?:not )?ok \d"
+    r"|^# [A-Z]+: |^Ran: |^ - |test cases:"
     r"|(?:[Tt]ests?|run|Total|[Ff]ailed|Skipped|fail|skip|skipped):? +\d"
 )
 
@@ -117,6 +130,7 @@ class Counting:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int], Tally] = {}
+        self._others = Others()
 
     def take(self, line: str) -> bool:
         """Whether `line`, bare, is a summary line that ends a run of tests."""
@@ -127,12 +141,13 @@ class Counting:
                 tally = _tally(found, line)
                 self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
                 return row.rank == _HIGHEST[row.tool]
+        self._others.take(line)
         return False
 
     def _add(self, row: Row, tally: Tally) -> None:
         key = (row.tool, row.rank)
         before = Tally() if row.running else self._sums.get(key, Tally())
-        self._sums[key] = _sum((before, tally))
+        self._sums[key] = sum_of((before, tally))
 
     def counted(self, tool: str) -> bool:
         """Whether some line told how many tests of this tool there were."""
@@ -140,36 +155,20 @@ class Counting:
 
     def total(self) -> Tally:
         """Of each tool its best kind of line, and all tools together."""
-        best = dict(sorted(self._sums))
-        return _sum(self._sums[key] for key in best.items())
+        best: dict[str, Tally] = {}
+        for (tool, _), tally in sorted(self._sums.items()):
+            before = best.get(tool, Tally())
+            best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
+        return sum_of(best.values()) if best else self._others.total()
 
 
 def _tally(found: re.Match[str], line: str) -> Tally:
     named = {name: value for name, value in found.groupdict().items() if value}
     if "PASS" in found.groupdict():
         return Tally(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
-    if named:
-        return Tally(**{name: int(value) for name, value in named.items()})
-    return _from_words(line)
-
-
-def _from_words(line: str) -> Tally:
-    pairs = [(word, number) for number, word in _NUMBER_FIRST.findall(line)]
-    if not any(word.lower() in _MEANING for word, _ in pairs):
-        pairs = _WORD_FIRST.findall(line)
-    sums = {"tests": 0, "ran": 0, "failed": 0, "skipped": 0}
-    told = False
-    for word, number in pairs:
-        meaning = _MEANING.get(word.lower())
-        if meaning:
-            sums[meaning] += int(number)
-            told |= meaning == "tests"
-    tests = sums["tests"] if told else sums["ran"] + sums["failed"]
-    return Tally(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
-
-
-def _sum(tallies: Iterable[Tally]) -> Tally:
-    tests = failed = skipped = 0
-    for each in tallies:
-        tests, failed, skipped = tests + each.tests, failed + each.failed, skipped + each.skipped
-    return Tally(tests=tests, failed=failed, skipped=skipped)
+    if not named:
+        return counts_of(line)
+    told = {name: int(value) for name, value in named.items()}
+    failed = told.get("failed", 0) + told.get("error", 0)
+    tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
+    return Tally(tests=tests, failed=failed, skipped=told.get("skipped", 0))

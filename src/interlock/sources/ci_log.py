@@ -28,13 +28,16 @@ _TYPE = re.compile(
     r"[A-Za-z_$][\w$]{0,80}(?:Error|Exception|Failure|Failed|Exit|Interrupt|Panic|Warning))"
     r"(?:: ?(?P<message>.*)|(?: at .*)?$)"
 )
-_SAID = re.compile(r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: )(?P<message>\S.*)")
+_SAID = re.compile(
+    r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: |thrown: )(?P<message>\S.*)"
+)
 _END = re.compile(
-    r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|(?:Testsuite|Testcase|Running)\b|Test run "
+    r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|\u23af{5}|(?:Testsuite|Testcase|Running)\b|Test run "
 )
 _FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: )")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
+_GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
 """Tools that tell the decisive exception last."""
 
@@ -54,12 +57,25 @@ class _Told(msgspec.Struct):
     sure: bool
     head: list[str]
     tail: deque[str]
+    weak: bool = False
+    whole: bool = False
+    stacked: bool = False
+    explained: bool = False
+    """Some line named it below which its reason stands."""
     size: int = 0
 
     def add(self, line: str) -> None:
         """Of a long reason the beginning and the end are kept."""
         self.size += 1
         (self.head if len(self.head) < _HEAD_LINES else self.tail).append(line[:_LINE_CHARS])
+
+    def go_on(self, line: str) -> None:
+        """One more line of a name: what stood above it is what it belongs to."""
+        part, named = line.strip(), self.named
+        if part:
+            self.stacked = not part.endswith(":")
+            cls = f"{named.cls} {named.name}".strip()
+            self.named = msgspec.structs.replace(named, cls=cls, name=part.rstrip(":"))
 
     def lines(self) -> list[str]:
         left_out = self.size - len(self.head) - len(self.tail)
@@ -84,27 +100,33 @@ class _Reader:
         self.suite = ""
         self.section = ""
         self.before = ""
+        self.depth = 0
+        self.groups: set[str] = set()
+        """What was said to begin: if it fails, then because a part of it did."""
 
     def take(self, raw: str) -> None:
         line = bare(raw)
         if self.counting.take(line):
-            self._end_run()
+            self._end_run(line)
         elif not self._name(line):
             self._follow(line)
         if line.strip():
             self.before = line
 
     def done(self) -> Log:
-        told = [each for each in self.told if each.sure]
         tally = self.counting.total()
-        uncounted = sum(not self.counting.counted(each.tool) for each in told)
+        told = _believed([each for each in self.told if each.sure], tally.failed)
+        uncounted = sum(not (each.weak or self.counting.counted(each.tool)) for each in told)
         tally = msgspec.structs.replace(
             tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
         )
         return Log(_failures(told), tally)
 
-    def _end_run(self) -> None:
-        self.known, self.open, self.section = {}, None, ""
+    def _end_run(self, line: str) -> None:
+        if self.open and self.open.weak and not self.open.size:
+            self.told.remove(self.open)  # what has a count of its own is a suite
+        self.known, self.open = {}, None
+        self.section = line if HEADING.match(line) else ""
 
     def _name(self, line: str) -> bool:
         found = read_name(line, self.before, self.section)
@@ -113,12 +135,26 @@ class _Reader:
         row, named = found
         if not named.cls and row.tool in ("surefire", "sbt"):
             named = msgspec.structs.replace(named, cls=self.suite)
-        told = self._again(row, named) if row.repeats else None
+        deeper, self.depth = self.depth, named.depth
+        if named.depth < deeper or (row.weak and named.name in self.groups):
+            return True  # a part of it failed just before
+        told = self._again(row, named)
         if not told and len(self.told) < _MOST_FAILURES:
-            told = _Told(named, row.tool, not row.pending, [], deque(maxlen=_TAIL_LINES))
+            told = _Told(
+                named=named,
+                tool=row.tool,
+                sure=not row.pending,
+                head=[],
+                tail=deque(maxlen=_TAIL_LINES),
+                weak=row.weak,
+                whole=row.whole,
+                stacked=row.stacked,
+            )
             self.told.append(told)
             for key in {named.key, named.loose_key}:
                 self.known.setdefault(key, []).append(told)
+        if told and row.block:
+            told.explained = True
         self.open = told if row.block else None
         return True
 
@@ -126,6 +162,8 @@ class _Reader:
         """The failure that is named once more. One without a file takes that of the later line."""
         for told in self.known.get(named.loose_key if row.loose else named.key, ()):
             if not row.loose and told.named.name != named.name:
+                continue
+            if told.weak != row.weak or (not row.repeats and told.explained):
                 continue
             if not told.named.file or told.named.file == named.file or not named.file:
                 message = told.named.message or named.message
@@ -135,22 +173,53 @@ class _Reader:
         return None
 
     def _follow(self, line: str) -> None:
-        if heading := HEADING.match(line):
-            if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
-                self.section = heading["title"] or heading["line"]
-                self.open = None
-        elif suite := _SUITE.match(line):
-            self.suite = suite["cls"] or suite["spec"]
+        self._place(line)
         told = self.open
         if not told or (told.size < 3 and _RULE.match(line)):
             return
-        if not told.sure:
+        if told.stacked:
+            told.go_on(line)
+        elif not told.sure:
+            if not line.strip():
+                return
             told.sure = bool(WENT_WRONG.match(line))
             self.open = told if told.sure else None
         elif _END.match(line) or told.size == _BLOCK_LINES:
             self.open = None
         else:
             told.add(line)
+
+    def _place(self, line: str) -> None:
+        """What the lines below this one belong to."""
+        if heading := HEADING.match(line):
+            if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
+                self.section = heading["title"] or heading["line"]
+                self.open = None
+        elif suite := _SUITE.match(line):
+            self.suite = suite["cls"] or suite["spec"]
+        elif group := _GROUP.match(line):
+            self.groups.add(group["name"])
+        elif line.strip() == "}":
+            self.depth = 0
+
+
+def _believed(told: list[_Told], failed: int) -> list[_Told]:
+    """Without what merely looks like a failing test, unless the counts leave room for it."""
+    sure = {each.named.name: each for each in told if not each.weak}
+    room = failed - sum(not (each.weak or each.whole) for each in told)
+    weak: dict[str, dict[tuple[str, str], _Told]] = {}
+    for each in told:
+        other = sure.get(each.named.name)
+        if each.weak and not other:
+            weak.setdefault(each.tool, {}).setdefault(each.named.key, each)
+        elif each.weak and other and not other.size:
+            other.head, other.tail, other.size = each.head, each.tail, each.size
+    kept: set[int] = set()
+    for group in weak.values():
+        if len(group) <= room:
+            room -= len(group)
+            kept.update(map(id, group.values()))
+    return [each for each in told if not each.weak or id(each) in kept]
 
 
 def _failures(told: list[_Told]) -> list[Failure]:

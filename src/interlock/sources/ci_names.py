@@ -28,6 +28,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """It leaves parameters out."""
     pending: bool = False
     """The next line tells whether it failed: see `WENT_WRONG`."""
+    weak: bool = False
+    """Other lines look like this too: believed where the counts leave room for it."""
+    whole: bool = False
+    """It names a file in which no test could run; summaries do not count it."""
+    stacked: bool = False
+    """The name goes on below, until a line that ends with a colon."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -37,6 +43,8 @@ class Named(msgspec.Struct, frozen=True):
     cls: str = ""
     file: str = ""
     message: str = ""
+    depth: int = 0
+    """How far the line was indented, where that tells parts from what they are parts of."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,6 +70,9 @@ def _row(
     repeats: bool = True,
     loose: bool = False,
     pending: bool = False,
+    weak: bool = False,
+    whole: bool = False,
+    stacked: bool = False,
 ) -> Row:
     return Row(
         tool=tool,
@@ -73,10 +84,15 @@ def _row(
         repeats=repeats,
         loose=loose,
         pending=pending,
+        weak=weak,
+        whole=whole,
+        stacked=stacked,
     )
 
 
 _JVM = r"(?P<cls>(?:[\w$-]+\.)*[\w$]+)"
+MARKS = "\u2715\u2716\u2717\u2718\u00d7"
+"""Crosses of all kinds."""
 _TIMED = r"\s+(?:--? )?Time elapsed: [\d.,]+ s(?:ec)?\s+<<< (?:FAILURE|ERROR)!"
 
 ROWS = (
@@ -130,7 +146,14 @@ ROWS = (
         block=False,
         loose=True,
     ),
-    _row("gradle", r"(?P<path>[\w.$]+(?: > .+?)+) FAILED$", split=" > ", repeats=False),
+    _row(
+        "gradle",
+        r"(?:Gradle Test Run \S+ > )?(?:Gradle Test Executor \d+ > )?"
+        r"(?P<path>\w[^>]*(?: > .+?)+) FAILED(?: \([\d.]+m?s\))?$",
+        split=" > ",
+        repeats=False,
+    ),
+    _row("gradle", r" +Test (?P<name>\S.*?) FAILED(?: \([\d.]+m?s\))?$", weak=True),
     _row(
         "surefire",
         r"Testcase: (?P<name>[^\s(]+)(?:\((?P<cls>[\w.$]+)\))?:\s+(?:FAILED|Caused an ERROR)",
@@ -139,14 +162,32 @@ ROWS = (
     _row("sbt", rf"Test {_JVM}\.(?P<name>[^\s.]+) failed: (?P<message>.*?)(?:, took .*)?$"),
     _row("sbt", r"- (?P<name>\S.*?) \*\*\* FAILED \*\*\*"),
     _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
+    _row("sbt", r" +[x!] (?P<name>\S.*)$", weak=True),
     _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
+    _row("go", r"=== FAIL: \S+ (?P<name>\S+) \([\d.]+s\)$"),
     _row("jest", r" {1,4}● (?P<path>\S.*? \u203a .*)$", split=" \u203a "),
-    _row("vitest", r" *(?:FAIL|\u00d7) +(?P<file>\S+\.\w+) > (?P<path>\S.*)$", split=" > "),
+    _row(
+        "jest",
+        r" *FAIL +(?:\S+ )?(?P<name>\S+\.\w+)(?: \([\d.]+ m?s\))?$",
+        pending=True,
+        whole=True,
+    ),
+    _row("jest", r" {2}● (?P<name>(?!Test suite failed|Console$)\S.*[^:])$", weak=True),
+    _row(
+        "vitest",
+        r" *(?:FAIL|\u00d7) +(?:\|\S+\| )?(?P<file>\S+\.\w+) > (?P<path>\S.*?)(?: \d+m?s)?$",
+        split=" > ",
+    ),
+    _row("vitest", r" *FAIL +(?:\|\S+\| )?(?P<name>\S+\.\w+) \[ .* \]$", whole=True),
+    _row("mocha", r" +\d+\) (?P<name>\S.*?):$", section=r"^ *\d+ failing$"),
+    _row("mocha", r" +\d+\) (?P<name>\S.*)$", section=r"^ *\d+ failing$", stacked=True),
     _row(
         "playwright",
         r" +\d+\) (?P<path>(?:\[[^\]]+\] \u203a )?\S+:\d+:\d+ \u203a .*?)(?: ─+)?$",
         split=" \u203a ",
     ),
+    _row("rust", r"test (?P<name>\S+ - .* \(line \d+\)) \.\.\. FAILED$", block=False),
+    _row("rust", r"---- (?P<name>\S+ - .* \(line \d+\)) stdout ----$"),
     _row("rust", r"test (?P<path>\S+)(?: - .*?)? \.\.\. FAILED$", split="::", block=False),
     _row("rust", r"---- (?P<path>\S+) stdout ----$", split="::"),
     _row("gtest", r"\[ +FAILED +\] (?P<path>\w[\w/]*\.[\w/]+)\b.*\(\d+ ms\)$", split="."),
@@ -163,25 +204,57 @@ ROWS = (
     _row("examples", r" +\d+\) test (?P<name>\S.*) \((?P<cls>[\w.]+)\)$"),
     _row(
         "ctest",
-        r"\s+\d+ - (?P<name>\S+) \((?:Failed|Timeout|SEGFAULT|Not Run|.*Exception)\)",
+        r"\s+\d+ - (?P<name>\S+) \((?!Skipped|Disabled)[^)]+\)",
+        section=r"^The following tests FAILED:",
         block=False,
     ),
-    _row("tap", r" *not ok \d+ (?:- )?(?P<name>(?!.*# (?:TODO|SKIP))\S.*)$"),
+    _row("tap", r"(?P<indent> *)#   Failed test '(?P<name>.+)'$"),
+    _row(
+        "tap",
+        r"(?P<indent> *)not ok \d+ (?:- )?(?P<name>(?i:(?!.*# (?:todo|skip)))(?!.* \{$)\S.*?)"
+        r"(?: # time=\S+)?$",
+    ),
+    _row("unittest", r"(?:Failure|Error) in (?P<path>(?:\w+\.){2,}\w+(?: \(.*\))?)$", split="."),
+    _row("unittest", r" +(?P<name>test\w*) \.\.\. +\[(?:FAIL|ERROR)\]$", block=False),
+    _row("stestr", r"\{\d+\} (?P<path>\S+) \[[\d.]+s\] \.\.\. FAILED$", split="."),
+    _row("robot", r"(?P<name>\S.*?) +\| FAIL \|$", weak=True),
+    _row(
+        "scenarios",
+        r" +(?P<file>\S+\.feature):\d+ +(?P<name>\S.*)$",
+        section=r"^(?:Failing|Errored) scenarios",
+        block=False,
+    ),
+    _row("minitest", r"(?:Failure|Error): (?P<name>test\S*?)\((?P<cls>[\w:]+)\)"),
+    _row("xunit", r"FAIL: (?P<name>[\w./-]+)$", block=False, weak=True),
     _row("dotnet", r" +(?:Failed|X) (?P<path>[\w.+]+(?:\(.*\))?) \[[<\d].*\]$", split="."),
     _row("dotnet", r" *(?:\[xUnit.*?\] +)?(?P<path>[\w.+]+(?:\(.*\))?) \[FAIL\]$", split="."),
     _row("xctest", r".*Test Case '-\[(?P<cls>\S+) (?P<name>\S+)\]' failed"),
     _row("bazel", r"(?P<name>//\S+) +FAILED(?: in .*)?$", block=False),
+    _row(
+        "numbered",
+        r" *\d+\) (?:Scenario: )?(?P<name>\S.*?)(?: # \S+:\d+)?$",
+        section=r"^Failures:",
+        weak=True,
+    ),
+    _row(
+        "marked",
+        rf" *[{MARKS}] (?:\[fail\]: )?(?P<name>\S.*?[^:])(?: \(?[\d.]+ ?m?s\)?)?$",
+        weak=True,
+    ),
 )
-WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR)$")
+WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR|● Test suite failed to run)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
-    r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors) ?:.*"
-    r"|There (?:was|were) \d+ .*)$"
+    r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors|Pending"
+    r"|(?:Failing|Errored) scenarios) ?:.*"
+    r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
 )
 _HINT = re.compile(
-    r"FAIL|ERROR|[Ff]ailed|●|\u00d7|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
-    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\((?:Timeout|SEGFAULT|Not Run)"
+    rf"FAIL|ERROR|[Ff]ailed|●|[{MARKS}]|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
+    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|^\s+\d+ - |^ +[x!] |\.feature:\d"
+    r"|^(?:Failure|Error)(?: in|:) "
 )
+_BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
 
@@ -203,24 +276,24 @@ def _named(row: Row, found: re.Match[str]) -> Named:
     parts = {name: value or "" for name, value in found.groupdict().items()}
     name, cls, file = parts.get("name", ""), parts.get("cls", ""), parts.get("file", "")
     if path := parts.get("path", ""):
-        cls, name = _divided(path, row.split)
+        cls, name = _divided(path, row)
     if row.tool == "pytest" and not name:
         name = re.sub(r"\.\w+$", "", file).replace("\\", "/").replace("/", ".")
     if cls.endswith("." + name):
         cls = cls[: -len(name) - 1]
-    return Named(name, cls, file, parts.get("message", ""))
+    return Named(name, cls, file, parts.get("message", ""), len(parts.get("indent", "")))
 
 
-def _divided(path: str, mark: str) -> tuple[str, str]:
-    """Class and name. A mark in brackets divides nothing; nested classes belong to the class."""
-    head = re.match(r"[^\[(]*", path)
-    start = head.end() if head else 0
-    if mark == " > ":
+def _divided(path: str, row: Row) -> tuple[str, str]:
+    """Class and name. A dot in brackets divides nothing; nested classes belong to the class."""
+    mark = row.split
+    if row.tool == "gradle":
         first, *rest = path.split(mark)
         while len(rest) > 1 and _NESTED.match(rest[0]):
             first = f"{first}${rest.pop(0)}"
         return first, mark.join(rest)
-    at = path.rfind(mark, 0, start if start < len(path) else None)
+    brackets = mark not in _BETWEEN_WORDS and re.search(r"[\[(]", path)
+    at = path.rfind(mark, 0, brackets.start() if brackets else None)
     if at < 0:
         return "", path
     return path[:at], path[at + len(mark) :]
