@@ -15,7 +15,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Tally
 from interlock.sources.ci_counts import Counting
 from interlock.sources.ci_lines import bare
-from interlock.sources.ci_names import HEADING, WENT_WRONG, Named, Row, read_name
+from interlock.sources.ci_names import HEADING, WENT_WRONG, Named, Row, grown, read_name
 
 _MOST_FAILURES = 10_000
 _HEAD_LINES, _TAIL_LINES = 40, 60
@@ -55,6 +55,8 @@ class _Told(msgspec.Struct):
     head: list[str]
     tail: deque[str]
     size: int = 0
+    naming: bool = False
+    """Its name is not complete yet."""
 
     def add(self, line: str) -> None:
         """Of a long reason the beginning and the end are kept."""
@@ -87,8 +89,11 @@ class _Reader:
 
     def take(self, raw: str) -> None:
         line = bare(raw)
-        if self.counting.take(line):
+        if self.open and self.open.naming and line.strip():
+            self._name_on(line)
+        elif self.counting.take(line):
             self._end_run()
+            self._follow(line)
         elif not self._name(line):
             self._follow(line)
         if line.strip():
@@ -120,7 +125,17 @@ class _Reader:
             for key in {named.key, named.loose_key}:
                 self.known.setdefault(key, []).append(told)
         self.open = told if row.block else None
+        if told and row.spread:
+            told.naming = not named.name.endswith(":")
+            told.named = msgspec.structs.replace(named, name=named.name.removesuffix(":"))
         return True
+
+    def _name_on(self, line: str) -> None:
+        told = self.open
+        if told:
+            part = line.strip()
+            told.naming = not part.endswith(":") and len(told.named.cls) < _LINE_CHARS
+            told.named = grown(told.named, part.removesuffix(":"))
 
     def _again(self, row: Row, named: Named) -> _Told | None:
         """The failure that is named once more. One without a file takes that of the later line."""

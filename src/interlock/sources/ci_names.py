@@ -28,6 +28,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """It leaves parameters out."""
     pending: bool = False
     """The next line tells whether it failed: see `WENT_WRONG`."""
+    spread: bool = False
+    """The name goes on below, a part on each line, until one ends with a colon."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -62,6 +64,7 @@ def _row(
     repeats: bool = True,
     loose: bool = False,
     pending: bool = False,
+    spread: bool = False,
 ) -> Row:
     return Row(
         tool=tool,
@@ -73,6 +76,7 @@ def _row(
         repeats=repeats,
         loose=loose,
         pending=pending,
+        spread=spread,
     )
 
 
@@ -141,6 +145,7 @@ ROWS = (
     _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
     _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
     _row("jest", r" {1,4}● (?P<path>\S.*? \u203a .*)$", split=" \u203a "),
+    _row("mocha", r"  \d+\) (?P<name>\S.*)$", r"\d failing$", repeats=False, spread=True),
     _row("vitest", r" *(?:FAIL|\u00d7) +(?P<file>\S+\.\w+) > (?P<path>\S.*)$", split=" > "),
     _row(
         "playwright",
@@ -176,7 +181,7 @@ WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
     r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors) ?:.*"
-    r"|There (?:was|were) \d+ .*)$"
+    r"| +\d+ failing|There (?:was|were) \d+ .*)$"
 )
 _HINT = re.compile(
     r"FAIL|ERROR|[Ff]ailed|●|\u00d7|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
@@ -209,6 +214,12 @@ def _named(row: Row, found: re.Match[str]) -> Named:
     if cls.endswith("." + name):
         cls = cls[: -len(name) - 1]
     return Named(name, cls, file, parts.get("message", ""))
+
+
+def grown(named: Named, part: str) -> Named:
+    """The test, where a further line of its name says so; the last part is its own."""
+    cls = f"{named.cls} {named.name}".strip()
+    return msgspec.structs.replace(named, cls=cls, name=part)
 
 
 def _divided(path: str, mark: str) -> tuple[str, str]:
