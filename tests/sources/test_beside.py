@@ -3,6 +3,8 @@
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.apps.rca.failure import Failure
 from interlock.sources.beside import PART_BOUND, LogParts, log_beside
@@ -65,9 +67,54 @@ def test_a_short_log_is_whole() -> None:
     assert parts.part(failure("t")) == ("one\ntwo", False)
 
 
+def test_what_is_said_about_another_failure_is_not_taken() -> None:
+    log = """collected 3 items
+____ test_glow ____
+E   ValueError: no wick
+____ test_burn ____
+E   ConnectionRefusedError: no lamp
+==== summary ====
+FAILED test_glow - ValueError
+FAILED test_burn - ConnectionRefusedError
+"""
+    all_three = [failure("test_glow"), failure("test_burn[two]"), failure("test_silent")]
+    parts = LogParts(io.BytesIO(log.encode()), all_three)
+    glow, burn, silent = (parts.part(each)[0] for each in all_three)
+    assert "no wick" in glow
+    assert "Refused" not in glow
+    assert "no lamp" in burn
+    assert "wick" not in burn
+    assert "Error" not in silent
+
+
+def test_a_title_is_found_however_its_parts_are_joined() -> None:
+    log = "\n".join(["● lamp » should glow", "no wick", "● lamp » should burn", "no lamp"])
+    both = [failure("lamp should glow"), failure("lamp should burn")]
+    parts = LogParts(io.BytesIO(log.encode()), both)
+    assert [parts.part(each)[0].splitlines()[1:] for each in both] == [["no wick"], ["no lamp"]]
+
+
+@given(
+    st.lists(st.sampled_from(["run test_a", "run test_b", "noise", "test_a test_b", ""])),
+    st.lists(st.sampled_from(["test_a", "test_b", "test_c"]), unique=True),
+)
+def test_no_line_is_lost_and_none_is_taken_from_another(lines: list[str], names: list[str]) -> None:
+    log = "\n".join(f"{line} {at}x" for at, line in enumerate(lines))
+    failures = [*map(failure, names), failure("test_z")]
+    parts = LogParts(io.BytesIO(log.encode()), failures)
+    told = {each.test_name: parts.part(each)[0] for each in failures}
+    kept = {line for text in told.values() for line in text.splitlines()}
+    assert kept == {line for line in log.splitlines() if line}
+    for name, text in told.items():
+        others = [other for other in names if other != name]
+        own = [line for line in text.splitlines() if any(other in line for other in others)]
+        assert all(name in line for line in own)
+
+
 def test_of_a_very_large_log_only_the_end_is_kept() -> None:
     log = b"run test_first\n" + b"z" * 20_000_000 + b"\nrun test_last\n"
     both = [failure("test_first"), failure("test_last")]
     parts = LogParts(io.BytesIO(log), both)
-    assert "test_last" in parts.part(both[0])[0]
+    assert "test_first" not in parts.part(both[0])[0]
+    assert parts.part(both[0])[1]
     assert parts.part(both[1])[1]

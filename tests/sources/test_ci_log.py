@@ -131,7 +131,16 @@ Tests:       1 failed, 2 skipped, 5 passed, 8 total
 """
 MOCHA = """\
   5 passing (20ms)
-  1 failing
+  2 failing
+
+  1) lid
+       when wet
+         opens slowly:
+     AssertionError [ERR_ASSERTION]: shut
+      at Context.<anonymous> (test/lid.js:12:9)
+
+  2) glows:
+     Error: no wick
 """
 RUST = """\
 test lid::opens ... FAILED
@@ -399,7 +408,7 @@ Test Count: 5, Passed: 3, Failed: 1, Skipped: 1
         (SBT, ["box.LidTest|open", "HingeSpec|should turn"], (7, 2, 0)),
         (GO, ["|TestLid/open"], (4, 2, 1)),
         (JEST, ["Lid|opens"], (8, 1, 2)),
-        (MOCHA, [], (6, 1, 0)),
+        (MOCHA, ["lid when wet|opens slowly", "|glows"], (7, 2, 0)),
         (RUST, ["lid|opens"], (4, 1, 2)),
         (GTEST, ["Lid|Opens"], (10, 1, 0)),
         (DOTNET, ["Box.LidTest|Opens"], (8, 1, 2)),
@@ -431,6 +440,9 @@ def test_a_failure_brings_its_reason() -> None:
     (java, _) = read_log(SUREFIRE.split("\n")).failures
     assert (java.type, java.message) == ("java.lang.AssertionError", "shut")
     assert java.stack.endswith("\tat box.LidTest.open(LidTest.java:12)")
+    (slow, glows) = read_log(MOCHA.split("\n")).failures
+    assert slow.stack.endswith("at Context.<anonymous> (test/lid.js:12:9)")
+    assert glows.message == "no wick"
 
 
 @pytest.mark.parametrize(

@@ -159,3 +159,26 @@ def test_no_failures_is_said(tmp_path: Path) -> None:
     assert found.launch.status == "PASSED"
     assert found.notes == ["there are no failures in there"]
     assert isinstance(found.launch, Launch)
+
+
+def test_a_run_that_broke_is_one_failure(tmp_path: Path) -> None:
+    (tmp_path / "build.log").write_text("error: no matching package named `hinge` found\n")
+    found = read(tmp_path)
+    (broken,) = found.failures
+    assert (broken.test_name, broken.job) == ("build", "build")
+    assert broken.message == "no matching package named `hinge` found"
+    assert "no test ran; the run itself is taken as one failure" in found.notes[0]
+    (tmp_path / "junit.xml").write_text('<testsuite name="pytest" tests="0"/>')
+    assert [each.message for each in read(tmp_path).failures] == [broken.message]
+
+
+def test_a_log_that_only_counts_failures_is_one_failure(tmp_path: Path) -> None:
+    (tmp_path / "ci.log").write_text("error: no hinge\n  5 passing (20ms)\n  2 failing\n")
+    found = read(tmp_path)
+    assert [each.message for each in found.failures] == ["no hinge"]
+    assert "2 tests failed, but none by name" in found.notes[0]
+
+
+def test_a_calm_log_without_tests_says_so(tmp_path: Path) -> None:
+    (tmp_path / "ci.log").write_text("all is well\n")
+    assert read(tmp_path).notes == ["there are no tests in there"]

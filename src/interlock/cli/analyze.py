@@ -142,7 +142,12 @@ def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
     if json:
         document({"suite_id": None, "tests": tests, "failures": 0})
         return
-    say(f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse")
+    if tests:
+        say(
+            f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse"
+        )
+    else:
+        say("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 
 
 def _work(

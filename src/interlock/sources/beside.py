@@ -5,7 +5,7 @@ Knows the names tools give to such files. Looks at a bounded end of the log only
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import BinaryIO, Final
 
@@ -43,22 +43,23 @@ class LogParts:
 
     def __init__(self, stream: BinaryIO, failures: Sequence[Failure]) -> None:
         self._lines, self._is_end = _last_lines(stream)
-        self._spans = _mentions(self._lines, {_key(each) for each in failures})
+        self._parts, self._rest = _shared_out(_mentions(self._lines, map(_key, failures)))
         self._tail: tuple[str, bool] | None = None
 
     def part(self, failure: Failure) -> tuple[str, bool]:
-        """What the log says about the test, or else its end; and whether that is not all of it."""
-        span = self._spans.get(_key(failure))
-        if span is None:
+        """What the log says about the test, or else its end, without what it says about others;
+        and whether that is not all of it. Another test's error must not become this one's."""
+        own = self._parts.get(_key(failure))
+        if own is None:
             return self._end()
-        first, last = max(0, span[0] - _BEFORE), min(len(self._lines), span[1] + _AFTER)
-        text, _ = bounded("\n".join(self._lines[first:last]).strip("\n"), PART_BOUND)
-        return text, self._is_end or first > 0 or last < len(self._lines) or len(text) > PART_BOUND
+        text, was_cut = bounded("\n".join(map(self._lines.__getitem__, own)), PART_BOUND)
+        return text.strip("\n"), self._is_end or was_cut or len(own) < len(self._lines)
 
     def _end(self) -> tuple[str, bool]:
         if self._tail is None:
-            text = "\n".join(self._lines).strip("\n")
-            self._tail = (text[-PART_BOUND:], self._is_end or len(text) > PART_BOUND)
+            text = "\n".join(map(self._lines.__getitem__, self._rest)).strip("\n")
+            is_part = self._is_end or len(self._rest) < len(self._lines)
+            self._tail = (text[-PART_BOUND:], is_part or len(text) > PART_BOUND)
         return self._tail
 
 
@@ -81,16 +82,37 @@ def _key(failure: Failure) -> str:
     return re.split(r"[\[({]", failure.test_name, maxsplit=1)[0].strip() or failure.class_name
 
 
-def _mentions(lines: Sequence[str], names: Iterable[str]) -> Mapping[str, tuple[int, int]]:
-    """Of each name, the first and the last line that holds it."""
-    found: dict[str, tuple[int, int]] = {}
-    words = {name for name in names if _WORD.fullmatch(name)}
-    for at, line in enumerate(lines):
-        for word in words.intersection(_WORD.findall(line)):
-            found[word] = (found.get(word, (at, at))[0], at)
-    phrases = sorted(name for name in set(names) - words if name)[:_MOST_SEARCHES]
-    for phrase in phrases:
-        places = [at for at, line in enumerate(lines) if phrase in line]
-        if places:
-            found[phrase] = (places[0], places[-1])
+def _mentions(lines: Sequence[str], names: Iterable[str]) -> list[frozenset[str]]:
+    """Of each line, the names it holds. Tools join the parts of a longer name as they like, so of
+    those only the words count."""
+    known = {name for name in names if name}
+    words = {name for name in known if _WORD.fullmatch(name)}
+    phrases = [(name, _plain(name)) for name in sorted(known - words)[:_MOST_SEARCHES]]
+    found = [frozenset(words.intersection(_WORD.findall(line))) for line in lines]
+    if any(plain for _, plain in phrases):
+        for at, line in enumerate(map(_plain, lines)):
+            found[at] |= {name for name, plain in phrases if plain and plain in line}
     return found
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text))
+
+
+def _shared_out(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
+    """The lines of each name, and those of none. A line belongs to the names that were last spoken
+    of, if that is not long ago or they are spoken of again; else to those that soon will be."""
+    last = {name: at for at, names in enumerate(mentions) for name in names}
+    owners: list[frozenset[str]] = []
+    current, until = frozenset[str](), 0
+    for at, names in enumerate(mentions):
+        if names:
+            current, until = names, max(at + _AFTER, *(last[name] for name in names))
+            first = max(0, at - _BEFORE)
+            owners[first:] = [each or names for each in owners[first:]]
+        owners.append(current if at < until else frozenset())
+    parts: dict[str, list[int]] = {}
+    for at, names in enumerate(owners):
+        for name in names:
+            parts.setdefault(name, []).append(at)
+    return parts, [at for at, names in enumerate(owners) if not names]

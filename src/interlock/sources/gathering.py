@@ -18,6 +18,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Job, Launch, Tally
 from interlock.core.errors import SourceError
 from interlock.sources.beside import LogParts, log_beside
+from interlock.sources.broken_run import find_break
 from interlock.sources.build_facts import harmless_facts, with_build_facts
 from interlock.sources.ci_lines import lines_of
 from interlock.sources.ci_log import read_log
@@ -87,7 +88,7 @@ class Gathering:
         """The launch, its failures and notes; None if nothing was there to read."""
         if self._reports:
             self._take_given_logs()
-        else:
+        if not self._reports or not (self._failures or self._tests):
             for leaf in self._logs:
                 self._read_log(leaf)
         if not self._digests:
@@ -97,7 +98,8 @@ class Gathering:
         failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
         notes = [*self._notes, *self._logs_taken()]
         if not failures:
-            notes.append("there are no failures in there")
+            what = "failures" if launch.tally.tests else "tests"
+            notes.append(f"there are no {what} in there")
         return launch, failures, notes
 
     def _logs_taken(self) -> list[str]:
@@ -189,6 +191,10 @@ class Gathering:
             if leaf.is_given:
                 self._failures = self._from_log(leaf, self._failures)
 
+    @property
+    def _tests(self) -> int:
+        return sum(job.tally.tests for job in self._jobs.values())
+
     def _read_log(self, leaf: Leaf) -> None:
         with leaf.open() as opened:
             stream = Hashing(opened)
@@ -196,12 +202,31 @@ class Gathering:
             digest = stream.digest()
         if not self._is_new(leaf, digest):
             return
+        failures = found.failures
+        if not failures and (found.tally.failed or not found.tally.tests):
+            failures = self._broken(leaf, found.tally)
         self._failures += [
             self._ids.name(msgspec.structs.replace(each, job=each.job or leaf.stem))
-            for each in found.failures
+            for each in failures
         ]
-        status = "FAILED" if found.tally.failed or found.failures else "PASSED"
+        status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
+
+    def _broken(self, leaf: Leaf, tally: Tally) -> list[Failure]:
+        """The run itself as one failure, where its log names no test but says that it broke."""
+        with leaf.open() as opened:
+            found = find_break(lines_of(opened))
+        counted = (
+            f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
+        )
+        if found is None:
+            self._notes += [f"{leaf.label}: {counted}"] if tally.failed else []
+            return []
+        self._notes.append(f"{leaf.label}: {counted}; the run itself is taken as one failure")
+        log = "\n".join(found.lines)
+        return [
+            Failure(id="", test_name=leaf.stem, type=found.type, message=found.message, log=log)
+        ]
 
 
 def _marked(failure: Failure) -> Failure:
