@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.test_calibrate_run import program, put
+from tests.cli.test_calibrate_run import put
 from tests.cli.world import World
 
 TRIAGE = {
@@ -54,20 +54,16 @@ TABLE: dict[str, dict[str, list[Any]]] = {
     "copy": {"F4_CORRELATE": [{"is_duplicate": True, "confidence": 0.8, "linked_rca_id": 1}]},
     "spent": {"F5_REVIEW": [{"decision": "reassess", "loop_target": "F3_INVESTIGATE"}]},
 }
-AGENT = """
-import json, os, sys
-sys.stdin.read()
-table = json.load(open("table.json"))
-case, step = os.environ["INTERLOCK_CASE_ID"], os.environ["INTERLOCK_STEP"]
-answers = table["cases"][case].get(step) or table["usual"][step]
-print(json.dumps(answers[min(int(os.environ["INTERLOCK_ATTEMPT"]), len(answers)) - 1]))
-"""
 FULL = ["F0", "F1", "F3", "F4", "F5", "F6"]
 SKIPPED = ["F0", "F1", "F5", "F6"]
 
 
 def results(world: World, *words: str) -> dict[str, dict[str, Any]]:
-    world.write("table.json", json.dumps({"cases": TABLE, "usual": USUAL}))
+    script = {
+        case: {step: [{"answer": each} for each in answers] for step, answers in steps.items()}
+        for case, steps in {**TABLE, "*": USUAL}.items()
+    }
+    world.write("table.json", json.dumps(script))
     cases = [
         {
             "id": name,
@@ -79,7 +75,7 @@ def results(world: World, *words: str) -> dict[str, dict[str, Any]]:
     ]
     repos = [{"name": "a"}, {"name": "b"}]
     put(world, {"name": "table", "cases": cases, "workspace": {"repos": repos}})
-    agent = program(world, AGENT)
+    agent = "script:table.json"
     said = world.say("calibrate", "--scenario", "lab.json", "--agent", agent, *words, "--json")
     assert said.code == 0
     return {each["result"]["case_id"]: each["result"] for each in said.json["records"]}
