@@ -14,7 +14,7 @@ def rows(said: Said) -> list[dict[str, object]]:
 
 def test_templates(world: World) -> None:
     world.write("box.log", "box 7 is shut\nlid lost\nbox 12 is shut\n")
-    assert rows(world.type("analyst", "templates", "box.log")) == [
+    assert rows(world.say("analyst", "templates", "box.log")) == [
         {"line": 1, "template_id": 1, "template": "box <*> is shut"},
         {"line": 2, "template_id": 2, "template": "lid lost"},
         {"line": 3, "template_id": 1, "template": "box <*> is shut"},
@@ -37,24 +37,22 @@ def test_stdin(world: World, verb: str) -> None:
 @pytest.mark.parametrize("verb", ["templates", "evidence"])
 def test_an_empty_log_has_nothing(world: World, verb: str) -> None:
     world.write("empty.log", "")
-    assert rows(world.type("analyst", verb, "empty.log")) == []
+    assert rows(world.say("analyst", verb, "empty.log")) == []
 
 
 @pytest.mark.parametrize("verb", ["templates", "evidence"])
 def test_a_log_that_is_not_there(world: World, verb: str) -> None:
     problem = "interlock: no.log does not exist; name a log file, or - for stdin\n"
-    assert world.type("analyst", verb, "no.log") == Said(2, "", problem)
+    assert world.say("analyst", verb, "no.log") == Said(2, "", problem)
     problem = "interlock: . is no regular file; name a log file, or - for stdin\n"
-    assert world.type("analyst", verb, ".") == Said(2, "", problem)
+    assert world.say("analyst", verb, ".") == Said(2, "", problem)
 
 
 def test_evidence_against_good_logs(world: World) -> None:
     world.write("good.log", "ERROR: mirror 7 is slow\nfine\n")
     world.write("other.log", "ERROR: no tea\n")
     world.write("bad.log", "ERROR: mirror 9 is slow\nERROR: no tea\nfine\nERROR: lid is shut\n")
-    (row,) = rows(
-        world.type("analyst", "evidence", "bad.log", "--against", "good.log", "other.log")
-    )
+    (row,) = rows(world.say("analyst", "evidence", "bad.log", "--against", "good.log", "other.log"))
     assert row == {
         "line": 4,
         "text": "ERROR: lid is shut",
@@ -66,4 +64,4 @@ def test_evidence_against_good_logs(world: World) -> None:
 def test_two_failing_logs_are_one_too_many(world: World) -> None:
     world.write("bad.log", "ERROR\n")
     problem = "interlock: one failing log at a time; logs of good runs follow --against\n"
-    assert world.type("analyst", "evidence", "bad.log", "bad.log") == Said(2, "", problem)
+    assert world.say("analyst", "evidence", "bad.log", "bad.log") == Said(2, "", problem)

@@ -38,7 +38,7 @@ def lids(world: World) -> World:
 
 
 def test_cluster(lids: World) -> None:
-    assert rows(lids.type("analyst", "cluster", "failures.jsonl")) == [
+    assert rows(lids.say("analyst", "cluster", "failures.jsonl")) == [
         {"id": "b", "family": "a"},
         {"id": "oven", "family": "oven"},
         {"id": "a", "family": "a"},
@@ -47,7 +47,7 @@ def test_cluster(lids: World) -> None:
 
 
 def test_recall(lids: World) -> None:
-    found = rows(lids.type("analyst", "recall", "failures.jsonl"))
+    found = rows(lids.say("analyst", "recall", "failures.jsonl"))
     assert [(row["id"], row["verdict"], row["match_id"]) for row in found] == [
         ("b", "new", None),
         ("oven", "new", None),
@@ -59,7 +59,7 @@ def test_recall(lids: World) -> None:
 
 
 def test_triage(lids: World) -> None:
-    found = rows(lids.type("analyst", "triage", "failures.jsonl"))
+    found = rows(lids.say("analyst", "triage", "failures.jsonl"))
     kinds = {row["id"]: row["category"] for row in found}
     assert kinds == {"b": "product", "oven": "infra", "a": "product", "silent": "unknown"}
     assert found[1]["reasons"] == ["connection: a connection could not be made or was lost"]
@@ -69,7 +69,7 @@ def test_triage(lids: World) -> None:
 def test_triage_as_taught(lids: World) -> None:
     taught = [{**lid("x", 7), "label": "JOINERY"}, {**OVEN, "label": "HEATING"}]
     write(lids, "taught.jsonl", *taught)
-    found = rows(lids.type("analyst", "triage", "failures.jsonl", "--learn", "taught.jsonl"))
+    found = rows(lids.say("analyst", "triage", "failures.jsonl", "--learn", "taught.jsonl"))
     assert [row["category"] for row in found] == ["JOINERY", "HEATING", "JOINERY", "unknown"]
 
 
@@ -77,7 +77,7 @@ def test_suspect(lids: World) -> None:
     listed = {"id": "a", "candidates": ["box.Box", "box.Lid", "oven.Gas"]}
     write(lids, "candidates.jsonl", listed)
     found = rows(
-        lids.type("analyst", "suspect", "failures.jsonl", "--candidates", "candidates.jsonl")
+        lids.say("analyst", "suspect", "failures.jsonl", "--candidates", "candidates.jsonl")
     )
     assert [row["id"] for row in found] == ["b", "oven", "a", "silent"]
     assert [len(row["ranked"]) for row in found] == [0, 0, 2, 0]
@@ -92,7 +92,7 @@ VERBS = ("cluster", "recall", "triage", "suspect")
 def asked(world: World, verb: str, file: str) -> Said:
     world.write("none.jsonl", "")
     more = ("--candidates", "none.jsonl") if verb == "suspect" else ()
-    return world.type("analyst", verb, file, *more)
+    return world.say("analyst", verb, file, *more)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -116,13 +116,13 @@ def test_a_file_that_is_not_there(world: World, verb: str) -> None:
 
 
 def test_examples_without_labels(lids: World) -> None:
-    said = lids.type("analyst", "triage", "failures.jsonl", "--learn", "failures.jsonl")
+    said = lids.say("analyst", "triage", "failures.jsonl", "--learn", "failures.jsonl")
     problem = "failures.jsonl, line 1: a failure to learn from needs a `label`"
     assert said == Said(2, "", f"interlock: {problem}\n")
 
 
 def test_text_that_a_terminal_could_obey(world: World) -> None:
     write(world, "f.jsonl", {"id": "\x1b[2J", "message": "x"})
-    said = world.type("analyst", "cluster", "f.jsonl")
+    said = world.say("analyst", "cluster", "f.jsonl")
     assert "\x1b" not in said.out
     assert rows(said)[0]["id"] == "\x1b[2J"

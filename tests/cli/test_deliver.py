@@ -15,7 +15,7 @@ RUN = ("deliver", "plan.md", "--agent", AGENT)
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
     """One task is merged, one failed, one is blocked by it, one has a question. Read only."""
     world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
-    said = world.type(*RUN, "--set", "max_checks=1")
+    said = world.say(*RUN, "--set", "max_checks=1")
     assert said.code == 4, said.err
     world.write("said", said.out)
     return world
@@ -94,9 +94,9 @@ def test_the_repository_stays_clean(waiting: World) -> None:
 
 def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
-    assert world.type(*RUN).code == 4
+    assert world.say(*RUN).code == 4
     assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
-    said = world.type(*RUN)
+    said = world.say(*RUN)
     assert said.code == 0
     assert said.err.startswith("going on with run 1 of this plan (--new begins another)\n")
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
@@ -150,7 +150,7 @@ def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
     assert world.say("deliver", "status").out.endswith(
         f"nobody works on it; 'interlock deliver {plan}' goes on\n"
     )
-    assert world.type(*RUN).code == 0
+    assert world.say(*RUN).code == 0
 
 
 def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
 
 def test_resume_goes_on_as_deliver_does(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
-    assert world.type(*RUN).code == 4
+    assert world.say(*RUN).code == 4
     world.say("answer", asked(world), "answer", "-m", "a plus it is")
-    said = world.type("resume")
+    said = world.say("resume")
     assert said.code == 0
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
     assert "asks: MERGE artifact -> COMPLETE\n" in said.err
@@ -219,9 +219,9 @@ def test_resume_goes_on_as_deliver_does(tmp_path: Path) -> None:
 
 def test_a_human_can_halt_it(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks", "after>asks")
-    assert world.type(*RUN).code == 4
+    assert world.say(*RUN).code == 4
     world.say("answer", asked(world), "halt")
-    said = world.type(*RUN, "--json")
+    said = world.say(*RUN, "--json")
     assert (said.code, said.json["outcome"]) == (1, "HALTED")
     assert world.say("deliver", "status", "--json").json["outcome"] == "HALTED"
 
@@ -230,7 +230,7 @@ def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
     steps = []
     for turn in range(3):
-        said = world.type(*RUN, "--once", "--json")
+        said = world.say(*RUN, "--once", "--json")
         assert said.code == 0, said.err
         steps.append((said.json["outcome"], said.json["tasks"][0]["last"]["to"]))
         assert said.json["run_id"] == 1, turn
@@ -239,12 +239,12 @@ def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
 
 def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds", "asks")
-    said = world.type(*RUN, "--once")
+    said = world.say(*RUN, "--once")
     assert said.code == 4
     assert said.out.count("interlock answer") == 3
     assert f"  then 'interlock deliver {tmp_path}/plan.md' goes on\n" in said.out
     world.say("answer", asked(world), "skip")
-    said = world.type(*RUN, "--once")
+    said = world.say(*RUN, "--once")
     assert (said.code, said.out.splitlines()[-1]) == (
         0,
         f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' sends the next",
@@ -254,11 +254,11 @@ def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
 def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
     home = tmp_path / ".interlock" / "delivery" / "plan"
-    assert world.type(*RUN, "--once").code == 0
+    assert world.say(*RUN, "--once").code == 0
     assert world.say("deliver", "clean").err == (
         "interlock: run 1 is not over and needs its trees; finish it, or use --force\n"
     )
-    assert world.type(*RUN).code == 0
+    assert world.say(*RUN).code == 0
     shown = world.say("deliver", "clean", "--dry-run")
     assert (shown.code, (home / "trees").is_dir()) == (0, True)
     assert f"would remove {home}/repo.git\n" in shown.out
@@ -290,11 +290,11 @@ def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
 
 def test_a_report_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
-    assert world.type(*RUN, "--once").code == 0
+    assert world.say(*RUN, "--once").code == 0
     report = tmp_path / ".interlock" / "delivery" / "plan" / "report.html"
     report.unlink()
     report.mkdir()
-    said = world.type(*RUN)
+    said = world.say(*RUN)
     assert said.code == 0
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
     assert f"note: there is no report: {report} is a folder; name a file for the report" in said.err
@@ -308,4 +308,4 @@ def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
     said = ended(process)
     assert said.code == 130
     assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' goes on\n")
-    assert world.type(*RUN).code == 0
+    assert world.say(*RUN).code == 0

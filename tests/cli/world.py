@@ -64,7 +64,7 @@ class World:
         return self._say(asterisk, "asterisk", *words)
 
     def _say(self, command: Callable[[], None], *words: str) -> Said:
-        out, err = io.StringIO(), io.StringIO()
+        out, err = _paper(), _paper()
         before = sys.argv
         sys.argv = [*words]
         try:
@@ -75,7 +75,7 @@ class World:
             code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1
         finally:
             sys.argv = before
-        return Said(code, plain(out.getvalue()), plain(err.getvalue()))
+        return Said(code, plain(_read(out)), plain(_read(err)))
 
     def type(
         self,
@@ -120,6 +120,16 @@ def ended(process: "subprocess.Popen[str]") -> Said:
     """What a background command said in the end."""
     out, err = process.communicate(timeout=LIMIT)
     return Said(process.returncode, plain(out), plain(err))
+
+
+def _paper() -> io.TextIOWrapper:
+    """Something to write on, text or bytes, as a terminal's or a pipe's end is."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _read(paper: io.TextIOWrapper) -> str:
+    paper.seek(0)
+    return paper.read()
 
 
 def plain(text: str) -> str:
