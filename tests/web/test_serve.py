@@ -14,12 +14,19 @@ from tests.mcp.test_pulling import RUN, SURE, refusals, start
 from tests.web.serving import TOKEN, killed_at_work, remote, served
 
 
+def again(*values: object) -> object:
+    """What other values show already: for the soak."""
+    return pytest.param(*values, marks=pytest.mark.soak)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return triage.lay_out(World(tmp_path))
 
 
-@pytest.mark.parametrize("modes", [(BEFORE, BEFORE), (NOW, NOW), (BEFORE, NOW)])
+@pytest.mark.parametrize(
+    "modes", [again((BEFORE, BEFORE)), again((NOW, NOW)), (BEFORE, NOW)], ids="-".join
+)
 async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) -> None:
     world.cases(*(f"A{number}" for number in range(20)))
     with served(world) as server:
@@ -33,7 +40,7 @@ async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) 
     assert len(asked) == len(set(asked)) == 20
 
 
-@pytest.mark.parametrize(("mode", "ttl"), [(BEFORE, 900.0), (NOW, 1.0)])
+@pytest.mark.parametrize(("mode", "ttl"), [again(BEFORE, 900.0), (NOW, 1.0)])
 async def test_a_dead_workers_dispatch_goes_to_another_under_a_new_fence(
     world: World, mode: str, ttl: float
 ) -> None:
@@ -93,7 +100,7 @@ def _held(work: dict[str, object]) -> dict[str, object]:
     return {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
 
 
-@pytest.mark.parametrize("mode", [BEFORE, NOW])
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
 async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(
     world: World, mode: str
 ) -> None:
@@ -111,7 +118,7 @@ async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(
     assert ended(run).json["ends"] == {"kept": 1}
 
 
-@pytest.mark.parametrize("mode", [BEFORE, NOW])
+@pytest.mark.parametrize("mode", [BEFORE, again(NOW)])
 async def test_a_session_that_ends_gives_back_what_it_held(world: World, mode: str) -> None:
     world.cases("A")
     with served(world) as server:
@@ -125,7 +132,7 @@ async def test_a_session_that_ends_gives_back_what_it_held(world: World, mode: s
     assert ended(run).code == 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), again(signal.SIGINT, 130)])
 async def test_a_signal_ends_it_while_workers_are_there(
     world: World, number: signal.Signals, code: int
 ) -> None:
@@ -146,7 +153,7 @@ async def test_a_signal_ends_it_while_workers_are_there(
     assert ended(run).json["ends"] == {"kept": 2}
 
 
-@pytest.mark.parametrize("mode", [BEFORE, NOW])
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
 async def test_a_signal_ends_it_while_a_call_waits(world: World, mode: str) -> None:
     run = start(world, "run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp")
     with served(world) as server:
