@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.reds import APPROVE, DRAFT, MISS, TRIAGE
+from tests.cli.reds import APPROVE, CAUSE, DRAFT, F3, MISS, TRIAGE
 from tests.cli.world import Said, World
 
 ITEM = 1697136
@@ -86,3 +86,31 @@ def test_what_would_change_nothing_is_refused(begun: World, words: tuple[str, ..
     said = begun.hand("cursor", *words)
     assert (said.code, said.out) == (2, "")
     assert "said with its --launch" in said.err
+
+
+def test_an_artifact_that_names_its_item_is_for_that_case(begun: World) -> None:
+    assert begun.hand("cursor", "--case-id", "2").code == 0
+    for answer in (MISS, {**TRIAGE, "candidate_repos": ["a"]}):
+        assert save(begun, answer, "1").code == save(begun, answer, "2").code == 0
+    begun.write("own.json", json.dumps({**CAUSE, "case_ids": [1]}))
+    said = begun.hand("save", "-f", "own.json")
+    assert "case C2 (number 2) is at F4_CORRELATE" in said.out
+    assert begun.hand("status", "--case-id", "1", "--json").json["current_step"] == F3
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([ITEM, 1], f"own.json names the items {ITEM}, 1; say which case it is for: --case-id"),
+        ([7], "lacks the field 'match'"),
+        (["x", None, True, 2**70], "lacks the field 'match'"),
+        ({}, "lacks the field 'match'"),
+    ],
+)
+def test_an_artifact_that_names_no_case_of_ours_is_for_the_first_open_one(
+    begun: World, items: Any, told: str
+) -> None:
+    begun.write("own.json", json.dumps({**CAUSE, "case_ids": items}))
+    said = begun.hand("save", "-f", "own.json")
+    assert said.code == 2
+    assert told in said.err

@@ -36,6 +36,16 @@ def read_saved(path: Path, dispatch_id: int) -> Artifact:
     raise SourceError(f"{path}: {sentence}; nothing was saved")
 
 
+def items_in(path: Path) -> list[int]:
+    """The items that an artifact says it is about, if it can be read and does."""
+    raw = read_regular(path.resolve(), LARGEST)
+    found = None if isinstance(raw, NotRead) else decode_object(raw)
+    data = found.get("data", found) if isinstance(found, dict) else {}
+    items = data.get("case_ids") if isinstance(data, dict) else ()
+    known = items if isinstance(items, list) else ()
+    return [item for item in known if isinstance(item, int) and not isinstance(item, bool)]
+
+
 def leave_artifact(
     root: Path,
     run_id: int,
