@@ -32,7 +32,7 @@ def test_each_call_tells_what_was_decided_and_by_which_values(begun: World) -> N
     said = save(begun, {**MISS, "confidence": 0.25})
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     assert said.out == (
-        "F0_RECALL H2: It has not been seen before. (match = false)\n"
+        "C1 F0_RECALL H2: It has not been seen before. (match = false)\n"
         f"case C1 (number 1) is at F1_TRIAGE: answer {where / 'prompt-f1.md'}\n"
         "  then: asterisk save -f ARTIFACT.json --case-id 1 --suite-id 1\n"
     )
@@ -45,7 +45,7 @@ def test_a_case_that_is_over_says_where_its_papers_are(begun: World) -> None:
     said = save(begun, DRAFT)
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     assert said.out.splitlines() == [
-        "F6_REPORT H16: Reported.",
+        "C1 F6_REPORT H16: Reported.",
         f"case C1 (number 1) is ended at DONE; its papers are in {where}",
     ]
 
@@ -77,7 +77,7 @@ def test_other_thresholds_begin_another_suite(begun: World) -> None:
     assert said.json["cases"][0]["suite_id"] == 2
     hit = {"match": True, "confidence": 0.85, "reasoning": "alike"}
     out = save(begun, hit, "3").out
-    assert out.startswith("F0_RECALL H3: ")
+    assert out.startswith("C1 F0_RECALL H3: ")
     assert "confidence = 0.85, recall_hit = 0.9" in out
 
 

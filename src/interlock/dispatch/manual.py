@@ -31,9 +31,13 @@ def read_saved(path: Path, dispatch_id: int) -> Artifact:
         wrapped = read_artifact(raw)
         if isinstance(wrapped, Artifact) and wrapped.dispatch_id == dispatch_id:
             return wrapped
-        found = wrapped if isinstance(wrapped, Problem) else Problem("wrong-dispatch-id", "")
-    sentence = found.sentence or f"it answers another dispatch than {dispatch_id}, which is open"
-    raise SourceError(f"{path}: {sentence}; nothing was saved")
+        found = wrapped if isinstance(wrapped, Problem) else _another(wrapped, dispatch_id)
+    raise SourceError(f"{path}: {found.sentence}; nothing was saved")
+
+
+def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
+    said = f"it answers dispatch {wrapped.dispatch_id}, and {dispatch_id} is open"
+    return Problem("wrong-dispatch-id", said)
 
 
 def items_in(path: Path) -> list[int]:
