@@ -114,3 +114,45 @@ def test_an_artifact_that_names_no_case_of_ours_is_for_the_first_open_one(
     said = begun.hand("save", "-f", "own.json")
     assert said.code == 2
     assert told in said.err
+
+
+def test_cursor_takes_an_answer_that_lies_in_its_place(begun: World) -> None:
+    folder = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    (folder / "recall-result.json").write_text(json.dumps(MISS))
+    said = begun.hand("cursor")
+    assert said.out.startswith("C1 F0_RECALL H2: ")
+    assert json.loads((folder / "recall-result.json").read_text()) == MISS
+    assert not [*folder.glob("*replaced*")]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "the file is no valid JSON"),
+        ('{"dispatch_id": 7, "data": {}}', "it answers dispatch 7, and 1 is open; nothing was"),
+        (json.dumps(TRIAGE), "Answer lacks the field 'match'. Nothing was saved"),
+    ],
+)
+def test_cursor_says_why_what_lies_there_is_not_taken(
+    begun: World, content: str, told: str
+) -> None:
+    place = begun.folder / ".asterisk" / "investigations" / "1" / "1" / "recall-result.json"
+    place.write_text(content)
+    said = begun.hand("cursor")
+    assert said.code == 0
+    assert said.err.startswith(f"note: {place}: ")
+    assert told in said.err
+    assert "is at F0_RECALL" in said.out
+    assert place.read_text() == content
+
+
+def test_an_earlier_answer_is_none_to_an_asking_that_was_not_written_out(begun: World) -> None:
+    """As a process leaves it that was killed between the decision and the next prompt."""
+    folder = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    signal = json.loads((folder / "signal.json").read_text())
+    (folder / "signal.json").write_text(json.dumps({**signal, "dispatch_id": 99}))
+    (folder / "recall-result.json").write_text(json.dumps(MISS))
+    said = begun.hand("cursor")
+    assert (said.code, said.err) == (0, "")
+    assert "is at F0_RECALL" in said.out
+    assert not (folder / "recall-result.json").exists()

@@ -27,7 +27,7 @@ from interlock.cli.door import app as interlock
 from interlock.cli.handed import standings, tell_saved, tell_standings
 from interlock.cli.opening import answered, before, circuit_for, read
 from interlock.cli.push import push
-from interlock.cli.save import leave
+from interlock.cli.save import leave, take_laid
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
 from interlock.cli.sitting import sit
 from interlock.core.errors import SourceError, StateError
@@ -93,6 +93,7 @@ def cursor(
         else:
             suite = suites.the_suite(connection, suite_id)
         chosen = _open_cases(connection, suite) if batch else [_case(connection, suite, case_id)]
+        take_laid(connection, suite.run_id, chosen)
         told = _advanced(connection, suite, path, [each.case_no for each in chosen])
     tell_standings(told, json=json)
 
