@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
+from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
 
-from interlock.apps.rca.steps import F0, F1, F3, F5
+from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5
 from interlock.casework.folder import REGRESSIONS, STATE, project, state_of
 from interlock.core.plan import Budget
 from interlock.store.history import cases_of, life_of
@@ -80,6 +80,33 @@ def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
         " (convergence_score = 0.5, convergence_sufficient = 0.7, len(evidence_refs) ="
     )
     assert "answer" not in told_of["H2", F0]
+
+
+def test_what_was_changed_in_an_answer_is_told(room: Caseroom) -> None:
+    sure = CAUSE | {"evidence_refs": [], "notes": "mine"}
+    odd = {"findings": 7, "notes": 8, "claimed_category": 9}
+    answers = {F0: NEW | odd, F1: PRODUCT | {"symptom_category": "Crash"}, F3: sure, F4: OWN | odd}
+    room.sit(crew(answers))
+    with room.reading() as connection:
+        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+    told_of = {entry.step: entry.outcome for entry in state_of(case, life, 1, room.circuit).history}
+    assert told_of[F1].endswith(" Note: category 'Crash' was read as unknown.")
+    assert told_of[F3].endswith(" Note: score 0.9 lowered to 0.5: it cites no evidence.")
+    assert "Note" not in told_of[F0] + told_of[F4]
+
+
+def test_of_several_findings_the_last_ones_change_is_told(room: Caseroom) -> None:
+    places = {"selected_repos": [{"name": "boat", "reason": "r"}, {"name": "pier", "reason": "r"}]}
+    several = PRODUCT | {"candidate_repos": ["boat", "pier"]}
+    unsure = CAUSE | {"convergence_score": 0.8, "evidence_refs": []}
+    room.sit(crew({F1: several, F2: places, F3: [CAUSE, unsure]}))
+    with room.reading() as connection:
+        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+    first, second = (
+        entry.outcome for entry in state_of(case, life, 1, room.circuit).history if entry.step == F3
+    )
+    assert "Note" not in first
+    assert second.endswith(" Note: score 0.8 lowered to 0.5: it cites no evidence.")
 
 
 def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Path) -> None:

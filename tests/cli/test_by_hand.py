@@ -287,7 +287,7 @@ def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: W
         (("save", "-f", "no.json"), 2, "no.json is not there; nothing was saved"),
         (("save", "-f", "half.json"), 2, "half.json: "),
         (("save", "-f", "list.json"), 2, "list.json: "),
-        (("save", "-f", "other.json"), 2, "it answers another dispatch than 1, which is open"),
+        (("save", "-f", "other.json"), 2, "it answers dispatch 99, and 1 is open"),
         (("save", "-f", "miss.json", "--case-id", "C2"), 1, "'asterisk cursor --case-id 2' asks"),
         (("save", "-f", "miss.json", "--suite-id", "3"), 1, "there is no suite 3"),
         (("cursor", "--launch", "green.xml"), 1, "nothing failed, so there is nothing"),

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.reds import APPROVE, DRAFT, MISS, TRIAGE
+from tests.cli.reds import APPROVE, CAUSE, DRAFT, F3, MISS, TRIAGE
 from tests.cli.world import Said, World
 
 ITEM = 1697136
@@ -32,7 +32,7 @@ def test_each_call_tells_what_was_decided_and_by_which_values(begun: World) -> N
     said = save(begun, {**MISS, "confidence": 0.25})
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     assert said.out == (
-        "F0_RECALL H2: It has not been seen before. (match = false)\n"
+        "C1 F0_RECALL H2: It has not been seen before. (match = false)\n"
         f"case C1 (number 1) is at F1_TRIAGE: answer {where / 'prompt-f1.md'}\n"
         "  then: asterisk save -f ARTIFACT.json --case-id 1 --suite-id 1\n"
     )
@@ -45,7 +45,7 @@ def test_a_case_that_is_over_says_where_its_papers_are(begun: World) -> None:
     said = save(begun, DRAFT)
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     assert said.out.splitlines() == [
-        "F6_REPORT H16: Reported.",
+        "C1 F6_REPORT H16: Reported.",
         f"case C1 (number 1) is ended at DONE; its papers are in {where}",
     ]
 
@@ -77,7 +77,7 @@ def test_other_thresholds_begin_another_suite(begun: World) -> None:
     assert said.json["cases"][0]["suite_id"] == 2
     hit = {"match": True, "confidence": 0.85, "reasoning": "alike"}
     out = save(begun, hit, "3").out
-    assert out.startswith("F0_RECALL H3: ")
+    assert out.startswith("C1 F0_RECALL H3: ")
     assert "confidence = 0.85, recall_hit = 0.9" in out
 
 
@@ -86,3 +86,73 @@ def test_what_would_change_nothing_is_refused(begun: World, words: tuple[str, ..
     said = begun.hand("cursor", *words)
     assert (said.code, said.out) == (2, "")
     assert "said with its --launch" in said.err
+
+
+def test_an_artifact_that_names_its_item_is_for_that_case(begun: World) -> None:
+    assert begun.hand("cursor", "--case-id", "2").code == 0
+    for answer in (MISS, {**TRIAGE, "candidate_repos": ["a"]}):
+        assert save(begun, answer, "1").code == save(begun, answer, "2").code == 0
+    begun.write("own.json", json.dumps({**CAUSE, "case_ids": [1]}))
+    said = begun.hand("save", "-f", "own.json")
+    assert "case C2 (number 2) is at F4_CORRELATE" in said.out
+    assert begun.hand("status", "--case-id", "1", "--json").json["current_step"] == F3
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([ITEM, 1], f"own.json names the items {ITEM}, 1; say which case it is for: --case-id"),
+        ([7], "lacks the field 'match'"),
+        (["x", None, True, 2**70], "lacks the field 'match'"),
+        ({}, "lacks the field 'match'"),
+    ],
+)
+def test_an_artifact_that_names_no_case_of_ours_is_for_the_first_open_one(
+    begun: World, items: Any, told: str
+) -> None:
+    begun.write("own.json", json.dumps({**CAUSE, "case_ids": items}))
+    said = begun.hand("save", "-f", "own.json")
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_cursor_takes_an_answer_that_lies_in_its_place(begun: World) -> None:
+    folder = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    (folder / "recall-result.json").write_text(json.dumps(MISS))
+    said = begun.hand("cursor")
+    assert said.out.startswith("C1 F0_RECALL H2: ")
+    assert json.loads((folder / "recall-result.json").read_text()) == MISS
+    assert not [*folder.glob("*replaced*")]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "the file is no valid JSON"),
+        ('{"dispatch_id": 7, "data": {}}', "it answers dispatch 7, and 1 is open; nothing was"),
+        (json.dumps(TRIAGE), "Answer lacks the field 'match'. Nothing was saved"),
+    ],
+)
+def test_cursor_says_why_what_lies_there_is_not_taken(
+    begun: World, content: str, told: str
+) -> None:
+    place = begun.folder / ".asterisk" / "investigations" / "1" / "1" / "recall-result.json"
+    place.write_text(content)
+    said = begun.hand("cursor")
+    assert said.code == 0
+    assert said.err.startswith(f"note: {place}: ")
+    assert told in said.err
+    assert "is at F0_RECALL" in said.out
+    assert place.read_text() == content
+
+
+def test_an_earlier_answer_is_none_to_an_asking_that_was_not_written_out(begun: World) -> None:
+    """As a process leaves it that was killed between the decision and the next prompt."""
+    folder = begun.folder / ".asterisk" / "investigations" / "1" / "1"
+    signal = json.loads((folder / "signal.json").read_text())
+    (folder / "signal.json").write_text(json.dumps({**signal, "dispatch_id": 99}))
+    (folder / "recall-result.json").write_text(json.dumps(MISS))
+    said = begun.hand("cursor")
+    assert (said.code, said.err) == (0, "")
+    assert "is at F0_RECALL" in said.out
+    assert not (folder / "recall-result.json").exists()

@@ -70,7 +70,7 @@ def test_run_again_goes_on_like_resume(project: Project) -> None:
 
 REFUSED = [
     ({"m": 1}, "Answer lacks the field 'n'. Nothing was saved"),
-    (wrapped(99), "it answers another dispatch than 1, which is open; nothing was saved"),
+    (wrapped(99), "it answers dispatch 99, and 1 is open; nothing was saved"),
     (wrapped("1"), "dispatch_id is a str, not an integer; nothing was saved"),
     ({"dispatch_id": 1, "data": [1]}, "data is a list, not an object; nothing was saved"),
     ([1], "the file holds a list, not an object; nothing was saved"),

@@ -261,6 +261,18 @@ def test_a_link_that_others_stand_for_stays(world: Inquiry) -> None:
     assert world.rows(LINKS) == [(1, 1, 0.8, "investigated"), (2, 1, 0.9, "recalled")]
 
 
+def test_who_was_recalled_by_mistake_is_no_sighting_of_that_symptom(world: Inquiry) -> None:
+    world.effect(1, triaged(), investigated(), APPROVED)
+    world.effect(3, recalled(symptom_id=1, rca_id=1))
+    counts = "select symptom_id, occurrence_count from symptoms order by symptom_id"
+    assert world.rows(counts) == [(1, 2)]
+    world.effect(3, SentBack(status="open"), triaged())
+    assert world.rows(counts) == [(1, 1), (2, 1)]
+    assert world.rows("select symptom_id, case_no from sightings order by 1") == [(1, 1), (2, 3)]
+    world.effect(3, triaged())
+    assert world.rows(counts) == [(1, 1), (2, 1)]
+
+
 def test_approval_says_who(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated(), APPROVED)
     assert world.case(1, "status, decision, reviewed_by") == ("reviewed", "approve", "ann")

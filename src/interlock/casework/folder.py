@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.apps.rca.examine import remarks
 from interlock.apps.rca.steps import ARTIFACTS, F6
 from interlock.casework.facts import told
 from interlock.core.case import Decision
@@ -98,15 +99,18 @@ def entries(life: Iterable[Episode], circuit: Circuit) -> Iterable[Entry]:
 def _outcome(each: Episode, decision: Decision, circuit: Circuit) -> str:
     """Why the rule was taken, and the values it went by."""
     rule = circuit.rule(decision.rule) or circuit.otherwise
+    answer = each.answer if isinstance(each.answer, dict) else {}
     parts = [decision.reason or (rule.why if rule else "")]
-    if decision.signal != ARTIFACT and isinstance(each.answer, dict):
-        parts.insert(0, f"{decision.signal}: {each.answer.get('reason', '')}")
+    if decision.signal != ARTIFACT:
+        parts.insert(0, f"{decision.signal}: {answer.get('reason') or answer.get('reasoning', '')}")
     values = [
         f"{name} = {_shown(value)}"
         for name, value in decision.read.items()
         if name != "answer" and not name.startswith("has(")
     ]
     parts += [f"({', '.join(values)})"] if values else []
+    if decision.signal == ARTIFACT:
+        parts += [f"Note: {remark}." for remark in remarks(decision.step, answer)]
     for noted in decision.noted:
         also = circuit.rule(noted)
         parts.append(f"{noted}: {also.why if also else ''}")

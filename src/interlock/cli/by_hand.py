@@ -27,7 +27,7 @@ from interlock.cli.door import app as interlock
 from interlock.cli.handed import standings, tell_saved, tell_standings
 from interlock.cli.opening import answered, before, circuit_for, read
 from interlock.cli.push import push
-from interlock.cli.save import leave
+from interlock.cli.save import leave, take_laid
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
 from interlock.cli.sitting import sit
 from interlock.core.errors import SourceError, StateError
@@ -93,6 +93,7 @@ def cursor(
         else:
             suite = suites.the_suite(connection, suite_id)
         chosen = _open_cases(connection, suite) if batch else [_case(connection, suite, case_id)]
+        take_laid(connection, suite.run_id, chosen)
         told = _advanced(connection, suite, path, [each.case_no for each in chosen])
     tell_standings(told, json=json)
 
@@ -115,7 +116,7 @@ def save_artifact(
     path = wiring.database(Path(), db)
     with reading(path) as connection:
         suite = suites.the_suite(connection, suite_id)
-        case = _case(connection, suite, case_id)
+        case = _case(connection, suite, case_id or _case_in(connection, suite, file))
         asked, left = leave(connection, case, file, f"asterisk cursor --case-id {case.case_no}")
     if writer_of(path):
         tell_saved(case, asked, left, json=json)
@@ -205,6 +206,22 @@ def _advanced(
     told = regressions(suites.findings_now(connection, suite))
     project(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
+
+
+def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
+    """The case that an artifact names itself, by the number of its item; nothing if it names none.
+    Whatever is wrong with the file is said by whoever reads it in earnest."""
+    from interlock.dispatch.manual import items_in
+    from interlock.store.looks import case_of_item
+
+    items = items_in(file)
+    found = {item: case_of_item(connection, suite.suite_id, item) for item in items}
+    if not any(found.values()):
+        return ""
+    if len(found) > 1:
+        named = ", ".join(map(str, found))
+        raise SourceError(f"{file} names the items {named}; say which case it is for: --case-id")
+    return str(*found.values())
 
 
 def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseLine]":

@@ -95,7 +95,7 @@ def tell_standings(told: list[dict[str, Any]], *, json: bool) -> None:
     for each in told:
         who = f"case {each['case_id']} (number {each['case_no']})"
         for entry in each["decided"]:
-            say(f"{entry['step']} {entry['heuristic_id']}: {entry['outcome']}")
+            say(f"{each['case_id']} {entry['step']} {entry['heuristic_id']}: {entry['outcome']}")
         if each["complaint"]:
             say(f"{who}: the last answer could not be used. {each['complaint']}")
         if not each["prompt_path"]:

@@ -8,10 +8,12 @@ import typer
 
 from interlock.cli.crew import Options, open_run
 from interlock.cli.door import app
-from interlock.cli.show import Db, Json, document, say
+from interlock.cli.show import Db, Json, document, say, tell
 from interlock.core.errors import SourceError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlalchemy import Connection
 
     from interlock.core.circuit import Circuit, Step
@@ -77,8 +79,33 @@ def leave(
     left = leave_artifact(
         *(Path(files.root), case.run_id, case.case_no, asked.step, asked.attempt, artifact),
         names=wiring.names(circuit, files.root),
+        given=file,
     )
     return asked, left
+
+
+def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseLine]") -> None:
+    """Take what somebody put, by hand, at the place of an open artifact, with or without its
+    wrapper; what cannot be used is told and left there."""
+    from interlock import wiring
+    from interlock.dispatch.manual import laid
+    from interlock.store.runs import find_run
+
+    run = find_run(connection, run_id)
+    files = msgspec.convert(msgspec.convert(run.options, Options).files, wiring.Files)
+    if files.dispatch != "manual":
+        return
+    names = wiring.names(open_run(run), files.root)
+    for case in cases:
+        papers = names(case.step, case.state.visits.get(case.step, 1))
+        asked = case.dispatch_id or 0
+        found = laid(Path(files.root), run_id, case.case_no, papers, asked) if asked else None
+        if found is None:
+            continue
+        try:
+            leave(connection, case, found)
+        except (SourceError, StateError) as error:
+            tell(f"note: {error}")
 
 
 def _open_dispatch(case: "CaseLine", life: "list[Episode]", asking: str) -> "Episode":

@@ -129,7 +129,7 @@ def _passed(circuit: "Circuit", rule_id: str, why: str) -> str:
     if why == "spent" and rule is not None:
         return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
     guard = rule.guard.text if rule is not None and rule.guard is not None else rule_id
-    return f"not {guard}"
+    return f"not ({guard})" if " and " in guard or " or " in guard else f"not {guard}"
 
 
 def _because(circuit: "Circuit", rule_id: str) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from interlock.core.errors import SourceError
 from interlock.dispatch.artifact import LARGEST
-from interlock.dispatch.case_folder import Names, case_folder, plain_names
+from interlock.dispatch.case_folder import SIGNAL, Names, Papers, case_folder, plain_names
 from interlock.dispatch.file import FileDesk
 from interlock.dispatch.safe_file import NotRead, read_regular, set_aside, write_whole
+from interlock.dispatch.signal_paper import signal_at
 from interlock.wire.signal_file import Artifact, encode_artifact, read_artifact
 from interlock.wire.strict_json import Problem, decode_object
 
@@ -31,9 +32,32 @@ def read_saved(path: Path, dispatch_id: int) -> Artifact:
         wrapped = read_artifact(raw)
         if isinstance(wrapped, Artifact) and wrapped.dispatch_id == dispatch_id:
             return wrapped
-        found = wrapped if isinstance(wrapped, Problem) else Problem("wrong-dispatch-id", "")
-    sentence = found.sentence or f"it answers another dispatch than {dispatch_id}, which is open"
-    raise SourceError(f"{path}: {sentence}; nothing was saved")
+        found = wrapped if isinstance(wrapped, Problem) else _another(wrapped, dispatch_id)
+    raise SourceError(f"{path}: {found.sentence}; nothing was saved")
+
+
+def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
+    said = f"it answers dispatch {wrapped.dispatch_id}, and {dispatch_id} is open"
+    return Problem("wrong-dispatch-id", said)
+
+
+def items_in(path: Path) -> list[int]:
+    """The items that an artifact says it is about, if it can be read and does."""
+    raw = read_regular(path.resolve(), LARGEST)
+    found = None if isinstance(raw, NotRead) else decode_object(raw)
+    data = found.get("data", found) if isinstance(found, dict) else {}
+    items = data.get("case_ids") if isinstance(data, dict) else ()
+    known = items if isinstance(items, list) else ()
+    return [item for item in known if isinstance(item, int) and not isinstance(item, bool)]
+
+
+def laid(root: Path, run_id: int, case_no: int, papers: Papers, dispatch_id: int) -> Path | None:
+    """What somebody put at the artifact's place after that dispatch was written out; an earlier
+    answer may still lie there before that, and is none."""
+    folder = root.resolve() / f"{run_id}" / f"{case_no}"
+    there, artifact = signal_at(folder / SIGNAL), folder / papers.artifact
+    is_asked = there is not None and there.dispatch_id == dispatch_id
+    return artifact if is_asked and artifact.is_file() and not artifact.is_symlink() else None
 
 
 def leave_artifact(
@@ -44,11 +68,15 @@ def leave_artifact(
     attempt: int,
     artifact: Artifact,
     names: Names = plain_names,
+    *,
+    given: Path | None = None,
 ) -> Path:
-    """Put it where the next sitting looks; something else that lies there is kept aside."""
+    """Put it where the next sitting looks; something else that lies there is kept aside. It may
+    have been `given` in that very place."""
     place = case_folder(root.resolve(), run_id, case_no, names(step, attempt))
     try:
-        set_aside(place.artifact, "replaced")
+        if given is None or given.resolve() != place.artifact:
+            set_aside(place.artifact, "replaced")
         write_whole(place.artifact, encode_artifact(artifact))
     except OSError as error:
         raise SourceError(f"{place.artifact} cannot be written: {error.strerror}") from None

@@ -46,7 +46,7 @@ from interlock.store.rca_writer import (
     status_of,
     write_own,
 )
-from interlock.store.symptom_writer import Met, meet, sight
+from interlock.store.symptom_writer import Met, forget, meet, sight
 
 _TRIAGE = "insert or replace into triages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CLOSE_SUITE = (
@@ -101,6 +101,8 @@ def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float)
     met = meet(raw, case, at, component, effect.severity)
     _note_regression(raw, case, met)
     symptom_id = met.symptom_id if met else case.symptom_id
+    if case.symptom_id is not None and symptom_id != case.symptom_id:
+        forget(raw, case.symptom_id, case.case_no)
     if case.rca_id is not None and (effect.skip or not case.owns_rca):
         # Triage begins anew: what was recalled or found before is not this finding's cause.
         retire_own(raw, case.case_no, None, at, followed=False)

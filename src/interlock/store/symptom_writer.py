@@ -70,6 +70,16 @@ def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> 
     return Met(symptom_id, True, row[0] != "active" or bool(fixed))
 
 
+def forget(raw: sqlite3.Connection, symptom_id: int, case_no: int) -> None:
+    """A case does not report that symptom after all."""
+    row = (symptom_id, case_no)
+    if raw.execute("delete from sightings where symptom_id = ? and case_no = ?", row).rowcount:
+        raw.execute(
+            "update symptoms set occurrence_count = occurrence_count - 1 where symptom_id = ?",
+            (symptom_id,),
+        )
+
+
 def _when(raw: sqlite3.Connection, case_no: int, at: float) -> float:
     """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
     row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()

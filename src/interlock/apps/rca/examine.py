@@ -109,6 +109,15 @@ def _investigation(
     return Examined(_merged(case, found))
 
 
+def remarks(step: str, data: Mapping[str, Any]) -> list[str]:
+    """What was changed in the answer to a step, as examined; of several findings, in the last."""
+    if step == F1 and _CLAIMED in data:
+        return [f"category {data[_CLAIMED][:_SHOWN]!r} was read as {data['symptom_category']}"]
+    if step == F3:
+        return list((data.get("findings") or [data])[-1].get("notes", ()))
+    return []
+
+
 def _capped(score: float, evidence: Sequence[Evidence]) -> tuple[float, str]:
     if any(each.verdict != "missing" for each in evidence) or score <= WITHOUT_EVIDENCE:
         return score, ""
