@@ -16,6 +16,7 @@ from interlock.sources.leaf import Leaf
 MOST_MEMBERS: Final = 20_000
 LARGEST: Final = 2 * 1024**3
 """Of one archive, unpacked."""
+_ENDINGS: Final = (".xml", ".log", ".txt", ".out", ".zip")
 _SUSPICIOUS: Final = 64 * 1024**2
 _MOST_RATIO: Final = 200
 
@@ -97,7 +98,7 @@ def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator
 def _is_wanted(name: str) -> bool:
     parts = PurePosixPath(name).parts
     hidden = any(part.startswith((".", "__MACOSX")) and part != ".." for part in parts)
-    return not hidden and PurePosixPath(name).suffix.lower() in (".xml", ".log", ".txt", ".out")
+    return not hidden and PurePosixPath(name).suffix.lower() in _ENDINGS
 
 
 def _is_bomb(size: int, packed: int) -> bool:
