@@ -152,7 +152,7 @@ def test_what_an_archive_hides_is_told_when_nothing_else_is_in_it(tmp_path: Path
 
 
 def test_a_launch_whose_failed_tests_are_not_shown_is_not_green() -> None:
-    with a_portal() as portal, pytest.raises(SourceError, match="2 failed there.*the token may"):
+    with a_portal() as portal, pytest.raises(SourceError, match=r"2 failed there.*the token may"):
         read_sources([f"rp:{LAUNCH_ID}"], environ=environ(portal))
 
 
