@@ -88,7 +88,9 @@ def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator
         if info.is_dir() or not _is_wanted(info.filename):
             continue
         if info.flag_bits & 0x1:
-            notes.append(f"{label}!{info.filename}: skipped, it is encrypted")
+            notes.append(
+                f"{label}!{info.filename}: skipped, it is encrypted; unpack it and give the folder"
+            )
         elif _is_bomb(info.file_size, info.compress_size):
             notes.append(f"{label}!{info.filename}: skipped, it looks like a zip bomb")
         else:

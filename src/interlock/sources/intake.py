@@ -89,7 +89,7 @@ class _Reading:
         if gathered:
             launch, failures, notes = gathered
             self._intakes.append(Intake(launch, failures, notes))
-        self._refuse_doubt([*self._problems, *self._gathering.lost, *self._passed_over])
+        self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
         said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
         first = msgspec.structs.replace(first, notes=[*said, *first.notes])
@@ -106,10 +106,9 @@ class _Reading:
             raise SourceError([*lost, *self._notes, _NOTHING][0])
         failed = sum(intake.launch.tally.failed for intake in self._intakes)
         if failed:
-            raise SourceError(
-                f"{failed} failed there, but nothing tells which tests: "
-                "give the JUnit XML or the whole log, or check what the token may see."
-            )
+            is_told = any(intake.launch.project for intake in self._intakes)
+            advice = "check what the token may see" if is_told else "give a report that names them"
+            raise SourceError(f"{failed} failed there, but nothing tells which tests: {advice}.")
         if lost:
             raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
 
@@ -164,7 +163,7 @@ def _bounded_notes(notes: list[str]) -> list[str]:
 _MOST_NOTES: Final = 100
 _NOTHING: Final = (
     "There is no report and no log in there: "
-    "give JUnit XML, a log, an envelope, a zip of them, or rp:LAUNCH_ID."
+    "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."
 )
 _ODD: dict[str, Any] = {
     "empty": "is empty",
