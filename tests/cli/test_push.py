@@ -162,6 +162,19 @@ def test_a_launch_is_one_suite_however_it_is_named(analysed: World, portal: Port
         assert f"suite 1 (rp:{LAUNCH_ID}) goes on with 0 new failures\n" in said.err
 
 
+def test_without_an_address_the_findings_go_where_the_launch_came_from(
+    world: World, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASTERISK_RP_URL")
+    monkeypatch.delenv("ASTERISK_RP_PROJECT")
+    page = f"{portal.url}/ui/#{PROJECT}/launches/all/{LAUNCH_ID}"
+    assert world.say("analyze", page).code == 4
+    review(world, 501, "approve")
+    said = world.say(*PUSH, "--send")
+    assert (said.code, said.err) == (0, "")
+    assert {each["testItemId"] for each in portal.written} == {*FAMILY}
+
+
 @pytest.mark.parametrize(("kind", "word"), [("401", "401"), ("403", "403"), ("page", "")])
 def test_a_server_that_refuses_is_told_plainly(
     analysed: World, portal: Portal, kind: str, word: str

@@ -503,6 +503,13 @@ def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
     assert "\n... 4901 lines ...\n" in failure.stack
 
 
+def test_a_failure_is_named_however_long_its_line_is() -> None:
+    (failure,) = read_log(
+        [f"FAILED tests/test_lid.py::test_open - KeyError: {'x' * 60_000}"]
+    ).failures
+    assert (failure.test_name, failure.type) == ("test_open", "KeyError")
+
+
 def test_endless_failures_are_bounded() -> None:
     lines = (f"test lid::no{number} ... FAILED" for number in range(30_000))
     assert len(read_log(lines).failures) == 10_000

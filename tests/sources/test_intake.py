@@ -104,6 +104,66 @@ def test_an_empty_folder_has_nothing_to_read(tmp_path: Path) -> None:
         read_sources([str(tmp_path)])
 
 
+GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.log", b"it was a quiet night\n", "a.log there is no test result that is understood"),
+        ("a.log", b"=== 3 failed, 1 passed in 1.0s ===\n", "3 failed there, but nothing tells"),
+        ("a.xml", GREEN[:50].encode(), "not all could be read: a.xml: it ends too early"),
+        ("a.xml", GREEN.replace("/>", ">").encode(), "not all could be read: a.xml: broken XML"),
+        ("a.json", b'{"failure_list": [{"name": "no id"}, 7]}', "2 failed there, but nothing"),
+        ("a.gz", b"\x1f\x8b\x08\x00" + bytes(range(256)), "is packed: unpack it first"),
+        ("a.bin", bytes(range(256)) * 9, "is neither a report nor a text"),
+    ],
+)
+def test_that_nothing_failed_is_only_said_where_all_was_read(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=said):
+        read_sources([str(tmp_path / name)])
+
+
+def test_a_green_report_beside_a_broken_one_proves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(GREEN)
+    assert read_sources([str(tmp_path)])[0].failures == []
+    (tmp_path / "b.xml").write_text("<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>")
+    with pytest.raises(SourceError, match="No failure was found, but not all could be read: b"):
+        read_sources([str(tmp_path)])
+
+
+def test_what_an_archive_hides_is_told_when_nothing_else_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("r.xml", b" " * 100_000_000)
+    with pytest.raises(SourceError, match=r"r\.xml: skipped, it looks like a zip bomb"):
+        read_sources([str(path)])
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.write(path, "inner.zip")
+    with pytest.raises(SourceError, match=r"inner\.zip: an archive in an archive is not opened"):
+        read_sources([str(tmp_path / "b.zip")])
+    with zipfile.ZipFile(tmp_path / "b.zip", "a") as archive:
+        archive.writestr("r.xml", GREEN)
+    (found,) = read_sources([str(tmp_path / "b.zip")])
+    assert "inner.zip: an archive in an archive is not opened" in found.notes[0]
+
+
+def test_a_launch_whose_failed_tests_are_not_shown_is_not_green() -> None:
+    with a_portal() as portal, pytest.raises(SourceError, match=r"2 failed there.*the token may"):
+        read_sources([f"rp:{LAUNCH_ID}"], environ=environ(portal))
+
+
+def test_links_in_a_circle_are_walked_once(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "r.xml").write_text(REPORT)
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (found,) = read_sources([str(tmp_path / "**" / "*.xml")])
+    assert (len(found.failures), found.notes) == (1, [])
+
+
 def test_a_launch_that_cannot_be_read_is_an_error_even_beside_files(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(REPORT)
     with a_portal() as portal, pytest.raises(SourceError, match="knows no launch 5"):

@@ -106,6 +106,21 @@ def test_logs_that_are_refused_are_said_and_not_asked_for_ever(portal: Portal) -
     assert notes[-1] == "further logs were not asked for: the failures are without them"
 
 
+def test_many_logs_are_asked_for_at_once_and_each_comes_to_its_own_test(portal: Portal) -> None:
+    for number in range(1, 121):
+        portal.add(an_item(number, f"t{number}"), ("ERROR", f"dark {number}"))
+    with ReportPortal(portal.address) as client:
+        _, failures, notes = read_launch(client, str(LAUNCH_ID))
+    told = [(each.item_id, each.message) for each in failures]
+    assert told == [(number, f"dark {number}") for number in range(1, 121)]
+    assert notes == []
+    portal.fault("403", "/log", times=999)
+    with ReportPortal(portal.address) as client:
+        _, failures, notes = read_launch(client, str(LAUNCH_ID))
+    assert (len(failures), len(notes)) == (120, 9)
+    assert notes[-1] == "further logs were not asked for: the failures are without them"
+
+
 def test_a_launch_without_an_id_is_said(portal: Portal) -> None:
     portal.launch = {"name": "odd"}
     with (

@@ -197,6 +197,14 @@ def test_a_token_that_may_only_look_is_told_so(portal: Portal) -> None:
         pushed(portal, update(1))
 
 
+def test_a_name_cannot_pass_for_a_line_of_the_difference(portal: Portal) -> None:
+    portal.add(an_item(1, "glows\n+ type nd001" + "!" * 300))
+    (change,) = pushed(portal, update(1), dry_run=True).changes
+    first, second, *_ = shown(change)
+    assert first.startswith("item 1: glows + type nd001!!!")
+    assert (len(first), second) == (208, "- type ti001")
+
+
 def test_many_items_go_in_chunks(portal: Portal) -> None:
     for number in range(1, 121):
         portal.add(an_item(number, "t"))

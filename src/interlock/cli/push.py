@@ -15,6 +15,7 @@ from interlock.cli.show import Db, Json, counted, document, say
 from interlock.core.errors import StateError
 
 if TYPE_CHECKING:
+    from interlock.apps.rca.launch import Launch
     from interlock.sources.rp_push import Pushed
 
 
@@ -47,7 +48,7 @@ def push(
     from interlock import wiring
     from interlock.casework.outward import updates
     from interlock.sources.reportportal import ReportPortal
-    from interlock.sources.rp_address import address
+    from interlock.sources.rp_address import URL, address
     from interlock.sources.rp_push import push as send
     from interlock.store.database import reading
     from interlock.store.suites import launches_of, suite_cases
@@ -56,8 +57,11 @@ def push(
         suite = suites.the_suite(connection, suite_id)
         findings = suites.findings_now(connection, suite)
         cases = suite_cases(connection, suite.suite_id)
-        projects = {each.launch.project for each in launches_of(connection, suite.suite_id)}
-    name = project or next((each for each in sorted(projects) if each), "")
+        launches = [each.launch for each in launches_of(connection, suite.suite_id)]
+    origin = min((each for each in launches if each.project), key=_place, default=None)
+    if origin and not url and not os.environ.get(URL):
+        url = origin.url
+    name = project or (origin.project if origin else "")
     said_by = by or os.environ.get("ASTERISK_USER", "")
     wanted, left = updates(findings, cases, said_by)
     if not wanted:
@@ -73,6 +77,10 @@ def push(
         _tell(pushed, left)
     if pushed.unwritten:
         raise typer.Exit(Exit.FAILED)
+
+
+def _place(launch: "Launch") -> tuple[str, str]:
+    return launch.project, launch.url
 
 
 def _why(left: dict[str, int]) -> str:

@@ -16,6 +16,7 @@ from interlock.sources.leaf import Leaf
 MOST_MEMBERS: Final = 20_000
 LARGEST: Final = 2 * 1024**3
 """Of one archive, unpacked."""
+_ENDINGS: Final = (".xml", ".log", ".txt", ".out", ".zip")
 _SUSPICIOUS: Final = 64 * 1024**2
 _MOST_RATIO: Final = 200
 
@@ -87,7 +88,9 @@ def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator
         if info.is_dir() or not _is_wanted(info.filename):
             continue
         if info.flag_bits & 0x1:
-            notes.append(f"{label}!{info.filename}: skipped, it is encrypted")
+            notes.append(
+                f"{label}!{info.filename}: skipped, it is encrypted; unpack it and give the folder"
+            )
         elif _is_bomb(info.file_size, info.compress_size):
             notes.append(f"{label}!{info.filename}: skipped, it looks like a zip bomb")
         else:
@@ -97,7 +100,7 @@ def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator
 def _is_wanted(name: str) -> bool:
     parts = PurePosixPath(name).parts
     hidden = any(part.startswith((".", "__MACOSX")) and part != ".." for part in parts)
-    return not hidden and PurePosixPath(name).suffix.lower() in (".xml", ".log", ".txt", ".out")
+    return not hidden and PurePosixPath(name).suffix.lower() in _ENDINGS
 
 
 def _is_bomb(size: int, packed: int) -> bool:

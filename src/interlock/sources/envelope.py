@@ -40,7 +40,7 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     ids = FailureIds()
     failures = [ids.name(rp_items.failure_of_item(item, names, launch.launch_id)) for item in own]
     jobs = rp_items.jobs_of(items, failures)
-    tally = rp_items.tally(document.get("statistics")) or Tally(failed=len(failures))
+    tally = rp_items.tally(document.get("statistics")) or Tally(failed=len(own) + lost)
     whole = msgspec.structs.replace(launch, jobs=jobs, tally=tally)
     return whole, failures, [f"{name}: {each}" for each in notes]
 

@@ -33,6 +33,8 @@ class Gathering:
     """Takes contents one by one; `done` makes the launch of them."""
 
     def __init__(self, name: str) -> None:
+        self.lost: list[str] = []
+        """What could not be read, or was not understood: failures may have been in there."""
         self._name = name
         self._title = ""
         self._failures: list[Failure] = []
@@ -58,6 +60,7 @@ class Gathering:
             return
         self._reports += 1
         self._notes += report.notes
+        self.lost += report.damage
         self._title = self._title or report.title
         for name, value in report.properties.items():
             self._properties.setdefault(name, value)
@@ -95,6 +98,9 @@ class Gathering:
             return None
         content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
         launch = self._launch(content)
+        if not (self._reports or self._failures or launch.tally.tests or launch.tally.failed):
+            self.lost.append(_not_understood(self._places))
+            return None
         failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
         notes = [*self._notes, *self._logs_taken()]
         if not failures:
@@ -227,6 +233,14 @@ class Gathering:
         return [
             Failure(id="", test_name=leaf.stem, type=found.type, message=found.message, log=log)
         ]
+
+
+def _not_understood(logs: list[Leaf]) -> str:
+    what = logs[0].label if len(logs) == 1 else f"each of the {len(logs)} logs"
+    return (
+        f"In {what} there is no test result that is understood: "
+        "give JUnit XML, or the console output of a test run."
+    )
 
 
 def _marked(failure: Failure) -> Failure:

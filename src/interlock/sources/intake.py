@@ -59,6 +59,8 @@ class _Reading:
         self._intakes: list[Intake] = []
         self._gathering = Gathering(name)
         self._notes: list[str] = []
+        self._passed_over: list[str] = []
+        """What the search itself left out: members of archives, files beyond the bound."""
         self._problems: list[str] = []
         self._seen: set[str] = set()
 
@@ -69,6 +71,7 @@ class _Reading:
     def take(self, word: str) -> None:
         leaves, notes = leaves_of(word)
         self._notes += notes
+        self._passed_over += notes
         foreign = 0
         for leaf in leaves:
             if leaf.label in self._seen:
@@ -86,13 +89,7 @@ class _Reading:
         if gathered:
             launch, failures, notes = gathered
             self._intakes.append(Intake(launch, failures, notes))
-        if not self._intakes:
-            raise SourceError(
-                self._problems[0]
-                if self._problems
-                else "There is no report and no log in there: "
-                "give JUnit XML, a log, an envelope, a zip of them, or rp:LAUNCH_ID."
-            )
+        self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
         said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
         first = msgspec.structs.replace(first, notes=[*said, *first.notes])
@@ -100,6 +97,20 @@ class _Reading:
             msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
             for each in (first, *others)
         ]
+
+    def _refuse_doubt(self, lost: list[str]) -> None:
+        """That nothing failed is only said where everything was read."""
+        if any(intake.failures for intake in self._intakes):
+            return
+        if not self._intakes:
+            raise SourceError([*lost, *self._notes, _NOTHING][0])
+        failed = sum(intake.launch.tally.failed for intake in self._intakes)
+        if failed:
+            is_told = any(intake.launch.project for intake in self._intakes)
+            advice = "check what the token may see" if is_told else "give a report that names them"
+            raise SourceError(f"{failed} failed there, but nothing tells which tests: {advice}.")
+        if lost:
+            raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
 
     def _read(self, leaf: Leaf) -> bool:
         """Whether it was something of ours."""
@@ -115,6 +126,8 @@ class _Reading:
             self._lines(leaf)
         elif kind == "xml" and not leaf.is_given:
             return False
+        elif kind == "zip" and not leaf.is_given:
+            self._notes.append(f"{leaf.label}: an archive in an archive is not opened; unpack it")
         elif leaf.is_given:
             raise SourceError(f"{leaf.label} {_ODD[kind]}.")
         return True
@@ -148,10 +161,15 @@ def _bounded_notes(notes: list[str]) -> list[str]:
 
 
 _MOST_NOTES: Final = 100
+_NOTHING: Final = (
+    "There is no report and no log in there: "
+    "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."
+)
 _ODD: dict[str, Any] = {
     "empty": "is empty",
     "binary": "is neither a report nor a text: give JUnit XML or a log",
     "xml": "is XML, but no JUnit report: it has neither <testsuite> nor <testcase>",
     "zip": "is an archive in an archive: unpack it first",
+    "packed": "is packed: unpack it first, or give a zip",
     "envelope": "is JSON of an unknown form",
 }

@@ -62,6 +62,11 @@ class JUnitReport:
         return frozenset(self._elements.passed_later)
 
     @property
+    def damage(self) -> list[str]:
+        """Where the report is broken or cut: what stood there may be lost."""
+        return list(self._notes)
+
+    @property
     def notes(self) -> list[str]:
         said = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
         if self._breaks > 1:

@@ -12,12 +12,15 @@ from pathlib import PurePath
 from typing import BinaryIO, Final, Literal, NamedTuple
 
 HEAD: Final = 1 << 16
-Kind = Literal["junit", "xml", "envelope", "failures", "zip", "log", "binary", "empty"]
+Kind = Literal["junit", "xml", "envelope", "failures", "zip", "packed", "log", "binary", "empty"]
 _JUNIT: Final = re.compile(rb"<(?:[\w.-]+:)?(?:testsuites?|testcase)[\s/>]")
 _LATE_JUNIT: Final = re.compile(
     rb"^<\?xml\b[^>]{0,500}>\s*<(?:testsuites?|testcase)[\s/>]", re.MULTILINE
 )
 """A report with something printed in front of it."""
+_PACKED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
+_ODD: Final = bytes(sign for sign in range(32) if sign not in b"\a\b\t\n\v\f\r\x1b")
+"""Signs of no text and no terminal."""
 _FAILURE: Final = re.compile(rb'\{[^\n]*"(?:test_name|class_name|stack)"\s*:')
 """A failure's keys in the first line."""
 
@@ -46,6 +49,8 @@ def kind_of(head: bytes) -> Kind:
     """What a content is, by its first bytes."""
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
+    if head.startswith(_PACKED):
+        return "packed"
     if head[:2] in (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<"):
         head = head.replace(b"\0", b"")[2 if head[0] > 127 or head[1] > 127 else 0 :]
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -77,7 +82,7 @@ def _kind_of_json(start: bytes) -> Kind:
 
 
 def _is_binary(head: bytes) -> bool:
-    odd = sum(head.count(bytes([sign])) for sign in (0, 1, 2, 3, 4, 5, 6, 14, 15, 16))
+    odd = len(head) - len(head.translate(None, _ODD))
     return odd * 20 > len(head)
 
 

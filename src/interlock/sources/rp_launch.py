@@ -4,7 +4,8 @@ Knows which log row tells the error and how much of the rest is worth keeping. R
 requests.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,9 @@ _ERROR_LEVEL: Final = 40_000
 _DEEPEST: Final = 3
 _MOST_STEPS: Final = 20
 _MOST_REFUSALS: Final = 3
+_NO_MORE: Final = "further logs were not asked for: the failures are without them"
+_AT_ONCE: Final = 8
+_FEW: Final = 50
 
 
 def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure], list[str]]:
@@ -41,14 +45,11 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
         )
     names = {item.item_id: item.name for item in items}
     logs, ids = _Logs(portal), FailureIds()
-    failures = [
-        ids.name(
-            logs.told(
-                rp_items.failure_of_item(item, names, launch.launch_id, _page(launch.url, item))
-            )
-        )
+    silent = [
+        rp_items.failure_of_item(item, names, launch.launch_id, _page(launch.url, item))
         for item in own
     ]
+    failures = [ids.name(each) for each in logs.told(silent)]
     launch = msgspec.structs.replace(launch, jobs=rp_items.jobs_of(items, failures))
     return launch, failures, [*portal.notes, *notes, *logs.notes]
 
@@ -99,24 +100,34 @@ class _Logs:
         self._portal = portal
         self._refusals = 0
 
-    def told(self, failure: Failure) -> Failure:
-        """The failure with its log, and with the error that the log tells."""
-        if self._refusals >= _MOST_REFUSALS:
-            return failure
+    def told(self, failures: Sequence[Failure]) -> Iterator[Failure]:
+        """The failures with their logs, and with the errors that the logs tell. Few are asked for
+        one by one; of many, some at a time, because most of the time is waiting."""
+        width = _AT_ONCE if len(failures) > _FEW else 1
+        with ThreadPoolExecutor(width) as pool:
+            for start in range(0, len(failures), width):
+                if self._refusals >= _MOST_REFUSALS:
+                    self.notes.append(_NO_MORE)
+                    yield from failures[start:]
+                    return
+                asked = failures[start : start + width]
+                yield from map(self._heard, asked, pool.map(self._ask, asked))
+
+    def _ask(self, failure: Failure) -> Failure | SourceError:
         try:
             rows, truncated = self._rows(failure.item_id, _DEEPEST)
         except SourceError as error:
-            self._refuse(str(error))
-            return failure
-        self._refusals = 0
+            return error
         rows.sort(key=lambda row: (rfc3339(row.get("time")), rp_items.number(row.get("id"))))
         return _with_rows(failure, rows, truncated)
 
-    def _refuse(self, reason: str) -> None:
-        self._refusals += 1
-        self.notes.append(reason)
-        if self._refusals >= _MOST_REFUSALS:
-            self.notes.append("further logs were not asked for: the failures are without them")
+    def _heard(self, failure: Failure, answer: Failure | SourceError) -> Failure:
+        if isinstance(answer, SourceError):
+            self._refusals += 1
+            self.notes.append(str(answer))
+            return failure
+        self._refusals = 0
+        return answer
 
     def _rows(self, item_id: int, depth: int) -> tuple[list[dict[str, Any]], bool]:
         found, truncated = self._portal.logs(item_id)

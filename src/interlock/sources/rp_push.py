@@ -17,6 +17,7 @@ from interlock.sources.rp_items import number, text
 from interlock.sources.rp_rest import PortalError
 
 _CHUNK: Final = 50
+_LONGEST_NAME: Final = 200
 _JOINT: Final = "\n\n---\n"
 _HEADING: Final = "**Analysis:**\n\n"
 """Begins our part of a comment to which somebody else wrote the rest."""
@@ -134,7 +135,7 @@ def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = Tru
 
 def shown(change: Change) -> list[str]:
     """The change as lines for people: what goes with `-`, what comes with `+`."""
-    lines = [f"item {change.item_id}: {change.name}"]
+    lines = [f"item {change.item_id}: {' '.join(change.name.split())[:_LONGEST_NAME]}"]
     if change.before.issue_type != change.after.issue_type:
         lines.append(f"- type {change.before.issue_type or 'none'}")
         lines.append(f"+ type {change.after.issue_type}")
@@ -223,7 +224,8 @@ class _Plan:
         try:
             self._portal.update_issues([body for _, body in chunk])
         except PortalError as error:
-            if error.status not in _SPOILT and error.status < 500:
+            may_be_one = error.status in _SPOILT or (error.status >= 500 and len(chunk) > 1)
+            if not may_be_one:
                 raise
             self._send_singly(chunk)
         else:
@@ -237,7 +239,7 @@ class _Plan:
                 self._portal.update_issues([body])
             except PortalError as error:
                 faults = 0 if error.status in _SPOILT else faults + 1
-                if error.status in (0, 401, 403) or faults == min(_MOST_FAULTS, len(chunk)):
+                if error.status in (0, 401, 403) or faults == _MOST_FAULTS:
                     raise
                 self.refused.append((change.item_id, str(error)))
                 self.unwritten.append(change.item_id)

@@ -36,7 +36,7 @@ class _Search:
         self._logs: dict[Path, Mapping[str, Leaf]] = {}
 
     def matching(self, word: str) -> tuple[list[Leaf], list[str]]:
-        found = sorted(glob.glob(word, recursive=True))  # noqa: PTH207  the word may be absolute
+        found = _each_once(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
         leaves: list[Leaf] = []
         notes: list[str] = []
         for path in map(Path, found):
@@ -91,6 +91,12 @@ class _Search:
                 each.name: self._leaf(each, is_given=False) for each in found if each.is_file()
             }
         return self._logs[folder]
+
+
+def _each_once(paths: list[str]) -> list[str]:
+    """Links that lead to each other make many names for one thing: the shortest is kept."""
+    by_length = sorted(paths, key=lambda path: (-len(path), path))
+    return sorted({os.path.realpath(path): path for path in by_length}.values())
 
 
 def _walk(folder: Path) -> Iterator[Path]:
