@@ -12,6 +12,7 @@ from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.facts import Facts
 from interlock.casework.facts import told as spelled
 from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
 from interlock.core.case import Case
 from interlock.store.looks import place_of
 
@@ -23,7 +24,7 @@ def room(tmp_path: Path) -> Caseroom:
 
 def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
     with room.reading() as connection:
-        found = Facts(connection, Terms(), TAXONOMY)
+        found = Facts(connection, Workspace(Terms()), TAXONOMY)
         place = place_of(connection, case_no)
         return found.parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
 
@@ -47,7 +48,7 @@ def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
 def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("beta")))
     with room.reading() as connection:
-        found = Facts(connection, Terms(), TAXONOMY)
+        found = Facts(connection, Workspace(Terms()), TAXONOMY)
         place = place_of(connection, 2)
         case = Case("C2", F4)
 

@@ -18,7 +18,7 @@ from interlock.apps.rca.steps import F0, F1, F3, F4
 from interlock.apps.rca.subject import Limits
 from interlock.apps.rca.taxonomy import Taxonomy
 from interlock.casework.lore import Lore, Memory
-from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
 from interlock.core.case import Case
 from interlock.store.knowledge import Rca, history_of, rcas_of_suite
 from interlock.store.looks import Place
@@ -30,9 +30,9 @@ _FIRST_LINE = 300
 class Facts:
     """Fills the parameters of prompts from the store."""
 
-    def __init__(self, connection: Connection, terms: Terms, taxonomy: Taxonomy) -> None:
+    def __init__(self, connection: Connection, workspace: Workspace, taxonomy: Taxonomy) -> None:
         self._connection = connection
-        self._terms = terms
+        self._workspace = workspace
         self._taxonomy = taxonomy
         self._lore = Lore(connection)
         self._launches: dict[int, Launch] = {}
@@ -43,10 +43,11 @@ class Facts:
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
         members = self._cases_of(place) if place else []
+        launch = self.launch(place)
         return parameters(
             failure=failure,
-            launch=self.launch(place),
-            repos=self._terms.repos,
+            launch=launch,
+            repos=self._workspace.told(launch),
             siblings=self._siblings(members, case.case_id),
             siblings_total=max(0, len(members) - 1),
             case=case,

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from interlock.apps.rca.findings import Evidence
-from interlock.apps.rca.launch import Launch
+from interlock.apps.rca.launch import Launch, Repo
 from interlock.casework.terms import Terms
 from interlock.sources.git_evidence import check_evidence
 from interlock.sources.git_log import Commit
@@ -45,12 +47,29 @@ class Workspace:
         words = (*own, launch.commit, launch.branch)
         return next((word for word in words if repository.resolve(word)), "")
 
+    def told(self, launch: Launch | None) -> tuple[Repo, ...]:
+        """The repositories as an agent should know them: where to browse them, which commit is
+        looked at and which last passed."""
+        return tuple(self._told(each, launch) for each in self.repositories.values())
+
+    def _told(self, repository: Repository, launch: Launch | None) -> Repo:
+        page = repository.browse
+        return msgspec.structs.replace(
+            repository.repo,
+            url=page.home if page else repository.repo.url,
+            commit=repository.at(self.tested(repository.name, launch)),
+            last_green=repository.resolve(self._green(repository.name)),
+        )
+
+    def _green(self, name: str) -> str:
+        greens = self._terms.last_green
+        return greens.get(name) or greens.get("", "")
+
     def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
         """What is new in it since it last passed, newest first."""
         tip = self.tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
-            greens = self._terms.last_green
-            green = greens.get(repository.name) or greens.get("", "")
+            green = self._green(repository.name)
             found = repository.commits_since(green, tip)
             if not found and repository.resolve(green) != repository.at(tip):
                 # What was tested is older than what last passed: then that tells nothing.

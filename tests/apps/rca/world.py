@@ -71,6 +71,8 @@ REPOS = (
     Repo(
         name="harbour",
         path="/src/harbour",
+        commit="9c1d" * 10,
+        last_green="07aa" * 10,
         purpose="the product",
         branch="release-2.4",
         url="https://git.example/harbour",

@@ -177,7 +177,14 @@ def workspace(about: Subject) -> dict[str, Any]:
     shown = [
         {
             **about.lines(
-                {"name": it.name, "path": it.path, "purpose": it.purpose, "branch": it.branch}
+                {
+                    "name": it.name,
+                    "path": it.path,
+                    "purpose": it.purpose,
+                    "branch": it.branch,
+                    "commit": it.commit,
+                    "last_green": it.last_green,
+                }
             ),
             "url": _address(about, it.url),
         }

@@ -58,3 +58,7 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     url: str = ""
     """Where it can be browsed: commit links are made from it."""
+    commit: str = ""
+    """What is looked at: the tested revision where it is known, else the newest."""
+    last_green: str = ""
+    """The commit that last passed."""
