@@ -12,6 +12,7 @@ import msgspec
 from interlock.apps.rca import groups, recollection
 from interlock.apps.rca.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.apps.rca.blocks import BLOCKS, fill_blocks
+from interlock.apps.rca.clocks import took
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import family_of
 from interlock.apps.rca.guards import CONDITIONS, Guard, guards_for
@@ -141,7 +142,7 @@ def _missing(about: Subject) -> list[str]:
         ("the error message", it.message),
         ("the stack", it.stack),
         ("the log", it.log),
-        ("the times of the test", it.at and it.ended_at),
+        ("the times of the test", it.at and took(it) is not None),
         ("the launch", launch),
         ("the version", launch and launch.version),
         ("the branch", launch and launch.branch),
