@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch, Repo
 from interlock.casework.terms import Terms
 from interlock.casework.workspace import Workspace
 
@@ -132,4 +132,4 @@ def test_agents_are_told_what_is_looked_at_what_last_passed_and_where_to_browse(
 def test_of_a_repository_that_cannot_be_read_no_revision_is_told(tmp_path: Path) -> None:
     repo = Repo(name="boat", path=str(tmp_path / "none"))
     (told,) = Workspace(Terms(repos=(repo,), last_green={"": "green"})).told(None)
-    assert told == repo
+    assert told == Checkout(name="boat", path=repo.path)

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-import msgspec
-
 from interlock.apps.rca.findings import Evidence
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch
 from interlock.casework.terms import Terms
 from interlock.sources.git_evidence import check_evidence
 from interlock.sources.git_log import Commit
@@ -47,16 +45,19 @@ class Workspace:
         words = (*own, launch.commit, launch.branch)
         return next((word for word in words if repository.resolve(word)), "")
 
-    def told(self, launch: Launch | None) -> tuple[Repo, ...]:
+    def told(self, launch: Launch | None) -> tuple[Checkout, ...]:
         """The repositories as an agent should know them: where to browse them, which commit is
         looked at and which last passed."""
         return tuple(self._told(each, launch) for each in self.repositories.values())
 
-    def _told(self, repository: Repository, launch: Launch | None) -> Repo:
-        page = repository.browse
-        return msgspec.structs.replace(
-            repository.repo,
-            url=page.home if page else repository.repo.url,
+    def _told(self, repository: Repository, launch: Launch | None) -> Checkout:
+        repo, page = repository.repo, repository.browse
+        return Checkout(
+            name=repo.name,
+            path=repo.path,
+            purpose=repo.purpose,
+            branch=repo.branch,
+            url=page.home if page else repo.url,
             commit=repository.at(self.tested(repository.name, launch)),
             last_green=repository.resolve(self._green(repository.name)),
         )

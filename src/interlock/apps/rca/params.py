@@ -17,7 +17,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import family_of
 from interlock.apps.rca.guards import CONDITIONS, Guard, guards_for
 from interlock.apps.rca.history import History, Sibling
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch
 from interlock.apps.rca.subject import Limits, Subject
 from interlock.apps.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.core.case import Case
@@ -41,7 +41,7 @@ def parameters(
     *,
     failure: Failure,
     launch: Launch | None,
-    repos: Sequence[Repo],
+    repos: Sequence[Checkout],
     siblings: Sequence[Sibling],
     siblings_total: int,
     case: Case,
