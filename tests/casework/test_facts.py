@@ -12,6 +12,7 @@ from interlock.apps.rca.taxonomy import TAXONOMY
 from interlock.casework.facts import Facts
 from interlock.casework.facts import told as spelled
 from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
 from interlock.core.case import Case
 from interlock.store.looks import place_of
 
@@ -23,7 +24,7 @@ def room(tmp_path: Path) -> Caseroom:
 
 def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
     with room.reading() as connection:
-        found = Facts(connection, Terms(), TAXONOMY)
+        found = Facts(connection, Workspace(Terms()), TAXONOMY)
         place = place_of(connection, case_no)
         return found.parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
 
@@ -47,7 +48,7 @@ def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
 def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("beta")))
     with room.reading() as connection:
-        found = Facts(connection, Terms(), TAXONOMY)
+        found = Facts(connection, Workspace(Terms()), TAXONOMY)
         place = place_of(connection, 2)
         case = Case("C2", F4)
 
@@ -75,6 +76,24 @@ def test_the_past_of_a_failure_is_that_of_other_launches(room: Caseroom) -> None
     assert later["last_seen"].startswith("1970-01-12")
     assert [each["rca_id"] for each in later["prior_rcas"]] == [1]
     assert later["symptom"]["symptom_id"] == 1
+    assert later["prior_rcas"][0]["cases"] == 1
+
+
+def test_a_symptom_is_told_with_the_environment_it_was_last_seen_in(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha"), attributes={"cluster": "lab-7"}), name="before")
+    room.sit(crew())
+    room.clock.time += 60
+    room.take_in(launch(told("alpha"), launch_id="L2", attributes={"cluster": "lab-8"}))
+    assert facts(room, 2, "C1")["history"]["symptom"]["environment"] == ["cluster=lab-7"]
+    assert facts(room, 1, "C1")["history"]["symptom"]["environment"] == []
+
+
+def test_a_case_s_own_finding_is_not_one_found_before(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha")))
+    room.sit(crew({F5: {"silent": True}}))
+    own = facts(room, 1, "C1", F5)["history"]
+    assert own["prior_rcas"] == []
+    assert own["symptom"]["rca_ids"] == []
 
 
 def test_the_digest_has_the_causes_of_the_suite_but_the_case_s_own(room: Caseroom) -> None:

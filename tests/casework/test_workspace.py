@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch, Repo
 from interlock.casework.terms import Terms
 from interlock.casework.workspace import Workspace
 
@@ -115,3 +115,21 @@ def test_a_launch_may_name_the_revision_of_each_repository(boat: GitRepo) -> Non
 def test_without_repositories_nothing_is_checked() -> None:
     (found,) = Workspace(Terms()).check(["boat:keel.py:1"], None, "")
     assert found.verdict == "unchecked"
+
+
+def test_agents_are_told_what_is_looked_at_what_last_passed_and_where_to_browse(
+    boat: GitRepo,
+) -> None:
+    boat.git("remote", "add", "origin", "git@github.com:yard/boat.git")
+    (told,) = workspace(boat, "green").told(launched(branch="release"))
+    assert told.url == "https://github.com/yard/boat"
+    assert told.commit == boat.git("rev-parse", "release").strip()
+    assert told.last_green == boat.git("rev-parse", "green^{commit}").strip()
+    (told,) = workspace(boat).told(None)
+    assert (told.commit, told.last_green) == (boat.git("rev-parse", "HEAD").strip(), "")
+
+
+def test_of_a_repository_that_cannot_be_read_no_revision_is_told(tmp_path: Path) -> None:
+    repo = Repo(name="boat", path=str(tmp_path / "none"))
+    (told,) = Workspace(Terms(repos=(repo,), last_green={"": "green"})).told(None)
+    assert told == Checkout(name="boat", path=repo.path)

@@ -6,6 +6,7 @@ from tests.cli import triage
 from tests.cli.test_run import SLEEPER, decisions, dispatches
 from tests.cli.world import World, ended, until
 
+WAITS = "stopping: waiting for {} out; ask again to end at once, nothing is lost\n"
 LOOK = "'interlock status 1' shows which cases need a look\n"
 
 
@@ -17,7 +18,8 @@ def test_stop_lets_what_is_out_come_in(world: World) -> None:
     until(lambda: decisions(world) >= 5, "the quick cases are decided")
     asked = world.say("stop")
     assert asked == (0, "asked process PID on HOST (__main__.py run triage) to stop\n", "")
-    assert ended(process) == (3, "run 1: unhealthy; 3 kept, 1 dropped; 6 dispatches\n" + LOOK, "")
+    out = "run 1: unhealthy; 3 kept, 1 dropped; 6 dispatches\n" + LOOK
+    assert ended(process) == (3, out, WAITS.format("1 answer that is"))
 
 
 def test_stop_now_does_not_wait(world: World) -> None:
@@ -30,7 +32,7 @@ def test_stop_now_does_not_wait(world: World) -> None:
     assert said.code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
     assert said[1:] == (
         "run 1: stopped; 4 open; 4 dispatches\n'interlock resume 1' goes on\n",
-        "",
+        WAITS.format("4 answers that are"),
     )
     assert world.say("status").out.splitlines()[0] == "run 1: triage v3, stopped"
 

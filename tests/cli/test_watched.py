@@ -250,6 +250,22 @@ def test_killed_in_the_middle_the_same_command_comes_to_the_same_decisions(
     assert killed.say("doctor", "--deep").code == 0
 
 
+def test_who_stops_a_run_is_told_what_it_waits_for_and_how_to_end_it(world: World) -> None:
+    world.write("red.xml", junit(KEY, TYPE))
+    process = world.start("analyze", "red.xml", "--dispatch", "file", "--json")
+    papers = world.folder / ".asterisk" / "calibrate" / "1"
+    until(lambda: len(list(papers.glob("*/signal.json"))) == 2, "both are asked")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr
+    said = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert said == (
+        "stopping: waiting for 2 answers that are out; ask again to end at once, nothing is lost\n"
+    )
+
+
 def _entries(world: World) -> list[dict[str, Any]]:
     return list(world.say("logs", "--json").json["entries"])
 

@@ -40,7 +40,10 @@ async def test_the_signal_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
 }}
 """
         )
-        assert (place / "prompt-work.md").read_text() == "Do it."
+        told = (place / "prompt-work.md").read_text()
+        assert told.startswith("Do it.\n\n## Where to write\n")
+        assert f"    {place / 'work-result.json'}\n" in told
+        assert told.endswith('    {"dispatch_id": 1, "data": ANSWER}\n')
         files = sorted(path.name for path in place.iterdir())
         assert files == ["prompt-work.md", "signal.json"]
         assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
@@ -317,7 +320,7 @@ async def test_a_folder_that_was_removed_is_laid_out_again(tmp_path: Path) -> No
         desk.place().rename(tmp_path / "away")
         await desk.passes(2)
         assert desk.status() == "waiting"
-        assert (desk.place() / "prompt-work.md").read_text() == "Do it."
+        assert (desk.place() / "prompt-work.md").read_text().startswith("Do it.\n")
 
 
 async def test_a_loop_never_reads_an_old_answer(tmp_path: Path) -> None:

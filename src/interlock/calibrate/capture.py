@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.apps.rca.families import family_of
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, LINKED
+from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.calibrate.case_result import CaseResult, StepCost
 from interlock.calibrate.meter import BYTES_PER_TOKEN
 from interlock.calibrate.scenario import LabelledCase, Scenario
@@ -62,6 +62,11 @@ class Told(msgspec.Struct, frozen=True):
         said = [each.data for each in self.visits if each.decision.signal == LINKED]
         return str(said[-1]["representative"]) if said else ""
 
+    def spared(self, visit: Visit) -> bool:
+        """Whether nobody was asked: a member of a family is reviewed and reported with the case
+        that was investigated for it."""
+        return bool(self.linked_to) and visit.decision.step in (F5, F6) and not visit.tokens
+
 
 def capture(
     connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, manner: Manner
@@ -94,7 +99,7 @@ def _result(
     told: Told, circuit: Circuit, claims: Mapping[tuple[int, int], float], manner: Manner
 ) -> CaseResult:
     asked = [visit for visit in told.visits if visit.decision.signal == ARTIFACT]
-    costs = tuple(_cost(visit, manner) for visit in asked)
+    costs = tuple(_cost(visit, manner) for visit in asked if not told.spared(visit))
     result = CaseResult(
         case_id=told.label.id,
         test_name=told.label.test_name,

@@ -59,7 +59,7 @@ class Casework(Plain):
         self.connection = connection
         self.workspace = Workspace(terms)
         self.taxonomy = TAXONOMY.with_codes(terms.codes)
-        self.facts_of = Facts(connection, terms, self.taxonomy)
+        self.facts_of = Facts(connection, self.workspace, self.taxonomy)
         self._run_id = run_id
         looks = self.looks()
         self.number_of = {look.case_id: look.case_no for look in looks}

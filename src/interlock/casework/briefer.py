@@ -1,5 +1,6 @@
 """What the workers of a batch are told of an investigation: it grows from batch to batch."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,7 @@ from interlock.wire.briefing import Briefing, Cluster, ErrorPattern, PriorRca, S
 
 _OFTEN = 2
 _MOST_PATTERNS = 20
+_TOKEN = re.compile(r"<(?:num|id|ip|url|uuid|time|tmp|path)>")
 
 
 def enriched(
@@ -68,7 +70,9 @@ def _patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:
 
 
 def _head(case: SuiteCase) -> str:
-    return masked_line(case.error_message.strip().partition("\n")[0][:400])[:120]
+    """The first line of its message, a star for what changes from case to case."""
+    masked = masked_line(case.error_message.strip().partition("\n")[0][:400])
+    return _TOKEN.sub("*", masked)[:120]
 
 
 def _component(case: SuiteCase) -> str:

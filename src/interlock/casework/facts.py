@@ -4,7 +4,7 @@ Turns rows into the records that `apps/rca` shows. Launches are read once: they 
 they are looked at, and get no more cases. How their cases stand is read anew each time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +18,10 @@ from interlock.apps.rca.steps import F0, F1, F3, F4
 from interlock.apps.rca.subject import Limits
 from interlock.apps.rca.taxonomy import Taxonomy
 from interlock.casework.lore import Lore, Memory
-from interlock.casework.terms import Terms
+from interlock.casework.workspace import Workspace
 from interlock.core.case import Case
 from interlock.store.knowledge import Rca, history_of, rcas_of_suite
-from interlock.store.looks import Place
+from interlock.store.looks import Place, environment_of, shared_by
 from interlock.store.suites import CaseBrief, briefs, launches_of, siblings
 
 _FIRST_LINE = 300
@@ -30,9 +30,9 @@ _FIRST_LINE = 300
 class Facts:
     """Fills the parameters of prompts from the store."""
 
-    def __init__(self, connection: Connection, terms: Terms, taxonomy: Taxonomy) -> None:
+    def __init__(self, connection: Connection, workspace: Workspace, taxonomy: Taxonomy) -> None:
         self._connection = connection
-        self._terms = terms
+        self._workspace = workspace
         self._taxonomy = taxonomy
         self._lore = Lore(connection)
         self._launches: dict[int, Launch] = {}
@@ -43,10 +43,11 @@ class Facts:
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
         members = self._cases_of(place) if place else []
+        launch = self.launch(place)
         return parameters(
             failure=failure,
-            launch=self.launch(place),
-            repos=self._terms.repos,
+            launch=launch,
+            repos=self._workspace.told(launch),
             siblings=self._siblings(members, case.case_id),
             siblings_total=max(0, len(members) - 1),
             case=case,
@@ -85,20 +86,25 @@ class Facts:
         earlier = (
             [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
         )
-        causes = {rca.rca_id: rca for memory in memories for rca in memory.rcas}
+        causes = {
+            rca.rca_id: rca
+            for memory in memories
+            for rca in memory.rcas
+            if rca.case_no != place.case_no  # its own finding is no earlier one
+        }
         return History(
-            symptoms=tuple(self._symptom(memory) for memory in memories),
-            prior_rcas=tuple(map(_prior, causes.values())),
+            symptoms=tuple(self._symptom(memory, place, causes) for memory in memories),
+            prior_rcas=tuple(map(self._prior, causes.values())),
             failure_count=sum(each.cases for each in earlier),
             last_seen=told(earlier[0].at) if earlier else "",
-            digest=tuple(map(_prior, self._digest(place))) if step in (F3, F4) else (),
+            digest=tuple(map(self._prior, self._digest(place))) if step in (F3, F4) else (),
         )
 
     def _digest(self, place: Place) -> Sequence[Rca]:
         found = rcas_of_suite(self._connection, place.suite_id)
         return [rca for rca in found if rca.status != "archived" and rca.rca_id != place.rca_id]
 
-    def _symptom(self, memory: Memory) -> SymptomInfo:
+    def _symptom(self, memory: Memory, place: Place, causes: Collection[int]) -> SymptomInfo:
         symptom = memory.symptom
         return SymptomInfo(
             symptom_id=symptom.symptom_id,
@@ -112,31 +118,32 @@ class Facts:
             affected_versions=tuple(
                 sorted({label for rca in memory.rcas for label in rca.affected_versions if label})
             ),
-            rca_ids=tuple(rca.rca_id for rca in memory.rcas),
+            environment=environment_of(self._connection, symptom.symptom_id, place.launch_id),
+            rca_ids=tuple(rca.rca_id for rca in memory.rcas if rca.rca_id in causes),
             similarity=memory.likeness,
             is_dormant_reactivation=symptom.status == "dormant",
+        )
+
+    def _prior(self, rca: Rca) -> PriorRca:
+        return PriorRca(
+            rca_id=rca.rca_id,
+            title=rca.title,
+            description=rca.description,
+            defect_type=rca.defect_type,
+            component=rca.component,
+            status=rca.status,
+            jira_link=rca.jira_link,
+            affected_versions=rca.affected_versions,
+            created_at=told(rca.created_at),
+            resolved_at=told(rca.resolved_at),
+            verified_at=told(rca.verified_at),
+            cases=shared_by(self._connection, rca.rca_id),
         )
 
 
 def told(at: float | None) -> str:
     """A time of the store as RFC 3339, in UTC; empty if there is none."""
     return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
-def _prior(rca: Rca) -> PriorRca:
-    return PriorRca(
-        rca_id=rca.rca_id,
-        title=rca.title,
-        description=rca.description,
-        defect_type=rca.defect_type,
-        component=rca.component,
-        status=rca.status,
-        jira_link=rca.jira_link,
-        affected_versions=rca.affected_versions,
-        created_at=told(rca.created_at),
-        resolved_at=told(rca.resolved_at),
-        verified_at=told(rca.verified_at),
-    )
 
 
 def _sibling(brief: CaseBrief) -> Sibling:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from interlock.apps.rca.findings import Evidence
-from interlock.apps.rca.launch import Launch
+from interlock.apps.rca.launch import Checkout, Launch
 from interlock.casework.terms import Terms
 from interlock.sources.git_evidence import check_evidence
 from interlock.sources.git_log import Commit
@@ -45,12 +45,32 @@ class Workspace:
         words = (*own, launch.commit, launch.branch)
         return next((word for word in words if repository.resolve(word)), "")
 
+    def told(self, launch: Launch | None) -> tuple[Checkout, ...]:
+        """The repositories as an agent should know them: where to browse them, which commit is
+        looked at and which last passed."""
+        return tuple(self._told(each, launch) for each in self.repositories.values())
+
+    def _told(self, repository: Repository, launch: Launch | None) -> Checkout:
+        repo, page = repository.repo, repository.browse
+        return Checkout(
+            name=repo.name,
+            path=repo.path,
+            purpose=repo.purpose,
+            branch=repo.branch,
+            url=page.home if page else repo.url,
+            commit=repository.at(self.tested(repository.name, launch)),
+            last_green=repository.resolve(self._green(repository.name)),
+        )
+
+    def _green(self, name: str) -> str:
+        greens = self._terms.last_green
+        return greens.get(name) or greens.get("", "")
+
     def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
         """What is new in it since it last passed, newest first."""
         tip = self.tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
-            greens = self._terms.last_green
-            green = greens.get(repository.name) or greens.get("", "")
+            green = self._green(repository.name)
             found = repository.commits_since(green, tip)
             if not found and repository.resolve(green) != repository.at(tip):
                 # What was tested is older than what last passed: then that tells nothing.

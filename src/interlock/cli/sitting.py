@@ -107,12 +107,18 @@ def sit(
             wait_for_limits=on_limit == OnLimit.WAIT,
             tell=told,
             watch=watch,
+            draining=_tell_draining,
         )
         _set_gauge(crew, sitting, ours)
         status = asyncio.run(_worked(sitting, crew))
     papers = wiring.written_by_hand(crew.carriers)
     left = list(written_out(connection, found, circuit, papers))
     return Sat(status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application)
+
+
+def _tell_draining(out: int) -> None:
+    answers = "1 answer that is" if out == 1 else f"{out:,} answers that are"
+    tell(f"stopping: waiting for {answers} out; ask again to end at once, nothing is lost")
 
 
 def _set_gauge(crew: Crew, sitting: "Sitting", ours: "Staff") -> None:

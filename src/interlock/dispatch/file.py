@@ -27,6 +27,9 @@ _FULL_LOOK = 10.0
 class FileDesk:
     """A carrier whose asks and answers are files below one folder."""
 
+    tells = True
+    """Whether the file of a prompt says where its answer is to be written."""
+
     def __init__(
         self, root: Path, clock: Clock, *, names: Names = plain_names, mode: Mode = "auto"
     ) -> None:
@@ -83,7 +86,7 @@ class FileDesk:
         papers = self._names(ask.step, ask.attempt)
         try:
             place = case_folder(self.root, ask.run_id, ask.case_no, papers)
-            waiting = Waiting(ask, place, self._clock, self._deliver)
+            waiting = Waiting(ask, place, self._clock, self._deliver, tells=self.tells)
             waiting.lay_out()
         except (OSError, SourceError) as error:
             reason = f"the ask cannot be written: {error}"

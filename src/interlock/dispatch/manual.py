@@ -17,7 +17,9 @@ from interlock.wire.strict_json import Problem, decode_object
 
 
 class ManualDesk(FileDesk):
-    """A carrier whose answers come by hand, some time."""
+    """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
+
+    tells = False
 
 
 def read_saved(path: Path, dispatch_id: int) -> Artifact:

@@ -1,6 +1,7 @@
 """Signals on disk: the first one of a dispatch, the one that lies there, the one nobody ended.
 
-Knows `signal.json` as bytes in a file. Refuses to know artifacts and when to look.
+Knows `signal.json` as bytes in a file, and what a prompt's file adds to the prompt. Refuses to know
+artifacts and when to look.
 """
 
 from collections.abc import Callable
@@ -50,6 +51,21 @@ def waiting_signal(ask: Ask, place: CaseFolder) -> SignalFile:
         artifact_path=str(place.artifact),
         timestamp=timestamp(ask.at),
     )
+
+
+def told_where(ask: Ask, place: CaseFolder) -> str:
+    """The prompt, and after it where the answer is to be written: whoever has only the prompt's
+    file can answer."""
+    return f"""\
+{ask.prompt.rstrip()}
+
+## Where to write
+
+Write the answer to this file, wrapped with the number of this dispatch:
+
+    {place.artifact}
+    {{"dispatch_id": {ask.dispatch_id}, "data": ANSWER}}
+"""
 
 
 def timestamp(at: float) -> str:

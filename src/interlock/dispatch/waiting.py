@@ -24,7 +24,7 @@ from interlock.dispatch.safe_file import (
     stamp,
     write_whole,
 )
-from interlock.dispatch.signal_paper import LARGEST_SIGNAL, signal_at, waiting_signal
+from interlock.dispatch.signal_paper import LARGEST_SIGNAL, signal_at, told_where, waiting_signal
 from interlock.wire.signal_file import SignalStatus, encode_signal, read_signal
 from interlock.wire.strict_json import Problem, decode_object
 
@@ -50,7 +50,10 @@ class _Sight(msgspec.Struct):
 class Waiting:
     """An open dispatch with its papers on the table."""
 
-    def __init__(self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver) -> None:
+    def __init__(
+        self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver, *, tells: bool = True
+    ) -> None:
+        """`tells` in the prompt's file where the answer is to be written, and how."""
         self.ask = ask
         self.place = place
         self.taken = False
@@ -63,6 +66,7 @@ class Waiting:
         self._refused: set[tuple[str, bytes]] = set()
         self._timers: list[Callable[[], None]] = []
         self._current = waiting_signal(ask, place)
+        self._prompt = told_where(ask, place) if tells else ask.prompt
 
     def stirs(self, *, signal_too: bool) -> bool:
         """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
@@ -86,7 +90,7 @@ class Waiting:
         again = there is not None and there.dispatch_id == self.ask.dispatch_id
         if not again and not self._is_ours():
             set_aside(self.place.artifact, f"attempt-{self.ask.attempt - 1}")
-        write_whole(self.place.prompt, self.ask.prompt.encode())
+        write_whole(self.place.prompt, self._prompt.encode())
         if there == self._current:
             self._signal.stamp = stamp(self.place.signal)
         elif not (again and there is not None and there.status == "error"):
@@ -214,7 +218,7 @@ class Waiting:
         with suppress(OSError):
             self.place.folder.mkdir(mode=0o700, exist_ok=True)
             if stamp(self.place.prompt) is None:
-                write_whole(self.place.prompt, self.ask.prompt.encode())
+                write_whole(self.place.prompt, self._prompt.encode())
             self._write_signal()
 
     def _mark(self, status: SignalStatus, error: str = "") -> None:

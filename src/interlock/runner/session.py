@@ -46,7 +46,10 @@ class Sitting:
         wait_for_limits: bool = True,
         tell: Tell = silence,
         watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+        draining: Callable[[int], None] = lambda _out: None,
     ) -> None:
+        """`draining` is told how many answers are waited for after the first signal."""
+        self._draining = draining
         self.stopped_by: signal.Signals | None = None
         self._connection = connection
         self._circuit = circuit
@@ -88,5 +91,7 @@ class Sitting:
         return await self._loop.run()
 
     def _stop(self, number: signal.Signals) -> None:
+        if self.stopped_by is None and self.tally.in_flight:
+            self._draining(self.tally.in_flight)
         self.stopped_by = self.stopped_by or number
         self._loop.stop()

@@ -22,10 +22,17 @@ _OF_ITEM = (
     " order by e.case_no desc limit 1"
 )
 _PLACE = (
-    "select r.launch_id, c.suite_id, r.fingerprint, r.bands, r.features, r.symptom_id, r.rca_id"
+    "select r.launch_id, c.suite_id, r.fingerprint, r.bands, r.features, r.symptom_id, r.rca_id,"
+    " r.case_no"
     " from rca_cases r join launches l on l.launch_id = r.launch_id"
     " join circuits c on c.circuit_id = l.circuit_id where r.case_no = ?"
 )
+_ENVIRONMENT = (
+    "select l.env_attributes from sightings s join rca_cases r on r.case_no = s.case_no"
+    " join launches l on l.launch_id = r.launch_id where s.symptom_id = ? and r.launch_id <> ?"
+    " order by s.at desc, s.case_no desc limit 1"
+)
+_SHARED = "select count(*) from rca_cases where rca_id = ?"
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -52,6 +59,7 @@ class Place(msgspec.Struct, frozen=True):
     features: str
     symptom_id: int | None
     rca_id: int | None
+    case_no: int
 
 
 class _Visits(msgspec.Struct):
@@ -59,6 +67,7 @@ class _Visits(msgspec.Struct):
 
 
 _visits = msgspec.json.Decoder(_Visits).decode
+_attributes = msgspec.json.Decoder(dict[str, str]).decode
 _numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
@@ -86,6 +95,18 @@ def place_of(connection: Connection, case_no: int) -> Place | None:
     """None for a case that is about no failure."""
     row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
     return Place(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
+
+
+def environment_of(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
+    """The attributes of the newest other launch in which a symptom was seen."""
+    row = driver(connection).execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
+    return _attributes(row[0]) if row and row[0] else {}
+
+
+def shared_by(connection: Connection, rca_id: int) -> int:
+    """How many cases have that root cause, in all suites."""
+    (count,) = driver(connection).execute(_SHARED, (rca_id,)).fetchone()
+    return int(count)
 
 
 def agreed(connection: Connection, rca_id: int) -> bool:

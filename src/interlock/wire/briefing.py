@@ -26,6 +26,7 @@ _HARMLESS: Final = {
     ord("["): r"\[",
     ord("!"): r"\!",
 }
+_QUOTED: Final = {ord("`"): "'", ord("<"): "&lt;"}
 
 
 class Symptom(msgspec.Struct, frozen=True):
@@ -90,9 +91,10 @@ def render_briefing(briefing: Briefing, largest: int = LARGEST_BRIEFING) -> str:
     return text
 
 
-def harmless(text: str) -> str:
-    """Text from a log as one line of plain words: no markup, no control, nothing hidden."""
-    plain = _UNSEEN.sub("", _ANSI.sub("", text)).translate(_HARMLESS)
+def harmless(text: str, *, quoted: bool = False) -> str:
+    """Text from a log as one line of plain words: no markup, no control, nothing hidden. Where it
+    is `quoted` as code, only what could end the quotation is markup."""
+    plain = _UNSEEN.sub("", _ANSI.sub("", text)).translate(_QUOTED if quoted else _HARMLESS)
     plain = " ".join(plain.split())
     return plain if len(plain) <= _LONGEST_CELL else plain[: _LONGEST_CELL - 1] + "…"
 
@@ -139,8 +141,8 @@ def _rcas(briefing: Briefing, limit: int) -> str:
 
 def _patterns(briefing: Briefing, limit: int) -> str:
     found = [
-        f"- `{harmless(p.pattern)}` — seen in {p.seen}/{p.total} cases, "
-        f"associated with {harmless(p.component)}"
+        f"- `{harmless(p.pattern, quoted=True)}` — seen in {p.seen}/{p.total} cases"
+        + (f", associated with {harmless(p.component)}" if p.component else "")
         for p in briefing.patterns
     ]
     return _section("Common error patterns", [], found, limit, lambda count: f"- … {count} more")

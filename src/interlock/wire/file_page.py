@@ -187,7 +187,8 @@ What else a watcher meets:
 | several watchers on one folder | agree among yourselves; the first artifact with the right id counts, others are refused |
 
 The form of `data` is the step's own and is told by the prompt. Do not derive the file's name from the
-step: `artifact_path` names it.
+step: `artifact_path` names it. The prompt's file ends with that path and the wrapper to write, for
+an agent that is given nothing else.
 """
 _BATCHES: Final = """\
 ## Batches

@@ -24,6 +24,7 @@ from interlock.dispatch.program import ProgramDesk, Unprompted
 from interlock.dispatch.pull import PullDesk
 from interlock.sources.repos import repos_of
 from interlock.store.runs import Run
+from interlock.store.suites import find_suite
 from interlock.wire.briefing import Briefing
 from interlock.wiring.project import Settings
 from interlock.wiring.specs import Vacancy
@@ -59,7 +60,11 @@ def staff(
     )
     analysis = Analysis(work, circuit.thresholds)
 
+    suite = find_suite(connection, run_id=run.run_id)
+
     def enrich(briefing: Briefing) -> Briefing:
+        if suite and briefing.scenario == circuit.name:
+            briefing = msgspec.structs.replace(briefing, scenario=suite.name)
         return enriched(briefing, connection, run.run_id, work.families)
 
     ahead = in_families or agreed.recall_first

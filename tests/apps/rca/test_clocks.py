@@ -148,3 +148,16 @@ def test_a_prompt_gets_the_warning_and_the_note() -> None:
     stamps = made("F1", BARE | {"failure": late})["timestamps"]
     assert stamps["clock_skew_warning"] == "the test took 2 h 30 min, more than 2 h"
     assert stamps["clock_plane_note"].startswith("Times are of up to three clocks")
+
+
+def test_a_duration_that_a_report_counted_counts() -> None:
+    slow = Failure(id="1", at=after(0), attributes={"time": "10,800.5"})
+    found = made("F1", BARE | {"failure": slow})
+    assert found["timestamps"]["failure_duration"] == "3 h"
+    assert found["timestamps"]["clock_skew_warning"] == "the test took 3 h, more than 2 h"
+    assert "the times of the test" not in found["missing"]
+    for word in ("", "soon", "nan", "-1", "1e400"):
+        unknown = Failure(id="1", at=after(0), attributes={"time": word})
+        found = made("F1", BARE | {"failure": unknown})
+        assert found["timestamps"]["failure_duration"] == "(missing)"
+        assert "the times of the test" in found["missing"]

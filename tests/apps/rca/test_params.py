@@ -21,7 +21,7 @@ from tests.apps.rca.world import (
 from interlock.apps.rca.families import FAMILIES, family_of, find_family
 from interlock.apps.rca.groups import short_name
 from interlock.apps.rca.history import History, PriorRca, Sibling
-from interlock.apps.rca.launch import Repo
+from interlock.apps.rca.launch import Checkout
 from interlock.apps.rca.params import NAMES
 from interlock.apps.rca.subject import Limits
 from interlock.core.case import Case
@@ -270,7 +270,7 @@ def test_the_defect_type_as_it_stands(answers: Any, context: Any, code: str) -> 
 
 
 def test_repositories_are_bounded() -> None:
-    many = tuple(Repo(name=f"r{number}") for number in range(31))
+    many = tuple(Checkout(name=f"r{number}") for number in range(31))
     found = made("F2", RICH | {"repos": many})
     assert len(found["workspace"]["repos"]) == 30
     assert "... and 1 more" in found["data"]["repos"]

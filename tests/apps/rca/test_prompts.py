@@ -30,7 +30,7 @@ from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import FAMILIES
 from interlock.apps.rca.history import History, Sibling
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch
 from interlock.apps.rca.params import NAMES
 from interlock.apps.rca.subject import Limits
 from interlock.core.case import Case
@@ -81,7 +81,7 @@ def hostile(short: str, text: str) -> str:
     facts = {
         "failure": poisoned(Failure, text),
         "launch": poisoned(Launch, text),
-        "repos": (poisoned(Repo, text),) * 40,
+        "repos": (poisoned(Checkout, text),) * 40,
         "siblings": tuple(
             msgspec.structs.replace(poisoned(Sibling, text), id=f"{text}{number}")
             for number in range(60)
@@ -150,7 +150,7 @@ def test_the_whole_prompt_is_bounded(size: int, short: str) -> None:
     facts = RICH | {
         "failure": poisoned(Failure, text),
         "launch": poisoned(Launch, text),
-        "repos": (poisoned(Repo, text),) * 40,
+        "repos": (poisoned(Checkout, text),) * 40,
         "history": poisoned(History, text),
         "limits": limits,
     }

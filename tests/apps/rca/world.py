@@ -7,7 +7,7 @@ import interlock.apps.rca as rca
 from interlock.apps.rca.failure import Failure, Ticket
 from interlock.apps.rca.families import FAMILIES, Family
 from interlock.apps.rca.history import History, PriorRca, Sibling, SymptomInfo
-from interlock.apps.rca.launch import Job, Launch, Repo, Tally
+from interlock.apps.rca.launch import Checkout, Job, Launch, Tally
 from interlock.apps.rca.params import parameters
 from interlock.core.case import Case
 from interlock.runner import prompt
@@ -68,14 +68,16 @@ LAUNCH = Launch(
     ),
 )
 REPOS = (
-    Repo(
+    Checkout(
         name="harbour",
         path="/src/harbour",
+        commit="9c1d" * 10,
+        last_green="07aa" * 10,
         purpose="the product",
         branch="release-2.4",
         url="https://git.example/harbour",
     ),
-    Repo(name="harbour-ci", path="/src/harbour-ci", purpose="CI configuration"),
+    Checkout(name="harbour-ci", path="/src/harbour-ci", purpose="CI configuration"),
 )
 SIBLINGS = (
     Sibling(

@@ -60,6 +60,18 @@ def between(start: str, end: str) -> timedelta | None:
     return second - first if first and second else None
 
 
+def took(failure: Failure) -> timedelta | None:
+    """How long the test ran: by its times, or by the seconds its report counted (`time`)."""
+    found = between(failure.at, failure.ended_at)
+    if found is not None:
+        return found
+    try:
+        seconds = float(failure.attributes.get("time", "").replace(",", ""))
+        return timedelta(seconds=seconds) if seconds >= 0 else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def days_between(start: str, end: str) -> int | None:
     """Whole days from one time to the other; None if either is unknown or they are turned round."""
     found = between(start, end)
@@ -103,28 +115,28 @@ def _start_skew(launch: Launch | None, limits: ClockLimits) -> str | None:
 
 
 def _step_skew(failure: Failure, limits: ClockLimits) -> str | None:
-    took = between(failure.at, failure.ended_at)
-    if took is None:
+    ran = took(failure)
+    if ran is None:
         return None
-    if took < timedelta(0):
-        return f"the test ends {spell(-took)} before it starts"
-    if took <= timedelta(hours=limits.step_hours):
+    if ran < timedelta(0):
+        return f"the test ends {spell(-ran)} before it starts"
+    if ran <= timedelta(hours=limits.step_hours):
         return ""
-    return f"the test took {spell(took)}, more than {limits.step_hours:g} h"
+    return f"the test took {spell(ran)}, more than {limits.step_hours:g} h"
 
 
 def _launch_skew(launch: Launch | None, limits: ClockLimits) -> str | None:
-    took = between(launch.started_at, launch.ended_at) if launch else None
+    ran = between(launch.started_at, launch.ended_at) if launch else None
     jobs = _sum(launch.jobs) if launch else None
-    if took is None or jobs is None:
+    if ran is None or jobs is None:
         return None
-    if took < timedelta(0):
-        return f"the launch ends {spell(-took)} before it starts"
+    if ran < timedelta(0):
+        return f"the launch ends {spell(-ran)} before it starts"
     # A launch of seconds may well be many times its jobs: that is set-up, not skew.
-    seconds = took.total_seconds()
+    seconds = ran.total_seconds()
     if seconds <= jobs * limits.launch_factor or seconds - jobs <= limits.start_minutes * 60:
         return ""
-    return f"the launch took {spell(took)}, its jobs together {spell(timedelta(seconds=jobs))}"
+    return f"the launch took {spell(ran)}, its jobs together {spell(timedelta(seconds=jobs))}"
 
 
 def _sum(jobs: Iterable[Job]) -> float | None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import Any, Final
 
-from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell
+from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell, took
 from interlock.apps.rca.launch import Launch, Tally
 from interlock.apps.rca.subject import Subject
 from interlock.wire.fence import MISSING
@@ -109,7 +109,7 @@ def failure(about: Subject) -> dict[str, Any]:
                 "parent_name": parts[-1] if parts else it.class_name,
                 "start": it.at,
                 "end": it.ended_at,
-                "duration": spell(between(it.at, it.ended_at)),
+                "duration": spell(took(it)),
                 "polarion_id": _attribute(about, _POLARION),
                 "file": f"{it.file}:{it.line}" if it.file and it.line else it.file,
                 "code_ref": it.code_ref,
@@ -139,7 +139,7 @@ def timestamps(about: Subject) -> dict[str, Any]:
                 "launch_duration": spell(between(launch.started_at, launch.ended_at)),
                 "failure_start": it.at,
                 "failure_end": it.ended_at,
-                "failure_duration": spell(between(it.at, it.ended_at)),
+                "failure_duration": spell(took(it)),
                 "ci_job_start": launch.ci_started_at,
                 "ci_job_end": launch.ci_ended_at,
                 "job_clock": about.job.clock if about.job else "",
@@ -177,7 +177,14 @@ def workspace(about: Subject) -> dict[str, Any]:
     shown = [
         {
             **about.lines(
-                {"name": it.name, "path": it.path, "purpose": it.purpose, "branch": it.branch}
+                {
+                    "name": it.name,
+                    "path": it.path,
+                    "purpose": it.purpose,
+                    "branch": it.branch,
+                    "commit": it.commit,
+                    "last_green": it.last_green,
+                }
             ),
             "url": _address(about, it.url),
         }

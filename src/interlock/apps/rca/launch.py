@@ -58,3 +58,12 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     url: str = ""
     """Where it can be browsed: commit links are made from it."""
+
+
+class Checkout(Repo, frozen=True, kw_only=True):
+    """A repository as it is looked at for one launch."""
+
+    commit: str = ""
+    """The tested revision where it is known, else the newest."""
+    last_green: str = ""
+    """The commit that last passed."""

@@ -12,11 +12,12 @@ import msgspec
 from interlock.apps.rca import groups, recollection
 from interlock.apps.rca.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.apps.rca.blocks import BLOCKS, fill_blocks
+from interlock.apps.rca.clocks import took
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import family_of
 from interlock.apps.rca.guards import CONDITIONS, Guard, guards_for
 from interlock.apps.rca.history import History, Sibling
-from interlock.apps.rca.launch import Launch, Repo
+from interlock.apps.rca.launch import Checkout, Launch
 from interlock.apps.rca.subject import Limits, Subject
 from interlock.apps.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.core.case import Case
@@ -40,7 +41,7 @@ def parameters(
     *,
     failure: Failure,
     launch: Launch | None,
-    repos: Sequence[Repo],
+    repos: Sequence[Checkout],
     siblings: Sequence[Sibling],
     siblings_total: int,
     case: Case,
@@ -141,7 +142,7 @@ def _missing(about: Subject) -> list[str]:
         ("the error message", it.message),
         ("the stack", it.stack),
         ("the log", it.log),
-        ("the times of the test", it.at and it.ended_at),
+        ("the times of the test", it.at and took(it) is not None),
         ("the launch", launch),
         ("the version", launch and launch.version),
         ("the branch", launch and launch.branch),

@@ -12,7 +12,7 @@ from interlock.apps.rca.clocks import ClockLimits
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.families import Family
 from interlock.apps.rca.history import History, Sibling
-from interlock.apps.rca.launch import Job, Launch, Repo
+from interlock.apps.rca.launch import Checkout, Job, Launch
 from interlock.apps.rca.taxonomy import Taxonomy
 from interlock.core.case import Case
 from interlock.wire.fence import Fence
@@ -45,7 +45,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     failure: Failure
     launch: Launch | None
-    repos: Sequence[Repo]
+    repos: Sequence[Checkout]
     siblings: Sequence[Sibling]
     siblings_total: int
     case: Case
