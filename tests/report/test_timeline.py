@@ -57,6 +57,11 @@ def test_no_tick_repeats_the_one_before() -> None:
     assert [tick.text for tick in strip.ticks] == ["04 Mar 02:00:00", "02:00:01"]
 
 
+def test_a_strip_over_years_names_them() -> None:
+    strip = timeline(outline(_timed("2030-12-31T02:00:00Z", "2031-03-04T02:00:00Z")))
+    assert [tick.text for tick in strip.ticks] == ["31 Dec 2030 02:00:00", "04 Mar 2031 02:00:00"]
+
+
 def test_days_of_silence_are_folded_and_said() -> None:
     strip = timeline(
         outline(_timed("2031-03-04T02:00:00Z", "2031-03-04T03:00:00Z", "2031-03-09T03:30:00Z"))

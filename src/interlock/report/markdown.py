@@ -38,7 +38,7 @@ def markdown_of(told: Outline) -> str:
 
 def _head(told: Outline) -> list[str]:
     findings = told.findings
-    by = f", analysed by {prose(made_by(told))}" if findings.agent else ""
+    by = f", analysed by {prose(made_by(told))}" if made_by(told) else ""
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     first, second = verdict_lines(told)
     parts = [

@@ -191,6 +191,8 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime | None) ->
 
 def _ticks(scale: _Scale) -> tuple[Tick, ...]:
     found, free, shown = [], -1000.0, ("", "")
+    years = {at.year for begin, end, *_ in scale.stretches for at in (begin, end)}
+    date = "%d %b " if len(years) == 1 else "%d %b %Y "
     for begin, end, left, right in scale.stretches:
         parts = max(1, min(5, int((right - left) // 30))) if end > begin else 0
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
@@ -199,7 +201,7 @@ def _ticks(scale: _Scale) -> tuple[Tick, ...]:
             x = scale.x(at)
             if x < free:
                 continue
-            today, hour = f"{at:%d %b} ", at.strftime(clock)
+            today, hour = at.strftime(date), at.strftime(clock)
             dated = today != shown[0]
             if dated or hour != shown[1]:
                 found.append(Tick(x, f"{today if dated else ''}{hour}"))
