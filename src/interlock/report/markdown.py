@@ -141,7 +141,8 @@ def _suspect(suspect: Suspect, findings: Findings) -> str:
     who = f" by {prose(suspect.author, 60)}" if suspect.author else ""
     at = f", {prose(day(suspect.at))}" if suspect.at else ""
     why = f"  \n  {prose(suspect.why, 300)}" if suspect.why else ""
-    return f"- {_commit(suspect, findings)} {prose(suspect.subject, 140)}{who}{at}{why}"
+    size = f" (+{suspect.added:,} -{suspect.removed:,})" if suspect.added or suspect.removed else ""
+    return f"- {_commit(suspect, findings)} {prose(suspect.subject, 140)}{who}{at}{size}{why}"
 
 
 def _commit(suspect: Suspect, findings: Findings) -> str:
