@@ -27,7 +27,7 @@ def main() -> None:
         subprocess.run(  # noqa: S603
             [
                 *(browser, *_FLAGS, f"--user-data-dir={scratch}/profile"),
-                *("--window-size=1200,1380", f"--screenshot={shot}", page.as_uri()),
+                *("--window-size=1200,1400", f"--screenshot={shot}", page.as_uri()),
             ],
             capture_output=True,
             check=True,

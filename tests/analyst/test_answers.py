@@ -116,6 +116,7 @@ def investigate(*found: Lead, spots: tuple[Spot, ...] = (SPOT,), looked_at: int 
         *(FAILURE, "boat", found, spots, kind()),
         looked_at=looked_at,
         urls={"a" * 40: "https://git.example/a"},
+        sizes={"a" * 40: (7, 2)},
     )
 
 
@@ -126,6 +127,8 @@ def test_a_finding_names_suspect_place_and_evidence() -> None:
         f"boat@{'a' * 40}", f"boat@{'b' * 40}", "boat:hull/keel.py:9",
     ]  # fmt: skip
     assert found["component"] == "boat/hull"
+    sizes = [(each["added"], each["removed"]) for each in found["suspects"]]
+    assert sizes == [(7, 2), (0, 0)]
     assert "keel weighs 5, in weigh at hull/keel.py:9." in found["rca_message"]
     assert 'boat aaaaaaaaaaaa "Move ballast" by Ann, 2024-05-01' in found["rca_message"]
     assert [each["commit"][0] for each in found["suspects"]] == ["a", "b"]
@@ -162,6 +165,7 @@ def test_what_the_analyst_says_is_never_vague() -> None:
         *(Failure(id="a"), "", (), (), kind()),
         looked_at=0,
         urls={},
+        sizes={},
     )
     assert not vague(silent["rca_message"])
 

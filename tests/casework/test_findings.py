@@ -64,7 +64,7 @@ def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: Caseroom) -> None:
     assert head.startswith("at frame 0\n")
     assert tail.endswith("at frame 1999")
     assert len(head) + len(tail) + int(said.split()[0].replace(",", "")) == len(frames) + 2
-    assert len(long) < 6100
+    assert len(long) < 4100
 
 
 def test_a_question_is_named_while_it_is_open(room: Caseroom) -> None:

@@ -26,7 +26,7 @@ def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
     for part in (
         "*Product · regression · pb001 (Product bug) · critical severity · confidence 0.86",
         "- [`4be1c07d92`](<https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6",
-        ">) Round discounts per line instead of per basket by Mara Lindqvist, 2031-03-03",
+        ">) Round discounts per line instead of per basket by Mara Lindqvist, 2031-03-03 (+1,204",
         "- ✗ missing: `lantern-shop:shop/pricing/quote.py:cents`",
         "<details><summary>14 failing tests</summary>",
         "- [nightly-e2e #\u200b412](<https://reports.example.com/ui/lantern/launches/881>)",

@@ -109,6 +109,7 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "40 failures, 6 causes: 1 product regression (14 failures)",
         "4be1c07d92 Round discounts per line instead of per basket",
         "Mara Lindqvist in lantern-shop",
+        "+1,204 -3 shop/pricing/discount.py",
         "pb001 Product bug",
         "critical severity",
         "missing lantern-shop:shop/pricing/quote.py:cents",

@@ -1,5 +1,7 @@
 """The timeline: in order, within the strip, honest about what has no time."""
 
+from itertools import pairwise
+
 import msgspec
 from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
@@ -55,6 +57,17 @@ def test_one_time_only() -> None:
 def test_no_tick_repeats_the_one_before() -> None:
     strip = timeline(outline(_timed("2031-03-04T02:00:00.1Z", "2031-03-04T02:00:01.2Z")))
     assert [tick.text for tick in strip.ticks] == ["04 Mar 02:00:00", "02:00:01"]
+
+
+@given(findings_of_any_kind())
+def test_ticks_have_room_beside_each_other(findings: Findings) -> None:
+    at = [tick.x for tick in timeline(outline(findings)).ticks]
+    assert all(after - before >= 20 for before, after in pairwise(at))
+
+
+def test_a_strip_over_years_names_them() -> None:
+    strip = timeline(outline(_timed("2030-12-31T02:00:00Z", "2031-03-04T02:00:00Z")))
+    assert [tick.text for tick in strip.ticks] == ["31 Dec 2030 02:00:00", "04 Mar 2031 02:00:00"]
 
 
 def test_days_of_silence_are_folded_and_said() -> None:

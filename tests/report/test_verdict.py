@@ -10,7 +10,7 @@ from tests.world.findings import example
 
 from interlock.apps.rca.findings import Family, Finding, Findings
 from interlock.report.outline import outline
-from interlock.report.verdict import history, standing, trust, verdict
+from interlock.report.verdict import history, made_by, standing, trust, verdict
 
 
 def test_the_whole_sentence() -> None:
@@ -70,3 +70,17 @@ def test_words_for_one_cause() -> None:
         "unreviewed",
         "auto",
     ]
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("", ""),
+        ("basic", "the built-in analyst"),
+        ("human=manual, manual", "hand"),
+        ("basic, investigate=exec:./look", "the built-in analyst, investigate=exec:./look"),
+        ("batch-file", "agents that answer in batches of files"),
+    ],
+)
+def test_who_analysed_it_is_said_in_words(agent: str, said: str) -> None:
+    assert made_by(outline(msgspec.structs.replace(example(), agent=agent))) == said

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
@@ -189,6 +190,17 @@ def test_diffs(shop: Shop) -> None:
     assert shop.repository.diff_of("--output=x") == ""
     for path in ("../x", "--output=x", "*", ":(top)*"):
         assert shop.repository.diff_of(shop.change, path) == ""
+
+
+def test_how_many_lines_a_commit_changed(shop: Shop) -> None:
+    repository = shop.repository
+    found = [repository.commit(each) for each in (shop.begin, shop.change)]
+    assert [repository.lines_changed(each) for each in found if each] == [(2, 0), (1, 1)]
+    assert found[1] is not None
+    merge = msgspec.structs.replace(found[1], parents=2, hash="f" * 40)
+    assert repository.lines_changed(merge) is None
+    gone = msgspec.structs.replace(merge, parents=1)
+    assert repository.lines_changed(gone) is None
 
 
 def test_links_come_from_the_settings_or_else_from_origin(tmp_path: Path) -> None:

@@ -116,8 +116,10 @@ def investigate_answer(
     *,
     looked_at: int,
     urls: Mapping[str, str],
+    sizes: Mapping[str, tuple[int, int]],
 ) -> dict[str, Any]:
-    """The answer to F3 for one repository; `looked_at` counts its commits that may be new."""
+    """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
+    are lines put in and taken away."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
     spot = next(iter(spots), None)
@@ -131,7 +133,10 @@ def investigate_answer(
         "component": _component(repo, best, spot),
         "convergence_score": _score(suspects) if best else _NO_LEAD,
         "evidence_refs": refs,
-        "suspects": [_suspect(lead, urls.get(lead.commit.hash, "")) for lead in suspects],
+        "suspects": [
+            _suspect(lead, urls.get(lead.commit.hash, ""), sizes.get(lead.commit.hash, (0, 0)))
+            for lead in suspects
+        ],
     }
 
 
@@ -172,7 +177,7 @@ def _component(repo: str, best: Lead | None, spot: Spot | None) -> str:
     return f"{repo}/{folder}" if folder else repo
 
 
-def _suspect(lead: Lead, url: str) -> dict[str, Any]:
+def _suspect(lead: Lead, url: str, size: tuple[int, int]) -> dict[str, Any]:
     commit = lead.commit
     return {
         "repo": lead.repo,
@@ -181,6 +186,8 @@ def _suspect(lead: Lead, url: str) -> dict[str, Any]:
         "author": commit.author,
         "at": commit.at,
         "files": [change.path for change in commit.files[:20]],
+        "added": size[0],
+        "removed": size[1],
         "score": lead.score,
         "why": "; ".join(lead.why),
         "url": url,

@@ -215,16 +215,19 @@ class Analysis:
             if repository
             else 0
         )
-        urls = (
-            {lead.commit.hash: repository.commit_url(lead.commit.hash) for lead in found[:5]}
-            if repository
-            else {}
-        )
+        commits = [lead.commit for lead in found[:5]] if repository else []
+        urls = {each.hash: repository.commit_url(each.hash) for each in commits if repository}
+        sizes = {
+            each.hash: size
+            for each in commits
+            if repository and (size := repository.lines_changed(each))
+        }
         kind = self._kind(ask, failure)
         return answers.investigate_answer(
             *(failure, name, found, self._spots(ask, failure, name), kind),
             looked_at=count,
             urls=urls,
+            sizes=sizes,
         )
 
     def _correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from interlock.store.looks import Look, looks_of, open_questions
 from interlock.store.runs import find_run, journal_of
 from interlock.store.suites import Suite, SuiteCase, launches_of, suite_cases
 
-_LONGEST_STACK = 6_000
+_LONGEST_STACK = 4_000
 
 
 def findings_of(

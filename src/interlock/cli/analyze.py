@@ -56,6 +56,7 @@ SuiteId = Annotated[
     int | None, typer.Argument(metavar="SUITE", help="The suite's number; default the newest.")
 ]
 New = Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")]
+_BY_HAND = 5
 
 
 @app.command()
@@ -181,8 +182,16 @@ def _show(
     width = shutil.get_terminal_size().columns
     for line in summary(findings, [str(path) for path in files], width):
         say(line.text)
-    for waiting in sat.by_hand if sat else ():
+    for waiting in by_hand_lines(sat.by_hand if sat else [], suite.run_id):
         say(waiting)
     if sat and sat.tally.questions > len(sat.by_hand):
         say()
         say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")
+
+
+def by_hand_lines(waiting: Sequence[str], run_id: int) -> list[str]:
+    """What waits for an answer by hand, in so many lines that the summary is still seen."""
+    if len(waiting) <= _BY_HAND:
+        return list(waiting)
+    more = counted(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
+    return [*waiting[:_BY_HAND], f"{more} in the same way: 'interlock status {run_id}' lists them"]

@@ -38,7 +38,7 @@ def markdown_of(told: Outline) -> str:
 
 def _head(told: Outline) -> list[str]:
     findings = told.findings
-    by = f", analysed by {prose(made_by(told))}" if findings.agent else ""
+    by = f", analysed by {prose(made_by(told))}" if made_by(told) else ""
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     first, second = verdict_lines(told)
     parts = [
@@ -141,7 +141,8 @@ def _suspect(suspect: Suspect, findings: Findings) -> str:
     who = f" by {prose(suspect.author, 60)}" if suspect.author else ""
     at = f", {prose(day(suspect.at))}" if suspect.at else ""
     why = f"  \n  {prose(suspect.why, 300)}" if suspect.why else ""
-    return f"- {_commit(suspect, findings)} {prose(suspect.subject, 140)}{who}{at}{why}"
+    size = f" (+{suspect.added:,} -{suspect.removed:,})" if suspect.added or suspect.removed else ""
+    return f"- {_commit(suspect, findings)} {prose(suspect.subject, 140)}{who}{at}{size}{why}"
 
 
 def _commit(suspect: Suspect, findings: Findings) -> str:

@@ -19,7 +19,7 @@ from interlock.report.kinds import KINDS, kind_of, state_of
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.templates import DRAFT, render, source
 from interlock.report.text import block, counted, writable
-from interlock.report.timeline import shades, timeline
+from interlock.report.timeline import EDGE, shades, timeline
 from interlock.report.verdict import trust, verdict_lines
 
 MEMBERS = 25
@@ -65,6 +65,7 @@ def page_of(told: Outline) -> str:
         cards=cards,
         groups=_groups(told, full),
         strip=timeline(told),
+        edge=EDGE,
         colours=colours,
         launches=told.findings.launches[:_LAUNCHES],
         cuts=_cuts(told, len(cards), len(full)),

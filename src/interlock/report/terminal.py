@@ -92,7 +92,8 @@ def _suspect(cause: Cause) -> str:
 def _facts(cause: Cause) -> str:
     facts = [line(cause.defect_type, 40), line(cause.severity, 20)]
     facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
-    said = [", ".join(each for each in facts if each), standing(cause)]
+    asked = f" (question {cause.question_id})" if cause.question_id else ""
+    said = [", ".join(each for each in facts if each), standing(cause) + asked]
     if not cause.loose:
         said.insert(1, history(cause))
     return "; ".join(each for each in said if each)

@@ -22,8 +22,10 @@ _CROWD = 40
 _LEFT, _RIGHT = 2.0, 98.0
 _FOLD = timedelta(hours=6)
 _FOLD_WIDTH = 4.0
-_DATED, _CLOCKED = 40, 26
+_DATED, _CLOCKED = 42, 25
 """The room that a tick's text takes, in percent."""
+EDGE = 21
+"""Nearer to an end of the strip than this, a text cannot stand in the middle over its tick."""
 
 
 class Dot(msgspec.Struct, frozen=True):
@@ -190,21 +192,29 @@ def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime | None) ->
 
 
 def _ticks(scale: _Scale) -> tuple[Tick, ...]:
-    found, free, shown = [], -1000.0, ("", "")
-    for begin, end, left, right in scale.stretches:
-        parts = max(1, min(5, int((right - left) // 30))) if end > begin else 0
+    """Where each stretch begins and ends, as far as the texts have room beside each other."""
+    years = {at.year for begin, end, *_ in scale.stretches for at in (begin, end)}
+    date = "%d %b " if len(years) == 1 else "%d %b %Y "
+    found, free, shown = [], 0.0, ("", "")
+    for begin, end, *_ in scale.stretches:
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
-        for part in range(parts + 1):
-            at = begin + (end - begin) * (part / parts if parts else 0)
-            x = scale.x(at)
-            if x < free:
-                continue
-            today, hour = f"{at:%d %b} ", at.strftime(clock)
+        for at in dict.fromkeys((begin, end)):
+            x, today, hour = scale.x(at), at.strftime(date), at.strftime(clock)
             dated = today != shown[0]
-            if dated or hour != shown[1]:
+            left, right = _extent(x, _DATED if dated else _CLOCKED)
+            if left >= free and (dated or hour != shown[1]):
                 found.append(Tick(x, f"{today if dated else ''}{hour}"))
-                free, shown = x + (_DATED if dated else _CLOCKED), (today, hour)
+                free, shown = right, (today, hour)
     return tuple(found)
+
+
+def _extent(x: float, width: float) -> tuple[float, float]:
+    """From where to where a text reaches; near an end of the strip it stays inside."""
+    if x < EDGE:
+        return x, x + width
+    if x > 100 - EDGE:
+        return x - width, x
+    return x - width / 2, x + width / 2
 
 
 def _folds(scale: _Scale) -> tuple[Tick, ...]:

@@ -9,6 +9,14 @@ from interlock.report.kinds import KINDS, STATES, trust_of
 from interlock.report.outline import Cause, Outline
 from interlock.report.text import counted, day, line
 
+_ANALYSTS = {
+    "basic": "the built-in analyst",
+    "manual": "hand",
+    "file": "agents that answer in files",
+    "batch-file": "agents that answer in batches of files",
+    "mcp": "agents that pull their work",
+}
+
 
 def verdict(told: Outline) -> str:
     """`40 failures, 6 causes: 1 product regression (14 failures), …`"""
@@ -84,9 +92,10 @@ def advice(told: Outline) -> str:
 
 
 def made_by(told: Outline) -> str:
-    """Who did the analysis, in words."""
-    agent = told.findings.agent
-    return "the built-in analyst" if agent == "basic" else line(agent, 60)
+    """Who did the analysis, in words; empty if that is not known."""
+    words = [word for word in told.findings.agent.split(", ") if word != "human=manual"]
+    said = dict.fromkeys(_ANALYSTS.get(word, word) for word in words if word)
+    return line(", ".join(said), 80)
 
 
 def standing(cause: Cause) -> str:

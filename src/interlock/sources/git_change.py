@@ -70,6 +70,12 @@ def nature_by_diff(diff: str) -> Nature:
     return Nature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
 
 
+def lines_changed(diff: str) -> tuple[int, int]:
+    """How many lines a diff without context lines puts in, and how many it takes away."""
+    hunks = list(_hunks(diff))
+    return sum(len(added) for *_, added in hunks), sum(len(removed) for _, removed, _ in hunks)
+
+
 def _hunks(diff: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """Of each hunk: the file, the lines taken away, the lines put in."""
     path, removed, added = "", list[str](), list[str]()

@@ -18,6 +18,7 @@ from interlock.sources.git_cache import HistoryCache
 from interlock.sources.git_change import (
     UNKNOWN,
     Nature,
+    lines_changed,
     nature_by_diff,
     nature_by_files,
     nature_of_merge,
@@ -52,6 +53,7 @@ class Repository:
         self._cache = HistoryCache(cache, standing.git_dir, Commit)
         self._log = Log(self._git, standing.shallow, self._cache)
         self._index: tuple[str, PathIndex[None]] | None = None
+        self._sizes: dict[str, tuple[int, int] | None] = {}
         self._resolved: dict[str, str] = {}
         self._within: dict[tuple[str, str], bool | None] = {}
 
@@ -257,6 +259,16 @@ class Repository:
         if ran.cut:
             return Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
         return nature_of_merge(ran.text) if commit.parents > 1 else nature_by_diff(ran.text)
+
+    def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
+        """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""
+        if commit.hash not in self._sizes and commit.parents < 2 and not commit.more:
+            try:
+                ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
+            except SourceError:
+                return None
+            self._sizes[commit.hash] = None if ran.cut else lines_changed(ran.text)
+        return self._sizes.get(commit.hash)
 
     def commit_url(self, commit: str) -> str:
         return self.browse.commit_url(commit) if self.browse else ""

@@ -30,6 +30,9 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     author: str = ""
     at: str = ""
     files: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+    """Lines put in and taken away; both 0 if that is not known."""
     score: float = 0.0
     why: str = ""
     url: str = ""
