@@ -99,6 +99,35 @@ def test_artefacts(log: str, culprit: str) -> None:
     assert first(Failure(id="1", log=log), ARTEFACTS) == culprit
 
 
+def fetching(*files: str) -> str:
+    """The log of a module that fetched these in this order, then broke on org.box."""
+    lines = [f"Downloaded from x: https://x/org/box/{file} (1 kB)" for file in files]
+    banner, step = (
+        "[INFO] ---< org.shop:shop >---",
+        "[INFO] --- compiler:3.1:compile (x) @ shop ---",
+    )
+    broken = "[ERROR] lid and hinge do not fit"
+    return "\n".join([banner, *lines, step, broken])
+
+
+JARS = ("lid/1/lid-1.jar", "hinge/1/hinge-1.jar")
+
+
+@pytest.mark.parametrize("names", [("lid", "hinge"), ("hinge", "lid")])
+def test_what_was_asked_for_first_brought_the_others(names: tuple[str, str]) -> None:
+    poms = [f"{name}/1/{name}-1.pom" for name in names]
+    assert first(Failure(id="1", log=fetching(*poms, *JARS)), ARTEFACTS) == f"org.box:{names[0]}"
+
+
+@pytest.mark.parametrize("name", ["hinge", "pot"])
+def test_what_was_asked_for_in_many_versions(name: str) -> None:
+    poms = [f"{name}/{number}/{name}-{number}.pom" for number in range(3)]
+    log = fetching(*poms, f"{name}/2/{name}-2.jar", "lid/1/lid-1.jar")
+    found = {one.candidate: one.why for one in suspects(Failure(id="1", log=log), ARTEFACTS)}
+    assert "contested" not in found.get("net.tea:pot", "")  # nobody speaks of it
+    assert ("contested" in found.get("org.box:hinge", "")) == (name == "hinge")
+
+
 def test_who_is_not_spoken_of_is_not_suspected() -> None:
     assert suspects(Failure(id="1", log="ERROR: no tea"), ("org.box:lid", "box.Lid")) == []
     assert suspects(shut(1), ()) == []
