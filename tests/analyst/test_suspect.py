@@ -71,6 +71,12 @@ def test_paths_of_files() -> None:
     assert found[0].score > 2 * found[1].score
 
 
+def test_a_frame_means_no_page_of_the_same_name() -> None:
+    failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
+    paths = ("views/cart.html", "src/cart.ts")
+    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/cart.ts"]
+
+
 def test_a_file_in_another_language_is_not_meant() -> None:
     failure = Failure(
         id="1",

@@ -103,6 +103,12 @@ def test_what_tools_of_many_languages_say(message: str, category: str) -> None:
     assert triage(Failure(id="1", message=message)).category == category
 
 
+def test_a_test_is_not_blamed_for_what_it_only_meets() -> None:
+    met = triage(Failure(id="1", message="503 Service Unavailable", stack=TEST_ONLY))
+    assert (met.category, met.confidence) == ("infra", triage(Failure(
+        id="1", message="503 Service Unavailable")).confidence)  # fmt: skip
+
+
 def test_frames_in_the_message_count_too() -> None:
     trace = f"odd thing\n{IN_PRODUCT}"
     assert triage(Failure(id="1", message=trace)).category == "product"

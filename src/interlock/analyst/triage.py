@@ -35,6 +35,8 @@ _STRUCTURE = {
     "product-inside": ("product", 1.2, "the innermost frame is the product's"),
     "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
 }
+_OUTSIDE = ("infra", "flake", "firmware")
+"""What a test meets in its own code and is not to blame for."""
 _ASSERTING = re.compile(
     r"assert|expect|comparison|mismatch|should|\bwant \S|_test\.go:\d+: \S|\bdiffer|not equal",
     re.IGNORECASE,
@@ -93,6 +95,7 @@ def triage(failure: Failure) -> Triaged:
 def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
     """(rule, category, weight, why) of each rule that speaks."""
     texts = _texts(failure)
+    outside = False
     for rule, pattern in rules():
         weights = [
             rule.weight * (IN_THE_LOG if place == "log" else 1.0)
@@ -100,8 +103,10 @@ def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
             if texts.get(place) and pattern.search(texts[place])
         ]
         if weights:
+            outside = outside or rule.category in _OUTSIDE
             yield rule.id, rule.category, max(weights), rule.why
-    if structure := _structure(failure):
+    structure = _structure(failure)
+    if structure and not (outside and structure == "tests-only"):
         category, weight, why = _STRUCTURE[structure]
         yield structure, category, weight, why
 
