@@ -41,6 +41,11 @@ def test_what_the_message_names() -> None:
     assert first(failure, CLASSES) == "box.Hinge"
 
 
+def test_a_test_below_the_package_of_what_it_tests() -> None:
+    found = suspects(Failure(id="1", class_name="org.box.bugs.Odd"), ("org.box.Lid", "org.tea.Pot"))
+    assert [(one.candidate, one.why) for one in found] == [("org.box.Lid", "package")]
+
+
 def test_a_class_inside_another() -> None:
     failure = Failure(id="1", stack="\tat box.Hinge$Pin$1.turn(Hinge.java:3)\n")
     assert first(failure, CLASSES) == "box.Hinge"

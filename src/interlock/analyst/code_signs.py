@@ -93,6 +93,8 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
             yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
         if package and each.parts[-len(package) :] == package:
             yield "package", each.text, 1.0
+        elif package[:-1] and each.parts == package[:-1]:
+            yield "package", each.text, 0.4
 
 
 def _subjects(class_name: str) -> frozenset[str]:
