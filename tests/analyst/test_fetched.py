@@ -21,7 +21,14 @@ def test_a_module_a_model_and_a_tool() -> None:
         depended=frozenset({"lid", "hinge"}),
         last=frozenset({"hinge"}),
         managing=frozenset({"box-bom"}),
+        order={"box-bom": 0, "box-parent": 1, "lid": 2},
     )
+
+
+def test_of_what_many_versions_were_asked_for() -> None:
+    asked = [f"Downloaded from x: https://x/org/lid/{n}/lid-{n}.pom (1 kB)\n" for n in range(3)]
+    assert fetched("".join(asked)).contested == {"lid"}
+    assert fetched("".join([*asked[:2], asked[0]])).contested == frozenset()
 
 
 def test_other_logs_fetch_nothing() -> None:

@@ -40,7 +40,10 @@ def test_nothing_was_taught() -> None:
 
 
 def test_one_kind_only() -> None:
-    assert Learner([(OVEN[0], "heat")]).ask(OVEN[1]).label == "heat"
+    said = Learner([(OVEN[0], "heat")]).ask(bag("the oven is cold"))
+    assert said.label == "heat"
+    assert 0.2 < said.confidence < 0.9
+    assert said.reasons
 
 
 def test_a_rare_kind_is_not_drowned() -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+import pytest
+from msgspec.structs import replace
 from tests.analyst.failing import refused, shut, wrong
 
 from interlock.analyst.bands import bands
@@ -60,6 +62,14 @@ def test_what_tells_nothing_is_new() -> None:
     assert [said.verdict for _, said in recall_stream([silent, silent])] == ["new", "new"]
 
 
+@pytest.mark.parametrize("part", ["message", "type", "stack"])
+def test_the_same_again_is_known_however_little_it_tells(part: str) -> None:
+    first, second = (replace(Failure(id=name), **{part: "OddError"}) for name in "12")
+    stream = [first, second, Failure(id="3", message="open")]
+    found = [(each.verdict, each.match_id) for _, each in recall_stream(stream)]
+    assert found == [("new", None), ("match", "1"), ("new", None)]
+
+
 def test_any_index_will_do() -> None:
     drawer = Drawer(refused(1, "cart"), shut(2))
     said = recall(traits(shut(1)), drawer)
@@ -70,7 +80,8 @@ def test_any_index_will_do() -> None:
 def test_a_memory_gives_no_more_than_is_worth_comparing() -> None:
     memory = Memory()
     for number in range(3 * CANDIDATES):
-        memory.add(f"{number}", traits(refused(number, f"part{number}")))
+        each = refused(number, f"part{number}")
+        memory.add(each.id, traits(each), bands(each))
     asked = traits(refused(1, "cart"))
     found = list(memory.candidates(bands(refused(1, "cart"))))
     assert len(found) == CANDIDATES

@@ -41,6 +41,11 @@ def test_what_the_message_names() -> None:
     assert first(failure, CLASSES) == "box.Hinge"
 
 
+def test_a_test_below_the_package_of_what_it_tests() -> None:
+    found = suspects(Failure(id="1", class_name="org.box.bugs.Odd"), ("org.box.Lid", "org.tea.Pot"))
+    assert [(one.candidate, one.why) for one in found] == [("org.box.Lid", "package")]
+
+
 def test_a_class_inside_another() -> None:
     failure = Failure(id="1", stack="\tat box.Hinge$Pin$1.turn(Hinge.java:3)\n")
     assert first(failure, CLASSES) == "box.Hinge"
@@ -71,6 +76,12 @@ def test_paths_of_files() -> None:
     assert found[0].score > 2 * found[1].score
 
 
+def test_a_frame_means_no_page_of_the_same_name() -> None:
+    failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
+    paths = ("views/cart.html", "src/cart.ts")
+    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/cart.ts"]
+
+
 def test_a_file_in_another_language_is_not_meant() -> None:
     failure = Failure(
         id="1",
@@ -97,6 +108,35 @@ ARTEFACTS = ("org.box:hinge", "org.box:lid", "org.oven:gas", "org.oven:gas-paren
 )
 def test_artefacts(log: str, culprit: str) -> None:
     assert first(Failure(id="1", log=log), ARTEFACTS) == culprit
+
+
+def fetching(*files: str) -> str:
+    """The log of a module that fetched these in this order, then broke on org.box."""
+    lines = [f"Downloaded from x: https://x/org/box/{file} (1 kB)" for file in files]
+    banner, step = (
+        "[INFO] ---< org.shop:shop >---",
+        "[INFO] --- compiler:3.1:compile (x) @ shop ---",
+    )
+    broken = "[ERROR] lid and hinge do not fit"
+    return "\n".join([banner, *lines, step, broken])
+
+
+JARS = ("lid/1/lid-1.jar", "hinge/1/hinge-1.jar")
+
+
+@pytest.mark.parametrize("names", [("lid", "hinge"), ("hinge", "lid")])
+def test_what_was_asked_for_first_brought_the_others(names: tuple[str, str]) -> None:
+    poms = [f"{name}/1/{name}-1.pom" for name in names]
+    assert first(Failure(id="1", log=fetching(*poms, *JARS)), ARTEFACTS) == f"org.box:{names[0]}"
+
+
+@pytest.mark.parametrize("name", ["hinge", "pot"])
+def test_what_was_asked_for_in_many_versions(name: str) -> None:
+    poms = [f"{name}/{number}/{name}-{number}.pom" for number in range(3)]
+    log = fetching(*poms, f"{name}/2/{name}-2.jar", "lid/1/lid-1.jar")
+    found = {one.candidate: one.why for one in suspects(Failure(id="1", log=log), ARTEFACTS)}
+    assert "contested" not in found.get("net.tea:pot", "")  # nobody speaks of it
+    assert ("contested" in found.get("org.box:hinge", "")) == (name == "hinge")
 
 
 def test_who_is_not_spoken_of_is_not_suspected() -> None:

@@ -70,7 +70,7 @@ def test_a_kind(failure: Failure, category: str) -> None:
         ("", "FileAccess of the tin is closed", "unknown"),
         ("", "SystemFile has no lid", "unknown"),
         ("TimeoutError", "the oven did not answer", "unknown"),
-        ("", "Timed out retrying after 40ms: expected 'lid' to have text '3', but it was '2'", "product"),
+        ("", "Timed out retrying: expected 'lid' to have text '3', but it was '2'", "product"),
         ("", "Timed out retrying after 40ms: Expected to find element: `.lid`", "automation"),
         ("", "the list has no element at 3, expected 4 of them", "product"),
     ],
@@ -101,6 +101,18 @@ def test_what_only_looks_like_a_sign(kind: str, message: str, category: str) -> 
 )
 def test_what_tools_of_many_languages_say(message: str, category: str) -> None:
     assert triage(Failure(id="1", message=message)).category == category
+
+
+def test_a_test_is_not_blamed_for_what_it_only_meets() -> None:
+    met = triage(Failure(id="1", message="503 Service Unavailable", stack=TEST_ONLY))
+    assert (met.category, met.confidence) == ("infra", triage(Failure(
+        id="1", message="503 Service Unavailable")).confidence)  # fmt: skip
+
+
+def test_frames_in_the_message_count_too() -> None:
+    trace = f"odd thing\n{IN_PRODUCT}"
+    assert triage(Failure(id="1", message=trace)).category == "product"
+    assert triage(Failure(id="1", message=f"odd thing\n{TEST_ONLY}")).category == "automation"
 
 
 def test_signs_that_disagree_make_it_less_sure() -> None:

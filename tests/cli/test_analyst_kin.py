@@ -121,6 +121,12 @@ def test_examples_without_labels(lids: World) -> None:
     assert said == Said(2, "", f"interlock: {problem}\n")
 
 
+@pytest.mark.parametrize(("verb", "option"), [("triage", "--learn"), ("suspect", "--candidates")])
+def test_two_files_from_one_stdin(world: World, verb: str, option: str) -> None:
+    problem = "interlock: only one of two files can be stdin; name the other\n"
+    assert world.type("analyst", verb, "-", option, "-") == Said(2, "", problem)
+
+
 def test_text_that_a_terminal_could_obey(world: World) -> None:
     write(world, "f.jsonl", {"id": "\x1b[2J", "message": "x"})
     said = world.say("analyst", "cluster", "f.jsonl")

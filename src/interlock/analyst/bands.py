@@ -26,7 +26,8 @@ def bands_of(known: Traits) -> tuple[int, ...]:
     """The same for traits that are at hand."""
     if known.empty:
         return ()
-    found = {_number(key) for key in _keys(known)}
+    keys = list(_keys(known)) or [f"whole {known.text}"]
+    found = {_number(key) for key in keys}
     found.update(_minhash(_tokens(known)))
     return tuple(sorted(found))
 
@@ -57,7 +58,7 @@ def _minhash(tokens: list[str]) -> Iterator[int]:
     if len(tokens) < ROWS:
         return
     numbers = [_number(token) for token in tokens]
-    least = [min((a * number + b) % _PRIME for number in numbers) for a, b in _ORDERS]
+    least = [min([(a * number + b) % _PRIME for number in numbers]) for a, b in _ORDERS]
     for group in range(GROUPS):
         rows = least[group * ROWS : (group + 1) * ROWS]
         yield _number(f"least {group} {rows}")

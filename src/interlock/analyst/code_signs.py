@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from interlock.analyst.candidate import Candidate, Sign, rarity
+from interlock.analyst.candidate import Candidate, Sign, language, rarity
 from interlock.analyst.frames import Frame
 from interlock.analyst.naming import COMMON_WORDS, name_words, subject_of, text_words
 from interlock.analyst.ownership import is_library, is_test
@@ -46,7 +46,8 @@ def _meant(frame: Frame, by_leaf: dict[str, list[Candidate]]) -> list[Candidate]
     folders, _, file = frame.file.rpartition("/")
     stem = file.rpartition(".")[0] or file
     around = tuple(part for part in folders.split("/") if part not in ("", "."))
-    return _nearest(by_leaf.get(stem, ()), around) if frame.file else []
+    written = [each for each in by_leaf.get(stem, ()) if language(each.text) == language(file)]
+    return _nearest(written, around) if frame.file else []
 
 
 def _holds(candidate: Candidate, around: tuple[str, ...]) -> bool:
@@ -92,6 +93,8 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
             yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
         if package and each.parts[-len(package) :] == package:
             yield "package", each.text, 1.0
+        elif package[:-1] and each.parts == package[:-1]:
+            yield "package", each.text, 0.4
 
 
 def _subjects(class_name: str) -> frozenset[str]:

@@ -8,9 +8,9 @@ import re
 from itertools import pairwise
 
 from interlock.analyst.complaints import loudest
-from interlock.analyst.frames import read_frames
 from interlock.analyst.masking import masked_line
 from interlock.analyst.ownership import owner
+from interlock.analyst.whereabouts import frames_of, words_of
 from interlock.apps.rca.failure import Failure
 
 _WORD = re.compile(r"[A-Za-z][\w.-]*[A-Za-z0-9]|<\w+>|-[A-Z]\w+")
@@ -22,7 +22,7 @@ _MOST_LINES = 200
 
 def features(failure: Failure) -> frozenset[str]:
     """What can be learnt from this failure; empty where it tells nothing."""
-    lines = failure.message[:20_000].split("\n")[:50]
+    lines = words_of(failure)[:20_000].split("\n")[:50]
     if failure.log:
         lines += loudest(failure.log)
     found: set[str] = set()
@@ -45,7 +45,7 @@ def _add_line(found: set[str], line: str) -> None:
 
 
 def _add_frames(found: set[str], failure: Failure) -> None:
-    frames = read_frames(failure.stack)[:30]
+    frames = frames_of(failure)[:30]
     owners = [owner(frame, failure.class_name) for frame in frames]
     if frames:
         found.add(f"innermost {owners[0]}")

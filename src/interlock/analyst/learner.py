@@ -63,6 +63,8 @@ class Learner:
         near = self._nearest(vector)
         if not self._kinds or near < NEAR_ENOUGH:
             return Opinion("", 0.0, ("nothing like it was taught",))
+        if len(self._kinds) == 1:
+            return Opinion(self._kinds[0], round(near, 4), self._reasons(vector, 0))
         chances = self._chances(vector, self._calls(bag))
         best = max(range(len(chances)), key=lambda kind: (chances[kind], -kind))
         if chances[best] < SURE_ENOUGH:
@@ -101,7 +103,8 @@ class Learner:
     def _reasons(self, vector: Vector, kind: int) -> tuple[str, ...]:
         weights = self._weights[kind]
         ranked = sorted(vector, key=lambda part: (-weights[part[0]] * part[1], part[0]))
-        spoke = [self._words[number] for number, _ in ranked if weights[number] > 0]
+        only = len(self._kinds) == 1
+        spoke = [self._words[number] for number, _ in ranked if only or weights[number] > 0]
         return tuple(spoke[:3])
 
     def _learn(self) -> None:

@@ -12,10 +12,11 @@ import msgspec
 from rapidfuzz.distance import Indel
 
 from interlock.analyst.complaints import complaints
-from interlock.analyst.frames import Frame, read_frames
+from interlock.analyst.frames import Frame
 from interlock.analyst.masking import masked
 from interlock.analyst.naming import name_words
 from interlock.analyst.ownership import is_test, own_frames
+from interlock.analyst.whereabouts import frames_of, words_of
 from interlock.apps.rca.failure import Failure
 
 WEIGHTS = {
@@ -30,6 +31,8 @@ WEIGHTS = {
 }
 """Logistic: what each sign adds to the log-odds."""
 
+SAME = 0.9
+"""The least for two that tell the same, however little it is."""
 MOST_FRAMES = 15
 LONGEST_MESSAGE = 500
 LONGEST_NAME = 300
@@ -84,8 +87,9 @@ class Likeness(msgspec.Struct, frozen=True):
 def traits(failure: Failure) -> Traits:
     """What of this failure is compared with others."""
     class_name, test_name = failure.class_name[:LONGEST_NAME], failure.test_name[:LONGEST_NAME]
-    own = own_frames(read_frames(failure.stack), failure.class_name)[: 4 * MOST_FRAMES]
-    message = failure.message if failure.message or own else _told(failure)
+    own = own_frames(frames_of(failure), failure.class_name)[: 4 * MOST_FRAMES]
+    words = words_of(failure)
+    message = words if words or own else _told(failure)
     said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
     kind = failure.type[:LONGEST_NAME].strip()
@@ -119,6 +123,8 @@ def likeness(one: Traits, other: Traits) -> Likeness:
     """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
     if one.empty or other.empty:
         return Likeness(0.0, "one of them tells nothing")
+    if one == other:
+        return Likeness(score(one, other), "all that is told")
     found = _signs(one, other)
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
     why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
@@ -127,7 +133,10 @@ def likeness(one: Traits, other: Traits) -> Likeness:
 
 def score(one: Traits, other: Traits) -> float:
     """The same without the reasons: for comparing many."""
-    return 0.0 if one.empty or other.empty else _chance(_signs(one, other))
+    if one.empty or other.empty:
+        return 0.0
+    found = _chance(_signs(one, other))
+    return max(found, SAME) if one == other else found
 
 
 def _chance(found: Mapping[str, float]) -> float:

@@ -48,8 +48,12 @@ class Recollection(msgspec.Struct, frozen=True):
 
 def recall(asked: Traits, index: Index) -> Recollection:
     """The nearest of what the index knows. Of equals the first the index gives."""
+    return _nearest(asked, index.candidates(bands_of(asked)))
+
+
+def _nearest(asked: Traits, candidates: Iterable[Known]) -> Recollection:
     nearest, best = None, 0.0
-    for known in index.candidates(bands_of(asked)):
+    for known in candidates:
         found = score(asked, known.traits)
         if found > best:
             nearest, best = known, found
@@ -72,8 +76,8 @@ class Memory:
         self._known: list[Known] = []
         self._by_band: dict[int, list[int]] = defaultdict(list)
 
-    def add(self, known_id: str, known: Traits) -> None:
-        for band in bands_of(known):
+    def add(self, known_id: str, known: Traits, bands: Sequence[int]) -> None:
+        for band in bands:
             self._by_band[band].append(len(self._known))
         self._known.append(Known(known_id, known))
 
@@ -89,5 +93,6 @@ def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, Recollecti
     memory = Memory()
     for failure in failures:
         asked = traits(failure)
-        yield failure.id, recall(asked, memory)
-        memory.add(failure.id, asked)
+        bands = bands_of(asked)
+        yield failure.id, _nearest(asked, memory.candidates(bands))
+        memory.add(failure.id, asked, bands)

@@ -15,6 +15,7 @@ from interlock.analyst.fetched import Fetched, fetched
 from interlock.analyst.frames import Frame, read_frame, read_frames
 from interlock.analyst.naming import text_words
 from interlock.analyst.ownership import LIBRARY_SCOPES
+from interlock.analyst.whereabouts import frames_of
 from interlock.apps.rca.failure import Failure
 
 LANGUAGE_SCOPES = ("java.", "sun.", "jdk.", "System.", "std.", "core.")
@@ -74,7 +75,7 @@ def hear(failure: Failure) -> Testimony:
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
         heard.listen(line[:_LONGEST])
     return Testimony(
-        frames=read_frames(failure.stack),
+        frames=frames_of(failure),
         other_frames=read_frames("\n".join(lines)),
         names=heard.names,
         coordinates=heard.coordinates,

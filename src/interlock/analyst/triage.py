@@ -15,9 +15,9 @@ import msgspec
 
 from interlock.analyst.complaints import loudest, told
 from interlock.analyst.features import features
-from interlock.analyst.frames import read_frames
 from interlock.analyst.learner import Learner
 from interlock.analyst.ownership import owner
+from interlock.analyst.whereabouts import frames_of, words_of
 from interlock.apps.rca.failure import Failure
 from interlock.sources.ci_lines import plain
 
@@ -35,7 +35,12 @@ _STRUCTURE = {
     "product-inside": ("product", 1.2, "the innermost frame is the product's"),
     "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
 }
-_ASSERTING = re.compile(r"assert|expect|comparison|mismatch|should", re.IGNORECASE)
+_OUTSIDE = ("infra", "flake", "firmware")
+"""What a test meets in its own code and is not to blame for."""
+_ASSERTING = re.compile(
+    r"assert|expect|comparison|mismatch|should|\bwant \S|_test\.go:\d+: \S|\bdiffer|not equal",
+    re.IGNORECASE,
+)
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,6 +95,7 @@ def triage(failure: Failure) -> Triaged:
 def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
     """(rule, category, weight, why) of each rule that speaks."""
     texts = _texts(failure)
+    outside = False
     for rule, pattern in rules():
         weights = [
             rule.weight * (IN_THE_LOG if place == "log" else 1.0)
@@ -97,8 +103,10 @@ def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
             if texts.get(place) and pattern.search(texts[place])
         ]
         if weights:
+            outside = outside or rule.category in _OUTSIDE
             yield rule.id, rule.category, max(weights), rule.why
-    if structure := _structure(failure):
+    structure = _structure(failure)
+    if structure and not (outside and structure == "tests-only"):
         category, weight, why = _STRUCTURE[structure]
         yield structure, category, weight, why
 
@@ -106,7 +114,7 @@ def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
 def _texts(failure: Failure) -> Mapping[str, str]:
     return {
         "type": failure.type[:1_000],
-        "message": plain(failure.message[:_LOOKED_AT]),
+        "message": plain(words_of(failure)[:_LOOKED_AT]),
         "stack": plain(failure.stack[:_LOOKED_AT]),
         "log": "\n".join(_spoken(failure.log)) if failure.log else "",
         "attributes": " ".join(f"{key}={failure.attributes[key]}" for key in failure.attributes),
@@ -119,7 +127,7 @@ def _spoken(log: str) -> list[str]:
 
 
 def _structure(failure: Failure) -> str:
-    owners = [owner(frame, failure.class_name) for frame in read_frames(failure.stack)]
+    owners = [owner(frame, failure.class_name) for frame in frames_of(failure)]
     own = [each for each in owners if each != "library"]
     if not own:
         return ""
@@ -130,7 +138,7 @@ def _structure(failure: Failure) -> str:
 
 def is_check(failure: Failure) -> bool:
     """Whether a check of the test failed, and nothing broke by itself."""
-    return bool(_ASSERTING.search(f"{failure.type} {failure.message[:_LOOKED_AT]}"))
+    return bool(_ASSERTING.search(f"{failure.type} {words_of(failure)[:_LOOKED_AT]}"))
 
 
 class Teacher:

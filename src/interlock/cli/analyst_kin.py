@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.cli.analyst import analyst, opened
+from interlock.core.errors import SourceError
 
 Failures = Annotated[
     str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
@@ -56,6 +57,7 @@ def triage(failures: Failures, learn: Learn = None) -> None:
     from interlock.analyst.triage import triage as triaged
 
     judge = triaged
+    _one_stdin(failures, learn)
     if learn:
         with opened(learn, "JSONL file") as lines:
             judge = Teacher(read_labelled(lines, learn)).triage
@@ -76,12 +78,18 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     from interlock.analyst.intake import read_candidates, read_failures
     from interlock.analyst.suspect import suspects
 
+    _one_stdin(failures, candidates)
     with opened(candidates, "JSONL file") as lines:
         listed = read_candidates(lines, candidates)
     with opened(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             ranked = suspects(failure, listed.get(failure.id, ()))
             _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+
+
+def _one_stdin(one: str, other: str | None) -> None:
+    if one == other == "-":
+        raise SourceError("only one of two files can be stdin; name the other")
 
 
 def _line(row: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from interlock.apps.rca.failure import Failure
 from interlock.sources.bounded import Bounded, bounded
 from interlock.sources.build_facts import harmless_facts
 from interlock.sources.moment import after, rfc3339
+from interlock.sources.telling import telling
 from interlock.sources.xml_text import restored
 
 _MESSAGE_BOUND: Final = 16 * 1024
@@ -83,7 +84,7 @@ def failure_of(case: Case, suites: Iterable[Suite], job: str) -> Failure:
         test_name=case.test_name,
         class_name=case.class_name,
         type=restored(next((each.type for each in case.results if each.type), "")),
-        message=_message(case.results),
+        message=_message(case.results, case.test_name),
         stack=stack,
         log=log,
         log_truncated=case.log.truncated or cut,
@@ -97,17 +98,13 @@ def failure_of(case: Case, suites: Iterable[Suite], job: str) -> Failure:
     )
 
 
-def _message(results: Iterable[Result]) -> str:
-    said = (restored(each.message.strip()) or _first_line(_body(each)) for each in results)
+def _message(results: Iterable[Result], test_name: str) -> str:
+    said = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
     return bounded("\n".join(dict.fromkeys(filter(None, said))), _MESSAGE_BOUND)[0]
 
 
 def _body(result: Result) -> str:
     return restored(result.text.text()).strip()
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].strip()[:1000]
 
 
 def _attributes(case: Case, suites: list[Suite], log: str) -> dict[str, str]:
