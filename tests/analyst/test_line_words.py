@@ -26,6 +26,12 @@ from interlock.analyst.line_words import VALUE, words_of
         ("ready: true", "ready: <*>"),
         ("names () []", "names (<*>) [<*>]"),
         ("and/or I/O stay", "and/or I/O stay"),
+        ("mail.box.example:00 open", "<*> open"),
+        ("from box.example/00.0.0.0:00 at lid.c:00", "from <*> at lid.c:<*>"),
+        ("kill 00:com.box.lid/u0 now", "kill <*> now"),
+        ('tag="my lid" in=[a] x', "tag=<*> in=<*> x"),
+        ('msg="lid shut" box=00', 'msg="lid shut" box=<*>'),
+        ("set (0, 0, 0) {a=0, b=0} end", "set (<*>) <*> end"),
         ("", ""),
     ],
 )
