@@ -477,7 +477,7 @@ def test_a_broken_build_has_no_failing_tests(text: str) -> None:
 
 
 def test_a_run_that_broke_off_counts_what_it_named() -> None:
-    log = read_log(["tests/test_lid.py::test_open FAILED [ 50%]", "Killed"])
+    log = read_log(["tests/test_lid.py::test_open FAILED", "Killed"])
     assert log.tally == Tally(tests=1, failed=1)
     assert log.failures[0].test_name == "test_open"
 

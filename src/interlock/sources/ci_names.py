@@ -112,7 +112,7 @@ ROWS = (
     ),
     _row(
         "pytest",
-        r"(?P<file>[^\s:]+\.py)::(?P<path>\S.*?) (?:FAILED|ERROR) +(?:\[ *\d+%\])?$",
+        r"(?P<file>[^\s:]+\.py)::(?P<path>\S.*?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$",
         split="::",
         block=False,
     ),
