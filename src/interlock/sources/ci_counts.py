@@ -33,7 +33,7 @@ _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
 ROWS = (
     _row("pytest", 1, rf"=*[ ]?{_NUMBER_WORDS}in [\d.]+ ?s(?:econds)?\b"),
     _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s(?: using .*)?$"),
-    _row("unittest", 1, r"(?:FAILED|OK) \((?:[a-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("unittest", 1, r"(?:FAILED|OK) \((?:[A-Za-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
     _row("stestr", 1, r"Ran: (?P<tests>\d+) tests in "),
     _row("stestr", 1, r" - Failed: (?P<failed>\d+)$"),
     _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),

@@ -58,6 +58,12 @@ class Named(msgspec.Struct, frozen=True):
         tail, name = self.key
         return tail, re.split(r"[\[({]", name)[0].strip()
 
+    @property
+    def class_key(self) -> tuple[str, str]:
+        """Shared by a class that failed before its tests, and the method in which it did."""
+        package = self.cls.islower() and self.name[:1].isupper()
+        return (self.name if package else self.key[0]), ""
+
 
 def _row(
     tool: str,
@@ -130,7 +136,9 @@ ROWS = (
     ),
     _row("unittest", r"(?:FAIL|ERROR): (?P<name>\S.*)$", after=r"^={30,}$", repeats=False),
     _row("surefire", rf"{_JVM}\.(?P<name>[^.\s(\[][^.]*?|[^\s(\[]+[(\[].*?){_TIMED}"),
-    _row("surefire", rf"(?P<name>\S.*?)\({_JVM}\){_TIMED}"),
+    _row("surefire", rf"(?P<name>\S.*?)(?<! )\({_JVM}\){_TIMED}"),
+    _row("surefire", rf"(?P<name>(?!Tests run:)\S.*?){_TIMED}"),
+    _row("surefire", r"Test (?P<name>[\w.$]+) FAILED(?: \(\w+\))?$", weak=True, block=False),
     _row(
         "surefire",
         r" *(?:(?P<cls>[\w$.]+)(?:>[\w$.]+)?)\.(?P<name>[\w$]+)(?::\d+(?:->\S+)*|(?= »))"
@@ -162,6 +170,7 @@ ROWS = (
     _row("sbt", rf"Test {_JVM}\.(?P<name>[^\s.]+) failed: (?P<message>.*?)(?:, took .*)?$"),
     _row("sbt", r"- (?P<name>\S.*?) \*\*\* FAILED \*\*\*"),
     _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
+    _row("sbt", r" *! (?P<name>\S+): (?:Falsified|Exception|Gave up)"),
     _row("sbt", r" +[x!] (?P<name>\S.*)$", weak=True),
     _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
     _row("go", r"=== FAIL: \S+ (?P<name>\S+) \([\d.]+s\)$"),
@@ -251,7 +260,7 @@ HEADING = re.compile(
 )
 _HINT = re.compile(
     rf"FAIL|ERROR|[Ff]ailed|●|[{MARKS}]|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
-    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|^\s+\d+ - |^ +[x!] |\.feature:\d"
+    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|^\s+\d+ - |^ *[x!] |\.feature:\d"
     r"|^(?:Failure|Error)(?: in|:) "
 )
 _BETWEEN_WORDS = (" > ", " \u203a ")
