@@ -258,18 +258,22 @@ HEADING = re.compile(
     r"|(?:Failing|Errored) scenarios) ?:.*"
     r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
 )
-_HINT = re.compile(
-    rf"FAIL|ERROR|[Ff]ailed|●|[{MARKS}]|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
-    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|^\s+\d+ - |^ *[x!] |\.feature:\d"
-    r"|^(?:Failure|Error)(?: in|:) "
+_HINTS = (
+    *("FAIL", "ERROR", "ailed", "●", *MARKS, "not ok", "<<<", "#test", "::", "Testcase:", "==> X"),
+    *("rspec ", "stdout ----", ".feature:"),
 )
+_START = re.compile(
+    r"_{3,} | *\d+\) | +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\s+\d+ - | *[x!] "
+    r"|(?:Failure|Error)(?: in|:) "
+)
+"""What a line must hold, or begin with, to be worth the table."""
 _BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
 
 def read_name(line: str, before: str, section: str) -> tuple[Row, Named] | None:
     """The failing test that `line`, bare, names below the line `before` and that heading."""
-    if len(line) > 4_000 or not _HINT.search(line):
+    if len(line) > 4_000 or not (any(map(line.__contains__, _HINTS)) or _START.match(line)):
         return None
     for row in ROWS:
         if row.section and not row.section.search(section):
