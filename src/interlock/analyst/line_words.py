@@ -27,9 +27,11 @@ _BRACKETS = re.compile(r"[\"']|\(\)|\[\]")
 """Most lines have nothing of the kind, and a look is cheaper than the work."""
 _SETTING = re.compile(
     r"(?<=[\w\]])(?<!\bmsg)(?<!\bmessage)(?<!\berror)(?<!\berr)(?<!\breason)(?<!\bevent)"
-    r"=(?:\"[^\"]*\"|\[[^\]\s]*\]|[^\s,;()\[\]{}]+)"
+    r"=(?!=)(?:\"[^\"]*\"|\[[^\]\s]*\]|[^\s,;()\[\]{}]+)"
 )
 """What a name is set to, except where it is the message itself."""
+_MEMBER = re.compile(r"\"([\w.@-]+)\": ?(\"(?:[^\"\\]|\\.)*\"|[^\s,{}\[\]]+),?")
+_SAYING = frozenset({"msg", "message", "event", "error", "err", "reason"})
 _QUOTED = re.compile(r"\"[^\"\s]*\"|(?<!\w)'[^'\s]*'(?!\w)|\(\)|\[\]")
 _SAID = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
 _NUMBERS = re.compile(
@@ -50,6 +52,8 @@ _GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
 def words_of(shape: str) -> tuple[str, ...]:
     """The words of a line; values that follow one another are one value."""
     text = shape[:_CHARS]
+    if text.startswith('{"'):
+        text = _MEMBER.sub(_member, text)
     if _HINT.search(text):
         text = _PLAIN_VALUES.sub(VALUE, text)
     if "=" in text:
@@ -67,6 +71,12 @@ def words_of(shape: str) -> tuple[str, ...]:
         if whole != VALUE or not words or words[-1] != VALUE:
             words.append(whole)
     return tuple(words)
+
+
+def _member(found: re.Match[str]) -> str:
+    """A member of a JSON object, as a setting; what is said stays."""
+    name, value = found[1], found[2]
+    return f"{name}={value if name in _SAYING else VALUE} "
 
 
 def _emptied(found: re.Match[str]) -> str:
