@@ -82,6 +82,29 @@ def test_of_a_log_that_complains_of_nothing_the_end_is_shown() -> None:
     assert chosen(["", "  ", "-----"]) == []
 
 
+def test_where_only_the_end_says_failed_what_stands_above_it_is_shown() -> None:
+    lines = ["##[group]Run box", "##[endgroup]", "would paint lid.py", "", "2 lids are plain"]
+    lines += ["##[error]Process completed with exit code 1.", "Post job cleanup.", "bye"]
+    assert chosen(lines) == [3, 5]
+
+
+def test_words_of_failure_directly_above_an_error_belong_to_it() -> None:
+    lines = ["could not reach the mirror", "linking", "lid.c:(.text+0x2): undefined reference"]
+    lines += ["ld: error: 1 exit status"]
+    assert chosen(lines) == [3, 4]
+
+
+def test_a_consequence_scores_less_than_its_cause() -> None:
+    cause, *rest = evidence(
+        [
+            "c++: fatal error: Killed signal terminated program",
+            "make[2]: *** [box/build.make:76: lid.o] Error 1",
+            "error: could not compile `box` due to 1 previous error",
+        ]
+    )
+    assert all(line.score < cause.score for line in rest)
+
+
 def test_a_word_of_failure_is_better_than_nothing() -> None:
     assert chosen(["fine", "lid: not found", "fine", "fine"]) == [2]
 

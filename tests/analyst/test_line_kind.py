@@ -32,6 +32,8 @@ from interlock.analyst.line_kind import Kind, kind_of
         ("Killed", Kind.ERROR),
         ("lid/lid.go:12:5: undefined: hinge", Kind.ERROR),
         ("npm ERR! Test failed.", Kind.ERROR),
+        ("src/lid.py:10:1: F401 'hinge' imported but unused", Kind.ERROR),
+        ("/srv/lid.py:7: UserWarning: the failure mode is old", Kind.QUIET),
         ("E: Unable to locate package hinge", Kind.ERROR),
         ("the command returned a non-zero code: 100", Kind.WORD),
         ("FAIL", Kind.HEADLINE),

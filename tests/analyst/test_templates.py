@@ -11,6 +11,10 @@ from interlock.analyst.templates import Miner, blocks_of, mined
 
 WORDS = st.lists(st.sampled_from(["box", "lid", "shut", "of", "7", "x=1", "/a/b", ""]), max_size=6)
 
+NAMED = st.tuples(
+    *(st.sampled_from(words) for words in (["lid", "box"], "abcdefg", ["of"], "hijklmn", ["on"]))
+)
+
 
 def texts(*lines: str) -> list[str]:
     return [text for _, text in mined(["\n".join(lines).encode()])]
@@ -35,9 +39,42 @@ def test_a_word_beside_a_value_is_one() -> None:
     assert set(texts("moved to 10.0.0.1 now", "moved to home now")) == {"moved to <*> now"}
 
 
+NAMES = ["ann", "bob", "cid", "dan", "eve", "fay", "gus"]
+
+
+@pytest.mark.parametrize(
+    ("line", "template"),
+    [
+        ("gave lid of {} to friend {} today", "gave lid of <*> to friend <*> today"),
+        ("box went from {0} over to {1}", "box went from <*> over to <*>"),
+        ("{} gave lid back to {}", "<*> gave lid back to <*>"),
+        ("[{0}.box.example] sent lid to {1}", "<*> sent lid to <*>"),
+    ],
+)
+def test_values_that_vary_together_are_found(line: str, template: str) -> None:
+    many = [f"{name}{more}" for name in NAMES for more in ("", "x", "y")]
+    pairs = zip(many, [*many[5:], *many[:5]], strict=True)
+    assert set(texts(*(line.format(one, two) for one, two in pairs))) == {template}
+
+
+def test_states_that_vary_together_are_values() -> None:
+    states = ["NEW", "IDLE", "BUSY", "DONE", "LOST"]
+    lines = [f"task went from {one} to {two}" for one in states for two in states if one != two]
+    assert set(texts(*lines)) == {"task went from <*> to <*>"}
+
+
+def test_later_lines_are_held_against_what_was_found() -> None:
+    miner = Miner()
+    lines = [f"lid of {one} is on {two}" for one, two in zip(NAMES, NAMES[::-1], strict=True)]
+    first = miner.add("\n".join(lines).encode())
+    assert miner.add(b"lid of zoe is on yan\n") == [first[0]]
+    assert len(set(first)) == 1
+
+
 @pytest.mark.parametrize(
     "lines",
     [
+        ["Box setting:lid.size=3", "Box setting:lid.name=ann", "Box setting:user.home=/a/b"],
         ["box opened", "box closed", "box painted", "box moved", "box cleaned", "box mended"],
         ["go from NEW to OLD", "go from NEW to RED", "go from NEW to BIG", "go from NEW to END"],
         [
@@ -53,9 +90,13 @@ def test_other_messages_stay_apart(lines: list[str]) -> None:
     assert len(set(texts(*lines))) == len(lines)
 
 
-@given(st.lists(WORDS.map(" ".join), max_size=30), st.integers(1, 30))
-def test_a_line_keeps_its_number(lines: list[str], size: int) -> None:
-    miner = Miner()
+@given(
+    st.lists((WORDS | NAMED).map(" ".join), max_size=40),
+    st.integers(1, 30),
+    st.sampled_from([400, 1 << 20]),
+)
+def test_a_line_keeps_its_number(lines: list[str], size: int, memo: int) -> None:
+    miner = Miner(memo_bytes=memo)
     given_numbers: dict[str, int] = {}
     for start in range(0, len(lines), size):
         part = lines[start : start + size]

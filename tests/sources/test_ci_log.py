@@ -72,6 +72,52 @@ java.lang.AssertionError: shut
 [INFO]
 [ERROR] Tests run: 8, Failures: 1, Errors: 1, Skipped: 1
 """
+NOSE = f"""\
+{RULE}
+ERROR: Failure: ModuleNotFoundError (No module named 'hinge')
+{DASHES}
+ModuleNotFoundError: No module named 'hinge'
+{RULE}
+FAIL: tests.test_lid.test_open(1, 2)
+{DASHES}
+AssertionError: shut
+
+{DASHES}
+Ran 9 tests in 0.001s
+
+FAILED (SKIP=2, errors=1, failures=1)
+"""
+NOSED = "|tests.test_lid.test_open(1, 2)"
+NO_CLASS = """\
+[INFO] Running box.LidTest
+[ERROR] Tests run: 3, Failures: 2, Errors: 0, Skipped: 0, Time elapsed: 0.1 s <<< FAILURE! - in x
+[ERROR] open  Time elapsed: 0.023 s  <<< FAILURE!
+org.opentest4j.AssertionFailedError: shut
+[ERROR] the lid. It shuts (softly)  Time elapsed: 0.023 s  <<< FAILURE!
+org.opentest4j.AssertionFailedError: loud
+[ERROR] Tests run: 3, Failures: 2, Errors: 0, Skipped: 0
+"""
+ANT_CLASS = """\
+    [junit] Running box.LidTest
+    [junit] Tests run: 3, Failures: 1, Errors: 0, Time elapsed: 0.1 sec
+    [junit] Test box.LidTest FAILED
+"""
+SPECS = """\
+[info] Lid should
+[info]   + shut
+[error]   x open
+[error]    'shut' != 'open' (LidSpec.scala:12)
+[info] ! Hinge.turns: Falsified after 3 passed tests.
+[error] Failed: Total 5, Failed 2, Errors 0, Passed 3
+"""
+WHOLE_CLASS = """\
+[ERROR] Tests run: 1, Failures: 0, Errors: 1, Skipped: 0, Time elapsed: 0.1 s <<< FAILURE!
+[ERROR] box.LidTest -- Time elapsed: 0.110 s <<< ERROR!
+java.lang.RuntimeException: no hinge
+[ERROR] Errors:
+[ERROR]   LidTest.prepare:3 Runtime no hinge
+[ERROR] Tests run: 1, Failures: 0, Errors: 1, Skipped: 0
+"""
 OLD_SUREFIRE = """\
 Tests run: 3, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.1 sec <<< FAILURE!
 open(box.LidTest)  Time elapsed: 0.01 sec  <<< FAILURE!
@@ -402,6 +448,11 @@ Test Count: 5, Passed: 3, Failed: 1, Skipped: 1
         (COLLECTING, ["|tests.test_lid"], (1, 1, 1)),
         (UNITTEST, ["box.LidTest|test_open"], (9, 1, 2)),
         (SUREFIRE, ["box.LidTest|open(int)[1]", "HingeTest|turn"], (8, 2, 1)),
+        (NOSE, ["|Failure: ModuleNotFoundError (No module named 'hinge')", NOSED], (9, 2, 2)),
+        (NO_CLASS, ["box.LidTest|open", "box.LidTest|the lid. It shuts (softly)"], (3, 2, 0)),
+        (ANT_CLASS, ["|box.LidTest"], (3, 1, 0)),
+        (SPECS, ["|open", "|Hinge.turns"], (5, 2, 0)),
+        (WHOLE_CLASS, ["box|LidTest"], (1, 1, 0)),
         (OLD_SUREFIRE, ["box.LidTest|open"], (3, 1, 0)),
         (GRADLE, ["LidTest$Inner|opens wide", "box.HingeTest|turn(int) > [1] 7"], (11, 2, 1)),
         (ANT, ["box.LidTest|open", "box.LidTest|turn"], (3, 2, 0)),
@@ -489,7 +540,7 @@ def test_a_broken_build_has_no_failing_tests(text: str) -> None:
 
 
 def test_a_run_that_broke_off_counts_what_it_named() -> None:
-    log = read_log(["tests/test_lid.py::test_open FAILED [ 50%]", "Killed"])
+    log = read_log(["tests/test_lid.py::test_open FAILED", "Killed"])
     assert log.tally == Tally(tests=1, failed=1)
     assert log.failures[0].test_name == "test_open"
 

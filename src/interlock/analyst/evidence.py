@@ -65,6 +65,13 @@ _ADVICE = re.compile(
 )
 
 
+_CONSEQUENCE = re.compile(
+    r"(?i)\*\*\* .*\berror \d|returned \d+ exit status|due to (?:\d+ )?previous error"
+    r"|complete log of|^\W*found \d+ errors?\b|\bexit(?:ed)?(?: with)? (?:code|status)"
+)
+"""Something else failed before."""
+
+
 class _Seen(msgspec.Struct):
     at: int
     text: str
@@ -80,6 +87,7 @@ class _Seen(msgspec.Struct):
             score += 0.1 if self.named else 0.0
             score += 0.08 if _PRECISE.search(text[:_CUT]) else 0.0
             score -= 0.5 if _ADVICE.match(text) else 0.0
+            score -= 0.2 if _CONSEQUENCE.search(text[:_CUT]) else 0.0
             score -= min(self.repeats, 3) * 0.03
         why = "names a failed test" if self.named else _WHY[self.kind]
         news = ", not in the good logs" if compared and self.fresh else ""
@@ -140,6 +148,10 @@ class _Chooser:
         self.spare: deque[_Seen] = deque(maxlen=_SPARE)
         """Words of failure without an error: better than nothing."""
         self.last: deque[_Seen] = deque(maxlen=_LAST)
+        self.before_end: list[_Seen] = []
+        """What stood directly above the line that says that all has failed."""
+        self.held: deque[_Seen] = deque(maxlen=_GO_ON[False])
+        """Words of failure just above: the error that follows may be about them."""
         self.repeated: Counter[int] = Counter()
         self.at = 0
         self.going = False
@@ -161,18 +173,39 @@ class _Chooser:
             self.going = self.going and len(self.gap) == 1
             return
         self._news(line)
+        if line.kind == Kind.HEADLINE and (above := self._above()):
+            self.before_end = above
         self.last.append(line)
         if self._wanted(line):
+            self._choose_held(line)
             self._choose(line)
         else:
             self.going = False
             if line.kind >= Kind.WORD:
                 self.spare.append(line)
+        if line.kind == Kind.WORD and not self.going:
+            self.held.append(line)
+        else:
+            self.held.clear()
         self.gap = []
 
     def done(self) -> list[Line]:
-        best = self.chosen or [*self.spare] or [*self.last]
+        best = self.chosen or [*self.spare] or self.before_end or [*self.last]
         return [line.shown(self.compared) for line in best]
+
+    def _above(self) -> list[_Seen]:
+        """The last lines without chatter between them."""
+        lines: list[_Seen] = []
+        for line in reversed(self.last):
+            if line.kind == Kind.QUIET:
+                break
+            lines.insert(0, line)
+        return lines
+
+    def _choose_held(self, line: _Seen) -> None:
+        if not self.compared and line.kind == Kind.ERROR and not line.named:
+            for each in self.held:
+                self._choose(each)
 
     def _names(self, raw: str, text: str) -> bool:
         """Whether the line names a failed test; some tools say only on the next that it did."""

@@ -86,6 +86,9 @@ _ERROR = re.compile(
     r"|<<< (?:FAILURE|ERROR)|Segmentation fault|core dumped|\bKilled\b|OutOfMemory|out of memory"
     r"|\[FAIL\]|panicked at|assertion failed"
 )
+_CODED = re.compile(r"\s*[\w./\\-]{1,300}\.\w{1,5}:\d+(?::\d+)?:? +[A-Z]{1,5}\d{2,5}\b")
+"""A file, a line and the code of a rule: a linter's finding needs no other word."""
+_WARNED = re.compile(r"\s*(?:\S{1,300}:\d+: )?\w+Warning: ")
 _PLACE = re.compile(r"\s*[\w./\\-]{1,300}\.\w{1,5}(?::\d+|\(\d+)[:,)\d]*: ")
 """A file and a line: what follows a compiler's or a linter's mark is meant."""
 _WORD = re.compile(
@@ -132,6 +135,10 @@ def kind_of(line: str) -> Kind:
 
 
 def _complaint(text: str, low: str) -> Kind:
+    if _CODED.match(text):
+        return Kind.ERROR
+    if _WARNED.match(text):
+        return Kind.QUIET
     complains = any(map(low.__contains__, _STEMS))
     if _ERROR_START.match(text) or (complains and _ERROR.search(text)):
         return Kind.ERROR

@@ -25,19 +25,35 @@ _PLAIN_VALUES = re.compile(
 _HINT = re.compile(rf"[/:\\]|{_MONTH} +\d|\d {_MONTH}")
 _BRACKETS = re.compile(r"[\"']|\(\)|\[\]")
 """Most lines have nothing of the kind, and a look is cheaper than the work."""
-_SETTING = re.compile(r"(?<=[\w\]])=[^\s,;()\[\]{}]+")
+_SETTING = re.compile(
+    r"(?<=[\w\]])(?<!\bmsg)(?<!\bmessage)(?<!\berror)(?<!\berr)(?<!\breason)(?<!\bevent)"
+    r"=(?!=)(?:\"[^\"]*\"|\[[^\]\s]*\]|[^\s,;()\[\]{}]+)"
+)
+"""What a name is set to, except where it is the message itself."""
+_MEMBER = re.compile(r"\"([\w.@-]+)\": ?(\"(?:[^\"\\]|\\.)*\"|[^\s,{}\[\]]+),?")
+_SAYING = frozenset({"msg", "message", "event", "error", "err", "reason"})
 _QUOTED = re.compile(r"\"[^\"\s]*\"|(?<!\w)'[^'\s]*'(?!\w)|\(\)|\[\]")
 _SAID = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
 _NUMBERS = re.compile(
     r"\b(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{6,}\b"
     r"|[-+#*]{0,3}(?:\b[A-Za-z_]+-?)?\d\w*(?:[.:,/x-]{0,3}[-+]?\d\w*)*(?:%| ?[KMGT]?i?B\b)?"
 )
+_MAP = re.compile(r"\{\w+=<\*>(?:, \w+=<\*>)*\}")
+_LIST = re.compile(r"<\*>(?:, <\*>)+")
+"""However many they are, they are one value."""
+_ENDPOINT = re.compile(
+    r"(?<![\w./-])[A-Za-z][\w-]*(?:\.[\w-]+)+(?<!\.\w)(?<!\.(?:py|cc|go|rs|js|ts|rb))(?<!\.(?:cpp|php))"
+    r"(?<!\.java)(?<!\.scala)[:/@](?=<\*>)|(?<=<\*>)[:/@][\w-]+(?:\.[\w-]+)+"
+)
+"""A machine's or a program's dotted name, beside a port or an address; a source file is none."""
 _GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
 
 
 def words_of(shape: str) -> tuple[str, ...]:
     """The words of a line; values that follow one another are one value."""
     text = shape[:_CHARS]
+    if text.startswith('{"'):
+        text = _MEMBER.sub(_member, text)
     if _HINT.search(text):
         text = _PLAIN_VALUES.sub(VALUE, text)
     if "=" in text:
@@ -47,12 +63,20 @@ def words_of(shape: str) -> tuple[str, ...]:
     text = _SAID.sub(VALUE, text)
     if "0" in text:
         text = _NUMBERS.sub(VALUE, text)
+    if VALUE in text and (", " in text or "{" in text):
+        text = _LIST.sub(VALUE, _MAP.sub(VALUE, text))
     words: list[str] = []
     for word in text.split(None, _WORDS)[:_WORDS]:
-        whole = _GLUED.sub(VALUE, word) if VALUE in word else word
+        whole = _GLUED.sub(VALUE, _ENDPOINT.sub("", word)) if VALUE in word else word
         if whole != VALUE or not words or words[-1] != VALUE:
             words.append(whole)
     return tuple(words)
+
+
+def _member(found: re.Match[str]) -> str:
+    """A member of a JSON object, as a setting; what is said stays."""
+    name, value = found[1], found[2]
+    return f"{name}={value if name in _SAYING else VALUE} "
 
 
 def _emptied(found: re.Match[str]) -> str:

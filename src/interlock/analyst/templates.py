@@ -10,6 +10,15 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from interlock.analyst.line_words import VALUE, words_of
+from interlock.analyst.template_values import (
+    Words,
+    fits,
+    merged,
+    tells,
+    varies,
+    vary_together,
+    with_value,
+)
 
 BLOCK = 1 << 20
 """Bytes that are judged together."""
@@ -21,18 +30,10 @@ _DRAWN = re.compile(
 )
 """Digits above 9 in what is certainly drawn: the second, slower sight of a shape."""
 
-_HAPPENED = re.compile(r".*(?:ed|ing)\W*$|[A-Z_]{2,}\W*$")
-"""A participle or a state says what happened; other such words are other messages."""
-_NAME = re.compile(r".*\w[._@/\\-]\w")
-_NOUN = re.compile(
-    r"(?:user|host|hostname|name|device|file|driver|service|module|interface|process|job|task|node"
-    r"|server|client|domain|queue|topic|table|key|id)[:=]?$",
-    re.IGNORECASE,
-)
-"""What a name follows."""
 _WORD = re.compile(r"[A-Za-z]{2}")
-_ENOUGH_WORDS, _ENOUGH_NAMES, _ENOUGH_BESIDE_VALUE = 5, 3, 2
 _SAMPLE = 16
+_MOST_WIDE = 64
+"""How many lines of one length a new one is held against."""
 _MOST_VALUES = 4
 """How many words of one line may become values by comparing."""
 
@@ -44,12 +45,14 @@ class Miner:
         self._most = most_templates
         self._room = self._memo_bytes = memo_bytes
         self._memo: dict[bytes, int] = {}
-        self._numbers: dict[tuple[str, ...], int] = {}
+        self._numbers: dict[Words, int] = {}
         self._texts: list[str] = []
         self._beside: dict[int, list[str]] = {}
         """Of each line with one word left out: the words seen in that place."""
         self._open: set[int] = set()
         """The places in which a value was seen."""
+        self._wide: dict[int, list[Words]] = {}
+        """Of each length: lines with values that were found by comparing."""
 
     def add(self, block: bytes) -> list[int]:
         """The template of each line of a block; its last line may lack its end."""
@@ -75,7 +78,7 @@ class Miner:
 
     def _learn(self, shapes: list[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
-        words: dict[bytes, tuple[str, ...]] = {}
+        words: dict[bytes, Words] = {}
         second = {shape: _DRAWN.sub(b"0", shape) for shape in shapes}
         for shape, drawn in second.items():
             if number := self._memo.get(drawn):
@@ -101,7 +104,7 @@ class Miner:
             self._room = self._memo_bytes - size
         self._memo[shape] = number
 
-    def _judge(self, lines: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    def _judge(self, lines: list[Words]) -> dict[Words, int]:
         """The numbers of lines that came together: what they have in common decides."""
         found = {words: number for words in lines if (number := self._known(words))}
         patterns = {words: words for words in lines if words not in found}
@@ -114,11 +117,33 @@ class Miner:
             wider = {pattern: self._widened(pattern) for pattern in changed}
             patterns = {words: wider.get(pattern, pattern) for words, pattern in patterns.items()}
             changed = [*dict.fromkeys(wide for was, wide in wider.items() if wide != was)]
+        wide = self._joined(patterns)
         for words, pattern in patterns.items():
-            found[words] = self._numbers[words] = self._number(pattern)
+            found[words] = self._numbers[words] = self._number(wide.get(pattern, pattern))
         return found
 
-    def _known(self, words: tuple[str, ...]) -> int:
+    def _joined(self, patterns: dict[Words, Words]) -> dict[Words, Words]:
+        """Lines in which several words vary at once, with values there."""
+        lines = [*dict.fromkeys(patterns.values())]
+        new = [*dict.fromkeys(wide for words, wide in patterns.items() if words != wide)]
+        for part in (0.0, 0.5, 1.0):  # some word is the same: the first, the last, or one between
+            groups: dict[tuple[int, str], list[Words]] = {}
+            for line in filter(None, lines):
+                groups.setdefault((len(line), line[int(part * (len(line) - 1))]), []).append(line)
+            for group in groups.values():
+                new += vary_together(group)
+        for wide in sorted(new, key=lambda wide: -wide.count(VALUE)):
+            kept = self._wide.setdefault(len(wide), [])
+            if len(kept) < _MOST_WIDE and tells(wide) and not self._wide_of(wide):
+                kept.append(wide)
+        fit = {line: self._wide_of(line) for line in lines}
+        return {line: merged(wide) for line, wide in fit.items() if wide}
+
+    def _wide_of(self, line: Words) -> Words | None:
+        """The first of the lines with values that this one fits: it stays the first."""
+        return next((wide for wide in self._wide.get(len(line), ()) if fits(line, wide)), None)
+
+    def _known(self, words: Words) -> int:
         """The number of words seen before, or that differ from such only where values stand."""
         for _ in range(_MOST_VALUES):
             if words in self._numbers:
@@ -127,23 +152,25 @@ class Miner:
             at = next((at for at, place in places if place in self._open and at), 0)
             if not at or words[at] == VALUE:
                 break
-            words = _with_value(words, at)
+            words = with_value(words, at)
+        if wide := self._wide_of(words):
+            return self._number(merged(wide))
         return self._numbers.get(words, 0)
 
-    def _number(self, pattern: tuple[str, ...]) -> int:
+    def _number(self, pattern: Words) -> int:
         if pattern not in self._numbers:
             self._texts.append(" ".join(pattern))
             self._numbers[pattern] = len(self._texts)
         return self._numbers[pattern]
 
-    def _rough(self, words: tuple[str, ...]) -> int:
+    def _rough(self, words: Words) -> int:
         """Past the bound a new line is known by its first word, and in the end by nothing."""
         pattern = (*words[:1], VALUE)
         if pattern in self._numbers or len(self._numbers) < self._most * 2:
             return self._number(pattern)
         return self._number((VALUE,))
 
-    def _note(self, pattern: tuple[str, ...]) -> None:
+    def _note(self, pattern: Words) -> None:
         for place, word in zip(_places(pattern), pattern, strict=True):
             seen = self._beside.setdefault(place, [])
             if len(seen) < _SAMPLE and word not in seen:
@@ -151,7 +178,7 @@ class Miner:
             if word == VALUE:
                 self._open.add(place)
 
-    def _widened(self, pattern: tuple[str, ...]) -> tuple[str, ...]:
+    def _widened(self, pattern: Words) -> Words:
         """The pattern with the word that varies most as a value, if one varies enough."""
         told = [at for at, word in enumerate(pattern) if VALUE not in word and _WORD.search(word)]
         best, most = -1, 1
@@ -159,22 +186,14 @@ class Miner:
             seen = self._beside[place]
             if len(seen) <= most or pattern[at] == VALUE or not told or told == [at]:
                 continue
-            if _varies(seen, pattern[at - 1] if at else None):
+            if varies(seen, pattern[at - 1] if at else None):
                 best, most = at, len(seen)
         if best < 0:
             return pattern
-        return _with_value(pattern, best)
+        return with_value(pattern, best)
 
 
-def _with_value(pattern: tuple[str, ...], at: int) -> tuple[str, ...]:
-    """The pattern with a value at one place; values that meet become one."""
-    before, after = pattern[:at], pattern[at + 1 :]
-    if before[-1:] == (VALUE,):
-        before = before[:-1]
-    return (*before, VALUE, *(after[1:] if after[:1] == (VALUE,) else after))
-
-
-def _places(pattern: tuple[str, ...]) -> list[int]:
+def _places(pattern: Words) -> list[int]:
     """For each word: the line without it, as one number."""
     after = [0]
     for word in reversed(pattern):
@@ -184,20 +203,6 @@ def _places(pattern: tuple[str, ...]) -> list[int]:
         places.append(hash((at, before, after[len(pattern) - at - 1])))
         before = hash((before, word))
     return places
-
-
-def _varies(seen: list[str], before: str | None) -> bool:
-    """Whether words seen in one place are values. The first word of a line hardly ever is one."""
-    if any(VALUE in word for word in seen):
-        return before is not None and len(seen) >= _ENOUGH_BESIDE_VALUE
-    half = len(seen) / 2
-    if sum(map(bool, map(_HAPPENED.match, seen))) > half:
-        return False
-    if sum(map(bool, map(_NAME.match, seen))) > half:
-        return len(seen) >= _ENOUGH_NAMES
-    if before is None:
-        return False
-    return len(seen) >= (_ENOUGH_NAMES if _NOUN.match(before) else _ENOUGH_WORDS)
 
 
 def blocks_of(file: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:

@@ -17,7 +17,9 @@ _MEANING = {
     **dict.fromkeys(("failed", "failures", "failure", "failing", "fail", "fails"), "failed"),
     **dict.fromkeys(("error", "errors", "unexpected successes"), "failed"),
     **dict.fromkeys(("undefined", "ambiguous"), "failed"),
-    **dict.fromkeys(("skipped", "skips", "ignored", "pending", "todo", "disabled"), "skipped"),
+    **dict.fromkeys(
+        ("skipped", "skips", "skip", "ignored", "pending", "todo", "disabled"), "skipped"
+    ),
 }
 
 _NUMBER_FIRST = re.compile(r"(\d+) (?:tests? (?=passed|failed|skipped|ignored))?([A-Za-z]+)")

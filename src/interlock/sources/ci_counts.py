@@ -33,7 +33,7 @@ _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
 ROWS = (
     _row("pytest", 1, rf"=*[ ]?{_NUMBER_WORDS}in [\d.]+ ?s(?:econds)?\b"),
     _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s(?: using .*)?$"),
-    _row("unittest", 1, r"(?:FAILED|OK) \((?:[a-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("unittest", 1, r"(?:FAILED|OK) \((?:[A-Za-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
     _row("stestr", 1, r"Ran: (?P<tests>\d+) tests in "),
     _row("stestr", 1, r" - Failed: (?P<failed>\d+)$"),
     _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
@@ -117,6 +117,23 @@ ROWS = (
 )
 
 _HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
+_STEMS = (
+    *(
+        "est",
+        "ail",
+        "FAIL",
+        "ass",
+        "PASS",
+        "kip",
+        "SKIP",
+        "otal",
+        "TOTAL",
+        "run",
+        "Ran: ",
+        "xecuted",
+    ),
+    *("xample", "pec", "cenario", "pending", "ok ", "OK (", "# ", "\u2139", "rror", "ERROR"),
+)
 _HINT = re.compile(
     r"\d (?:tests?|failed|passed|skipped|errors?|passing|failing|pending|flaky|examples?|specs?"
     r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: |^(?:not )?ok \d"
@@ -134,7 +151,9 @@ class Counting:
 
     def take(self, line: str) -> bool:
         """Whether `line`, bare, is a summary line that ends a run of tests."""
-        if len(line) > 1_000 or not _HINT.search(line):
+        if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
+            return False
+        if not _HINT.search(line):
             return False
         for row in ROWS:
             if found := row.line.match(line):

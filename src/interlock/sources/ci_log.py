@@ -151,7 +151,8 @@ class _Reader:
                 stacked=row.stacked,
             )
             self.told.append(told)
-            for key in {named.key, named.loose_key}:
+            keys = {named.key, named.loose_key, named.class_key}
+            for key in keys if named.cls.islower() else keys - {named.class_key}:
                 self.known.setdefault(key, []).append(told)
         if told and row.block:
             told.explained = True
@@ -160,7 +161,10 @@ class _Reader:
 
     def _again(self, row: Row, named: Named) -> _Told | None:
         """The failure that is named once more. One without a file takes that of the later line."""
-        for told in self.known.get(named.loose_key if row.loose else named.key, ()):
+        known = self.known.get(named.loose_key if row.loose else named.key, [])
+        if row.loose and not known:
+            known = self.known.get(named.class_key, [])
+        for told in known:
             if not row.loose and told.named.name != named.name:
                 continue
             if told.weak != row.weak or (not row.repeats and told.explained):

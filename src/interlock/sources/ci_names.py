@@ -58,6 +58,12 @@ class Named(msgspec.Struct, frozen=True):
         tail, name = self.key
         return tail, re.split(r"[\[({]", name)[0].strip()
 
+    @property
+    def class_key(self) -> tuple[str, str]:
+        """Shared by a class that failed before its tests, and the method in which it did."""
+        package = self.cls.islower() and self.name[:1].isupper()
+        return (self.name if package else self.key[0]), ""
+
 
 def _row(
     tool: str,
@@ -112,7 +118,7 @@ ROWS = (
     ),
     _row(
         "pytest",
-        r"(?P<file>[^\s:]+\.py)::(?P<path>\S.*?) (?:FAILED|ERROR) +(?:\[ *\d+%\])?$",
+        r"(?P<file>[^\s:]+\.py)::(?P<path>\S.*?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$",
         split="::",
         block=False,
     ),
@@ -130,7 +136,9 @@ ROWS = (
     ),
     _row("unittest", r"(?:FAIL|ERROR): (?P<name>\S.*)$", after=r"^={30,}$", repeats=False),
     _row("surefire", rf"{_JVM}\.(?P<name>[^.\s(\[][^.]*?|[^\s(\[]+[(\[].*?){_TIMED}"),
-    _row("surefire", rf"(?P<name>\S.*?)\({_JVM}\){_TIMED}"),
+    _row("surefire", rf"(?P<name>\S.*?)(?<! )\({_JVM}\){_TIMED}"),
+    _row("surefire", rf"(?P<name>(?!Tests run:)\S.*?){_TIMED}"),
+    _row("surefire", r"Test (?P<name>[\w.$]+) FAILED(?: \(\w+\))?$", weak=True, block=False),
     _row(
         "surefire",
         r" *(?:(?P<cls>[\w$.]+)(?:>[\w$.]+)?)\.(?P<name>[\w$]+)(?::\d+(?:->\S+)*|(?= »))"
@@ -162,6 +170,7 @@ ROWS = (
     _row("sbt", rf"Test {_JVM}\.(?P<name>[^\s.]+) failed: (?P<message>.*?)(?:, took .*)?$"),
     _row("sbt", r"- (?P<name>\S.*?) \*\*\* FAILED \*\*\*"),
     _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
+    _row("sbt", r" *! (?P<name>\S+): (?:Falsified|Exception|Gave up)"),
     _row("sbt", r" +[x!] (?P<name>\S.*)$", weak=True),
     _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
     _row("go", r"=== FAIL: \S+ (?P<name>\S+) \([\d.]+s\)$"),
@@ -249,11 +258,15 @@ HEADING = re.compile(
     r"|(?:Failing|Errored) scenarios) ?:.*"
     r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
 )
-_HINT = re.compile(
-    rf"FAIL|ERROR|[Ff]ailed|●|[{MARKS}]|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
-    r"|^_{3,} |^ *\d+\) |^ +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|^\s+\d+ - |^ +[x!] |\.feature:\d"
-    r"|^(?:Failure|Error)(?: in|:) "
+_HINTS = (
+    *("FAIL", "ERROR", "ailed", "●", *MARKS, "not ok", "<<<", "#test", "::", "Testcase:", "==> X"),
+    *("rspec ", "stdout ----", ".feature:"),
 )
+_START = re.compile(
+    r"_{3,} | *\d+\) | +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\s+\d+ - | *[x!] "
+    r"|(?:Failure|Error)(?: in|:) "
+)
+"""What a line must hold, or begin with, to be worth the table."""
 _BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
@@ -261,7 +274,7 @@ _NESTED = re.compile(r"[A-Z][\w$]*$")
 def read_name(line: str, before: str, section: str) -> tuple[Row, Named] | None:
     """The failing test that `line`, bare, names below the line `before` and that heading."""
     line = line[:4_000]
-    if not _HINT.search(line):
+    if not (any(map(line.__contains__, _HINTS)) or _START.match(line)):
         return None
     for row in ROWS:
         if row.section and not row.section.search(section):
