@@ -142,9 +142,8 @@ def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
         document({"suite_id": None, "tests": tests, "failures": 0})
         return
     if tests:
-        say(
-            f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse"
-        )
+        ran = counted(tests, "test", "tests")
+        say(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
         say("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 
