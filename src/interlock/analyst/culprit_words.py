@@ -15,8 +15,8 @@ _NOISE_TEXT = """assert asserts assertion assertions assertionerror equal equals
 deep deeply expect expects expected received actual got tobe toequal object objects true false none
 null undefined nan function func self this return returns value values type types typeerror
 valueerror keyerror runtimeerror attributeerror error errors throw throws raise raises raised called
-call instance string str int bool list dict array length more than with that from into have been must
-when then where what which will would could only same differ differs different contains include
+call instance string str int bool list dict array length more than with that from into have been
+must when then where what which will would could only same differ differs different contains include
 import describe test tests await async const class void public static final
 """
 _NOISE = frozenset(_NOISE_TEXT.split()) | COMMON_WORDS

@@ -24,6 +24,7 @@ _COMPLAINTS = (
     re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: (?P<said>.+)"),
     re.compile(r"(?:\S+: )?(?P<said>.*(?:command not found|No such file or directory).*)"),
     re.compile(r"(?:fatal|panic): (?P<said>.+)"),
+    re.compile(r"(?P<said>.*\b(?:could|can) ?not be (?:resolved|found|read|loaded|opened)\b.*)"),
     re.compile(r"(?P<said>(?:Could not|Cannot|Unable to|Failed to|Unresolv\w+) \S.+)"),
 )
 _ENDED = re.compile(
