@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,6 +143,19 @@ def test_the_score_falls_when_two_are_alike(first: float, share: float) -> None:
         assert rival < alone
     if share <= 0.8:
         assert rival == alone
+
+
+def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
+    helper = Spot("tests/support.py", 3, "fill", True)
+    outer = Spot("hull/keel.py", 9, "weigh", False, depth=1)
+    found = investigate(lead(0.9), spots=(outer, helper))
+    assert "in fill at tests/support.py:3." in found["rca_message"]
+    assert found["evidence_refs"][1:] == ["boat:tests/support.py:3", "boat:hull/keel.py:9"]
+    check = msgspec.structs.replace(FAILURE, type="AssertionError")
+    told = investigate_answer(
+        *(check, "boat", (lead(0.9),), (outer, helper), kind()), looked_at=1, urls={}
+    )
+    assert "in weigh at hull/keel.py:9." in told["rca_message"]
 
 
 def test_faint_leads_are_none() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 
 SURE_KIND = 0.6
@@ -120,9 +121,10 @@ def investigate_answer(
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
-    spot = next(iter(spots), None)
+    spot = _broke_at(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
-    refs += [f"{repo}:{each.path}:{each.line}" for each in spots[:2] if each.line]
+    places = list(dict.fromkeys([*([spot] if spot else []), *spots]))[:2]
+    refs += [f"{repo}:{each.path}:{each.line}" for each in places if each.line]
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
@@ -133,6 +135,14 @@ def investigate_answer(
         "evidence_refs": refs,
         "suspects": [_suspect(lead, urls.get(lead.commit.hash, "")) for lead in suspects],
     }
+
+
+def _broke_at(failure: Failure, spots: Sequence[Spot]) -> Spot | None:
+    """Where it broke: a check fails in a test because of the product; all else breaks where the
+    stack is innermost."""
+    if not spots or is_check(failure):
+        return next(iter(spots), None)
+    return min(spots, key=lambda spot: spot.depth)
 
 
 def _score(suspects: Sequence[Lead]) -> float:

@@ -14,6 +14,12 @@ from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
 
 _MOST_TEXT = 100_000
+_ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
+"""Folders whose code no test of the product runs."""
+
+
+def is_aside(path: str) -> bool:
+    return bool(_ASIDE.search(path))
 
 
 class Changed:
@@ -24,16 +30,17 @@ class Changed:
         self.nature = change.nature
         self.whole = change.whole
         hunks = [hunk for hunk in change.hunks if hunk.nature == BEHAVIOUR]
-        product = [hunk for hunk in hunks if not looks_tested(hunk.path)]
+        ours = [hunk for hunk in hunks if not is_aside(hunk.path)]
+        product = [hunk for hunk in ours if not looks_tested(hunk.path)]
         self.paths = frozenset(hunk.path for hunk in hunks)
         """Files that it changed in more than words and spaces."""
         self.product_paths = frozenset(hunk.path for hunk in product)
-        self.only_tests = bool(hunks) and not product
+        self.only_tests = bool(ours) and not product
         self._hunks = hunks
         brought = _brought(product or hunks)
         self.words = stems(brought) | stems(re.findall(r"\w+", commit.subject))
         self.product_words = stems(_brought(product)) | stems(_around(product))
-        self._text = "\n".join(_lines(product or hunks))[:_MOST_TEXT]
+        self._text = "\n".join(_lines(product))[:_MOST_TEXT]
         if self.nature.behavioural and _only_follows(commit, _brought(hunks)):
             self.nature = Nature("moved", "it only follows a file to its new name")
 

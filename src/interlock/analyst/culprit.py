@@ -13,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from interlock.analyst.candidate import language
-from interlock.analyst.changed import Changed
+from interlock.analyst.changed import Changed, is_aside
 from interlock.analyst.culprit_words import Body, body_of, quoted, spoken, stems
 from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.ownership import is_library, is_test, looks_tested
@@ -42,13 +42,12 @@ _CODE = 0.04
 """What a change of code counts that nothing but its words may connect to the failure."""
 _SPOKEN, _MOST_SPOKEN = 0.35, 0.6
 _TESTED, _MOST_TESTED = 0.3, 0.5
-_QUOTED = 0.5
+_QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
+"""A long text that a message quotes is hardly in a change by chance."""
+_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
 _FAINT = 0.02
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
-_ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
-"""Folders whose code no test of the product runs."""
-_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
 _SAID = {
     "frame": "it is in the stack",
     "log frame": "it is in a stack of the log",
@@ -163,7 +162,7 @@ def _by_code(
             if (tongue := language(change.path))
             and (not spoken or tongue in spoken)
             and not looks_tested(change.path)
-            and not _ASIDE.search(change.path)
+            and not is_aside(change.path)
         ]
         if code and commit.hash not in known:
             yield Lead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
@@ -240,8 +239,7 @@ class _Look:
             return lead
         if changed.only_tests:
             return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
-        if looks_tested(lead.path):
-            product = changed.product_paths
+        if looks_tested(lead.path) and (product := changed.product_paths):
             found = _by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
             lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
@@ -267,7 +265,8 @@ class _Look:
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
         if text := next(filter(changed.holds, self._quoted), ""):
-            yield _QUOTED, f"it changed the text {text!r}"
+            sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
+            yield sign, f"it changed the text {text!r}"
         if count := self._accused.get(commit, 0):
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{count} other findings suspect it too"
 

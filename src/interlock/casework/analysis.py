@@ -15,7 +15,7 @@ from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
 from interlock.analyst.likeness import likeness, restored
 from interlock.analyst.memory import Memory, recall_answer
-from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
+from interlock.analyst.places import best_of, by_changes, by_lead, by_place, by_stack, by_use
 from interlock.analyst.setup_failure import fails_in_set_up
 from interlock.analyst.triage import triage
 from interlock.apps.rca.clocks import ClockLimits, find_skew
@@ -203,7 +203,7 @@ class Analysis:
             if repository
             else {}
         )
-        kind = self._kind(ask, failure)
+        kind = by_lead(self._kind(ask, failure), next(iter(found), None))
         return answers.investigate_answer(
             *(failure, name, found, self._spots(ask, failure, name), kind),
             looked_at=count,
