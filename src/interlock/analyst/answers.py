@@ -158,8 +158,10 @@ def _message(
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
-    place = f", in {spot.function} at {spot.path}:{spot.line}" if spot else ""
-    told = [f"{said}{place}."]
+    told = [f"{said.rstrip('.')}."]
+    if spot:
+        inside = f" in {spot.function}" if spot.function else ""
+        told.append(f"It shows{inside} at {spot.path}:{spot.line}.")
     if best:
         commit = best.commit
         told.append(

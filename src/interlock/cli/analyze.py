@@ -111,6 +111,8 @@ def analyze(
         terms = agreed(suites.terms_in(usual), repo, workspace, last_green, **said)
         options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
         crew = crew_of(circuit, options, path)
+        if found is None and not terms.repos:
+            tell("note: no repository is named, so no commit is suspected; name it: --repo PATH")
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
         if found is not None:
             more = counted(count, "new failure", "new failures")
