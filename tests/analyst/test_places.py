@@ -133,11 +133,14 @@ def lead(score: float, *paths: str) -> Lead:
         (lead(0.9, "tests/test_keel.py"), "infra", "infra"),
         (lead(0.6, "tests/test_keel.py"), "product", "product"),
         (lead(0.9, "tests/test_keel.py", "hull/keel.py"), "product", "product"),
+        (lead(0.9, "hull/keel.py"), "unknown", "product"),
+        (lead(0.6, "hull/keel.py"), "unknown", "unknown"),
+        (lead(0.9, "yard.yaml"), "unknown", "unknown"),
         (lead(0.9, "README.md"), "product", "product"),
         (None, "product", "product"),
     ],
 )
-def test_a_commit_that_changed_tests_alone_broke_them(
+def test_a_sure_suspect_says_something_of_the_kind(
     found: Lead | None, category: str, told: str
 ) -> None:
     kind = Kind(category=category, code="x", confidence=0.5, why="")

@@ -33,7 +33,7 @@ _FURTHER = 0.4
 _WROTE, _WROTE_LAST, _BESIDE = 0.35, 0.7, 0.5
 _NEAR = 10
 """So many lines from a place of the stack are beside it."""
-_ELSEWHERE = 0.75
+_ELSEWHERE = 0.5
 """What is left of a file's score if it is in the stack, but was changed somewhere else."""
 _OTHER_TEST = 0.4
 """What is left of a change of tests that leaves the failing one alone."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from interlock.analyst.answers import Kind, Where
+from interlock.analyst.candidate import language
 from interlock.analyst.culprit import Lead, Spot
 from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
@@ -49,13 +50,16 @@ def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) 
 
 def by_lead(kind: Kind, lead: Lead | None) -> Kind:
     """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
-    and not the product."""
+    and not the product; one that changed the product's code did break that."""
     if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
         return kind
     code = [each.path for each in lead.commit.files if not is_document(each.path)]
     if code and all(map(is_test_file, code)):
         why = f"{lead.commit.hash[:12]} changed tests alone"
         return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    if kind.category == "unknown" and language(lead.path):
+        why = f"{lead.commit.hash[:12]} changed {lead.path}"
+        return Kind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
     return kind
 
 
