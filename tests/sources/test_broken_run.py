@@ -19,7 +19,7 @@ E   ModuleNotFoundError: No module named 'hinge'
 @pytest.mark.parametrize(
     ("log", "kind", "message"),
     [
-        (CONFTEST, "ModuleNotFoundError", "No module named 'hinge'"),
+        (CONFTEST, "ModuleNotFoundError", "ModuleNotFoundError: No module named 'hinge'"),
         ("error: no matching package named `hinge` found\nmore", "", "no matching package"),
         ("npm warn old\nnpm error code E404\nnpm error 404 not found: hinge", "", "404 not found"),
         ("[INFO] ok\n[ERROR] Unresolveable build extension: hinge", "", "Unresolveable build"),

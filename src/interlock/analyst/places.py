@@ -24,6 +24,7 @@ _SETTINGS = re.compile(
 )
 _BROKE_THERE = 0.75
 _SURE_LEAD = 0.7
+_NEW_LINE = 0.6
 _FITTING = 1.0
 _UNFITTING = 0.35
 
@@ -46,6 +47,15 @@ def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) 
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
         return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     return kind
+
+
+def by_new_line(kind: Kind, spot: Spot, commit: str) -> Kind:
+    """The kind, if the line that failed was written by that commit since the last green run."""
+    if not commit:
+        return kind
+    category, code = ("automation", "ab001") if spot.is_test else ("product", "pb001")
+    why = f"{commit[:12]} wrote the line that failed, {spot.path}:{spot.line}"
+    return Kind(category=category, code=code, confidence=_NEW_LINE, why=why)
 
 
 def by_lead(kind: Kind, lead: Lead | None) -> Kind:

@@ -15,7 +15,15 @@ from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
 from interlock.analyst.likeness import likeness, restored
 from interlock.analyst.memory import Memory, recall_answer
-from interlock.analyst.places import best_of, by_changes, by_lead, by_place, by_stack, by_use
+from interlock.analyst.places import (
+    best_of,
+    by_changes,
+    by_lead,
+    by_new_line,
+    by_place,
+    by_stack,
+    by_use,
+)
 from interlock.analyst.setup_failure import fails_in_set_up
 from interlock.analyst.triage import triage
 from interlock.apps.rca.clocks import ClockLimits, find_skew
@@ -154,7 +162,17 @@ class Analysis:
             confidence=found.confidence,
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
-        return by_place(kind, failure, self._innermost(ask, failure))
+        innermost = self._innermost(ask, failure)
+        return self._if_new(ask, by_place(kind, failure, innermost), innermost)
+
+    def _if_new(self, ask: Ask, kind: Kind, innermost: tuple[Repo, Spot] | None) -> Kind:
+        """The environment is not to blame for a line that was not there when it last passed."""
+        if innermost is None or kind.category != "infra":
+            return kind
+        repo, spot = innermost
+        launch = self._work.launch(ask.case_no)
+        commit = self._work.workspace.new_by(repo.name, launch, spot.path, spot.line)
+        return by_new_line(kind, spot, commit)
 
     @cached_property
     def _ballot(self) -> Ballot:

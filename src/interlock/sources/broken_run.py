@@ -86,7 +86,6 @@ class _Reader:
     def done(self) -> Break | None:
         kept = (*self.first, *self.last)
         if self.typed:
-            said = self.typed["said"] or self.typed["type"]
-            return Break(self.typed["type"], said.strip(), kept)
+            return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
         said = self.complaint or self.ended
         return Break("", said.strip(), kept) if said else None
