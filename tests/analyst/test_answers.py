@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +130,7 @@ def test_a_finding_names_suspect_place_and_evidence() -> None:
     assert found["component"] == "boat/hull"
     sizes = [(each["added"], each["removed"]) for each in found["suspects"]]
     assert sizes == [(7, 2), (0, 0)]
-    assert "keel weighs 5, in weigh at hull/keel.py:9." in found["rca_message"]
+    assert "keel weighs 5. It shows in weigh at hull/keel.py:9. " in found["rca_message"]
     assert 'boat aaaaaaaaaaaa "Move ballast" by Ann, 2024-05-01' in found["rca_message"]
     assert [each["commit"][0] for each in found["suspects"]] == ["a", "b"]
     assert found["suspects"][0]["url"] == "https://git.example/a"
@@ -145,6 +146,21 @@ def test_the_score_falls_when_two_are_alike(first: float, share: float) -> None:
         assert rival < alone
     if share <= 0.8:
         assert rival == alone
+
+
+def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
+    helper = Spot("tests/support.py", 3, "fill", True)
+    outer = Spot("hull/keel.py", 9, "weigh", False, depth=1)
+    found = investigate(lead(0.9), spots=(outer, helper))
+    assert "It shows in fill at tests/support.py:3." in found["rca_message"]
+    assert found["evidence_refs"][1:] == ["boat:tests/support.py:3", "boat:hull/keel.py:9"]
+    nameless = investigate(lead(0.9), spots=(Spot("hull/keel.py", 9, "", False),))
+    assert "It shows at hull/keel.py:9." in nameless["rca_message"]
+    check = msgspec.structs.replace(FAILURE, type="AssertionError")
+    told = investigate_answer(
+        *(check, "boat", (lead(0.9),), (outer, helper), kind()), looked_at=1, urls={}, sizes={}
+    )
+    assert "in weigh at hull/keel.py:9." in told["rca_message"]
 
 
 def test_faint_leads_are_none() -> None:

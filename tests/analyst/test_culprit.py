@@ -81,7 +81,7 @@ def test_the_commit_that_broke_it_comes_first_and_says_why(yard: Yard) -> None:
     assert first.commit.hash == planted
     assert (first.repo, first.path) == ("boat", "hull/keel.py")
     assert any("it changed hull/keel.py" in why for why in first.why)
-    assert "it wrote a line of the stack, hull/keel.py:9" in first.why, "blame points there"
+    assert "it wrote the line that failed, hull/keel.py:9" in first.why, "blame points there"
     assert 0.5 < first.score <= 1
 
 
@@ -125,6 +125,62 @@ def test_who_touches_nothing_of_it_is_no_suspect(yard: Yard) -> None:
     yard.git.commit("Say more", {"README.md": "A good boat.\n"})
     assert yard.leads() == []
     assert yard.leads(Failure(id="b", message="it sank")) == []
+
+
+CHECK = Failure(
+    id="c",
+    test_name="test_weigh",
+    class_name="tests.test_boat",
+    type="AssertionError",
+    message="AssertionError: assert 'much too heavy' == 'heavy enough'",
+    stack="tests/test_boat.py:5: in test_weigh\n    assert Keel(1).weigh(2) == 3\n",
+)
+LATER_TEST = "\n\n\ndef test_trim():\n    assert Sail(1).trim(2) == 3\n"
+
+
+def test_a_change_of_other_tests_does_not_win(yard: Yard) -> None:
+    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    planted = yard.git.commit("Count twice", {"hull/keel.py": BROKEN})
+    beside = yard.git.commit("Test trimming", {"tests/test_boat.py": TEST + LATER_TEST})
+    order = yard.order(CHECK)
+    assert order[0] == planted, "the test speaks of what it changed"
+    assert beside in order
+
+
+def test_a_change_of_the_failing_test_itself_wins(yard: Yard) -> None:
+    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    yard.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace("ballast * 2", "ballast * 3")})
+    itself = yard.git.commit("Expect more", {"tests/test_boat.py": TEST.replace("== 3", "== 4")})
+    assert yard.order(CHECK)[0] == itself
+
+
+def test_a_text_that_the_message_quotes_leads_to_who_changed_it(yard: Yard) -> None:
+    yard.git.commit("Speak", {"rig/voice.py": 'def say():\n    return "heavy enough"\n'})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    planted = yard.git.commit("Polish", {"rig/voice.py": 'def say():\n    return "fit"\n'})
+    yard.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    first = yard.leads(CHECK)[0]
+    assert first.commit.hash == planted
+    assert "it changed the text 'heavy enough'" in first.why
+
+
+def test_a_file_in_which_only_words_were_changed_does_not_count(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    comment = BROKEN.replace("return self.ballast", "# all of it\n        return self.ballast")
+    other = yard.git.commit(
+        "Explain and trim", {"hull/keel.py": comment, "rig/sail.py": SAIL + "\nKNOTS = 3\n"}
+    )
+    found = yard.leads()
+    assert found[0].commit.hash == planted
+    said = [lead for lead in found if lead.commit.hash == other]
+    assert all("it alters no behaviour there" in " ".join(lead.why) for lead in said)
+
+
+def test_code_that_nothing_points_at_is_no_suspect(yard: Yard) -> None:
+    yard.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    assert yard.leads(CHECK) == []
 
 
 def test_what_others_surely_come_from_is_likelier(yard: Yard) -> None:

@@ -6,10 +6,18 @@ import pytest
 
 from interlock.analyst.answers import Kind, Where
 from interlock.analyst.culprit import Lead, Spot
-from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use, use_of
+from interlock.analyst.places import (
+    best_of,
+    by_changes,
+    by_lead,
+    by_place,
+    by_stack,
+    by_use,
+    use_of,
+)
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
-from interlock.sources.git_log import Commit
+from interlock.sources.git_log import Change, Commit
 
 
 def repo(name: str, purpose: str = "") -> Repo:
@@ -109,3 +117,31 @@ def test_where_it_broke_says_something_of_its_kind(
     failure: dict[str, Any], place: Any, category: str, found: str
 ) -> None:
     assert by_place(kind(category), Failure(id="a", **failure), place).category == found
+
+
+def lead(score: float, *paths: str) -> Lead:
+    files = tuple(Change(path, "M") for path in paths)
+    commit = Commit("a" * 40, "", "", "", files)
+    return Lead("boat", commit, score, ("it changed it",), paths[0])
+
+
+@pytest.mark.parametrize(
+    ("found", "category", "told"),
+    [
+        (lead(0.9, "tests/test_keel.py", "README.md"), "product", "automation"),
+        (lead(0.9, "tests/test_keel.py"), "unknown", "automation"),
+        (lead(0.9, "tests/test_keel.py"), "infra", "infra"),
+        (lead(0.6, "tests/test_keel.py"), "product", "product"),
+        (lead(0.9, "tests/test_keel.py", "hull/keel.py"), "product", "product"),
+        (lead(0.9, "hull/keel.py"), "unknown", "product"),
+        (lead(0.6, "hull/keel.py"), "unknown", "unknown"),
+        (lead(0.9, "yard.yaml"), "unknown", "unknown"),
+        (lead(0.9, "README.md"), "product", "product"),
+        (None, "product", "product"),
+    ],
+)
+def test_a_sure_suspect_says_something_of_the_kind(
+    found: Lead | None, category: str, told: str
+) -> None:
+    kind = Kind(category=category, code="x", confidence=0.5, why="")
+    assert by_lead(kind, found).category == told

@@ -39,6 +39,32 @@ def approve_all(room: Caseroom, agreed: Terms, run_id: int = 1) -> None:
     room.sit(None, agreed, run_id=run_id)
 
 
+IMPORT = """\
+tests/test_keel.py:1: in <module>
+    from hull.keel import Keel
+hull/keel.py:1: in <module>
+    import lead_ballast
+E   ModuleNotFoundError: No module named 'lead_ballast'
+"""
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_environment_is_not_to_blame_for_a_new_line(
+    room: Caseroom, tmp_path: Path, is_new: bool
+) -> None:
+    yard = Yard(tmp_path / "boat")
+    planted = yard.git.commit("Buy ballast", {"hull/keel.py": f"import lead_ballast\n{KEEL}"})
+    later = yard.git.commit("Say more", {"README.md": "A good boat.\n"})
+    yard.git.commit("Say it all", {"README.md": "A very good boat.\n"})
+    missing = "ModuleNotFoundError: No module named 'lead_ballast'"
+    room.take_in(launch(weigh(message=missing, type="ModuleNotFoundError", stack=IMPORT)))
+    agreed = terms(yard.git.folder, green=yard.green if is_new else later)
+    room.sit(None, agreed)
+    (found,) = room.findings(agreed).cases
+    assert (found.category == "product") is is_new
+    assert [each.commit for each in found.suspects][:1] == ([planted] if is_new else [])
+
+
 def test_the_planted_commit_is_the_suspect_and_evidence_is_there(
     room: Caseroom, tmp_path: Path
 ) -> None:

@@ -441,6 +441,14 @@ def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World
     assert "Traceback" not in junk.err
 
 
+def test_without_a_repository_it_says_what_is_missing(world: World) -> None:
+    world.write("red.xml", junit(KEY))
+    said = world.say("analyze", "red.xml")
+    assert said.err == (
+        "note: no repository is named, so no commit is suspected; name it: --repo PATH\n"
+    )
+
+
 def test_a_repository_that_is_not_there_is_said_and_the_rest_goes_on(world: World) -> None:
     world.write("red.xml", junit(KEY))
     said = world.say("analyze", "red.xml", "--repo", "app=/nowhere:the product")

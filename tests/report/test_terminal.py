@@ -21,7 +21,10 @@ could not be analysed to the end.
 
  1  product, regression, 14 failures
     Discounts are rounded for each line, so totals are a cent too high
+    at lantern-shop:shop/pricing/discount.py:88
     suspect 4be1c07d92 by Mara Lindqvist: Round discounts per line instead of p…
+      the first commit after the last green run that touches discount.py, which
+      14 of 14 stacks name
     pb001, critical, confidence 0.86; Came back: seen before, first on
     2030-09-14; 9 wait for review, 5 closed
 
@@ -31,7 +34,9 @@ could not be analysed to the end.
 
  3  automation, 7 failures
     Tests wait for the old sign-in button
+    at lantern-tests:pages/login.py:17
     suspect 9d41e77 by Yuki Sato: Rename the sign-in button
+      renames the id that the tests wait for
     ab001, medium, confidence 0.91; New: not seen before; Reviewed
 
  4  infrastructure, 8 failures

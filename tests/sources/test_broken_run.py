@@ -19,12 +19,13 @@ E   ModuleNotFoundError: No module named 'hinge'
 @pytest.mark.parametrize(
     ("log", "kind", "message"),
     [
-        (CONFTEST, "ModuleNotFoundError", "No module named 'hinge'"),
+        (CONFTEST, "ModuleNotFoundError", "ModuleNotFoundError: No module named 'hinge'"),
         ("error: no matching package named `hinge` found\nmore", "", "no matching package"),
         ("npm warn old\nnpm error code E404\nnpm error 404 not found: hinge", "", "404 not found"),
         ("[INFO] ok\n[ERROR] Unresolveable build extension: hinge", "", "Unresolveable build"),
         ("src/lid.c:3:5: error: unknown type name 'hinge'", "", "unknown type name 'hinge'"),
         ("ok\nsh: 1: hinge: command not found", "", "hinge: command not found"),
+        ("BUILD FAILURE\n[ERROR] Plugin hinge could not be resolved: no net", "", "Plugin hinge"),
         ("BUILD FAILED in 3s", "", "BUILD FAILED"),
         ("2024-01-02T03:04:05Z ##[error]Process completed with exit code 2.", "", "exit code 2"),
     ],

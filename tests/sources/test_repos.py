@@ -32,6 +32,22 @@ def test_the_flag(word: str, expected: Repo) -> None:
     assert parse_repo(word) == expected
 
 
+@pytest.mark.parametrize(
+    ("folder", "name"), [("shop", "shop"), ("my shop", "my-shop"), ("-x-", "x"), ("\u00e9", "repo")]
+)
+def test_a_folder_alone_is_called_as_it_is(tmp_path: Path, folder: str, name: str) -> None:
+    path = tmp_path / folder
+    path.mkdir()
+    assert parse_repo(str(path)) == Repo(name=name, path=str(path))
+    assert parse_repo(f"{path}:the tests") == Repo(name=name, path=str(path), purpose="the tests")
+
+
+def test_a_file_alone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "shop").write_text("")
+    with pytest.raises(SourceError, match="or the path of a folder that is there"):
+        parse_repo(str(tmp_path / "shop"))
+
+
 def test_a_home_is_found() -> None:
     assert parse_repo("shop=~/shop").path == str(Path.home() / "shop")
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 
 SURE_KIND = 0.6
@@ -122,9 +123,10 @@ def investigate_answer(
     are lines put in and taken away."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
-    spot = next(iter(spots), None)
+    spot = _broke_at(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
-    refs += [f"{repo}:{each.path}:{each.line}" for each in spots[:2] if each.line]
+    places = list(dict.fromkeys([*([spot] if spot else []), *spots]))[:2]
+    refs += [f"{repo}:{each.path}:{each.line}" for each in places if each.line]
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
@@ -140,6 +142,14 @@ def investigate_answer(
     }
 
 
+def _broke_at(failure: Failure, spots: Sequence[Spot]) -> Spot | None:
+    """Where it broke: a check fails in a test because of the product; all else breaks where the
+    stack is innermost."""
+    if not spots or is_check(failure):
+        return next(iter(spots), None)
+    return min(spots, key=lambda spot: spot.depth)
+
+
 def _score(suspects: Sequence[Lead]) -> float:
     """As sure as the first suspect; a second that is nearly as likely takes some of it."""
     first = suspects[0].score
@@ -153,8 +163,10 @@ def _message(
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
-    place = f", in {spot.function} at {spot.path}:{spot.line}" if spot else ""
-    told = [f"{said}{place}."]
+    told = [f"{said.rstrip('.')}."]
+    if spot:
+        inside = f" in {spot.function}" if spot.function else ""
+        told.append(f"It shows{inside} at {spot.path}:{spot.line}.")
     if best:
         commit = best.commit
         told.append(

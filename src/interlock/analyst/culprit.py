@@ -7,39 +7,47 @@ things, can it alter behaviour at all? When two are alike, the newer is named fi
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
 
+from interlock.analyst.candidate import language
+from interlock.analyst.changed import Changed, is_aside
+from interlock.analyst.culprit_words import Body, body_of, quoted, spoken, stems
 from interlock.analyst.frames import Frame, read_frames
-from interlock.analyst.naming import COMMON_WORDS, name_words
-from interlock.analyst.ownership import is_library, is_test
+from interlock.analyst.ownership import is_library, is_test, looks_tested
 from interlock.analyst.suspect import Ranked, rank
 from interlock.analyst.testimony import Testimony, hear
 from interlock.apps.rca.failure import Failure
-from interlock.sources.git_change import Nature
 from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
 
-CLOSE_LOOK = 8
+CLOSE_LOOK = 40
 """How many commits are looked into."""
 _MOST_PATHS = 20_000
 _BLAMED_FRAMES = 4
 _MOST_FILES = 4
 _FURTHER = 0.4
 """What a commit's further files count, of their own score."""
-_WROTE, _BESIDE, _NEAR = 0.25, 0.3, 8
+_WROTE, _WROTE_LAST, _BESIDE = 0.35, 0.7, 0.5
+_NEAR = 10
+"""So many lines from a place of the stack are beside it."""
+_ELSEWHERE = 0.5
+"""What is left of a file's score if it is in the stack, but was changed somewhere else."""
+_OTHER_TEST = 0.4
+"""What is left of a change of tests that leaves the failing one alone."""
+_INERT = 0.2
+_CODE = 0.04
+"""What a change of code counts that nothing but its words may connect to the failure."""
 _SPOKEN, _MOST_SPOKEN = 0.35, 0.6
+_TESTED, _MOST_TESTED = 0.3, 0.5
+_QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
+"""A long text that a message quotes is hardly in a change by chance."""
 _ACCUSED, _MOST_ACCUSED = 0.45, 0.7
-_LINES = (
-    re.compile(r"^\+(?!\+\+ ).*$", re.MULTILINE),
-    re.compile(r"^-(?!-- ).*$", re.MULTILINE),
-)
-_HUNK = re.compile(
-    r"^(?:\+\+\+ b/(?P<path>.+)|@@ -\S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@.*)$", re.MULTILINE
-)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FAINT = 0.02
+_WORDY = 60
+"""A change of so many words shares half as much by each: it would share with anything."""
 _SAID = {
     "frame": "it is in the stack",
     "log frame": "it is in a stack of the log",
@@ -109,10 +117,12 @@ def leads(
     touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]
     touched.sort(key=lambda lead: -lead.score)
     near = touched[:CLOSE_LOOK]
-    changes = {lead.commit.hash: _Changes(repository, lead.commit) for lead in near}
-    places = spots(failure, repository, rev)[:_BLAMED_FRAMES]
-    look = _Look(said, changes, places, _blamed(places, repository, rev), accused)
-    return sorted(map(look.into, near), key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
+    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, said)
+    near = near[:CLOSE_LOOK]
+    look = _Look(failure, said, repository, rev, ranked, accused)
+    look.open([lead.commit for lead in near])
+    found = [lead for each in near if (lead := look.into(each)).score > _CODE]
+    return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
 
 
 def _own(failure: Failure) -> Iterable[Frame]:
@@ -120,9 +130,15 @@ def _own(failure: Failure) -> Iterable[Frame]:
     return (frame for frame in frames if frame.file and not is_library(frame, failure.class_name))
 
 
-def _by_files(repository: Repository, commit: Commit, ranked: Mapping[str, Ranked]) -> Lead | None:
+def _by_files(
+    repository: Repository,
+    commit: Commit,
+    ranked: Mapping[str, Ranked],
+    among: Collection[str] | None = None,
+) -> Lead | None:
     """Each further file that the failure points at makes a commit a little likelier."""
-    hits = [ranked[change.path] for change in commit.files if change.path in ranked]
+    paths = [change.path for change in commit.files if among is None or change.path in among]
+    hits = [ranked[path] for path in paths if path in ranked]
     if not hits:
         return None
     hits.sort(key=lambda hit: (-hit.score, hit.candidate))
@@ -134,43 +150,22 @@ def _by_files(repository: Repository, commit: Commit, ranked: Mapping[str, Ranke
     return Lead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
 
 
-class _Changes:
-    """What a commit changed, read once."""
-
-    def __init__(self, repository: Repository, commit: Commit) -> None:
-        self.nature = repository.behavioural(commit)
-        diff = repository.diff_of(commit.hash) if self.nature.behavioural else ""
-        came, went = (frozenset(_WORD.findall(" ".join(sign.findall(diff)))) for sign in _LINES)
-        brought = came ^ went  # a word of a line that only moved is in both
-        self.words = brought | name_words(commit.subject)
-        renamed = {
-            _stem(name) for each in commit.files if each.old for name in (each.path, each.old)
-        }
-        if self.nature.behavioural and renamed and brought <= renamed:
-            self.nature = Nature("moved", "it only follows a file to its new name")
-        self._places = list(_places(diff))
-
-    def beside(self, spot: Spot) -> bool:
-        """Whether something changed a few lines from there."""
-        return any(
-            path == spot.path and first - _NEAR <= spot.line <= last + _NEAR
-            for path, first, last in self._places
-        )
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0]
-
-
-def _places(diff: str) -> Iterator[tuple[str, int, int]]:
-    """Of each hunk the file and its lines, as they are after the change."""
-    path = ""
-    for found in _HUNK.finditer(diff):
-        if found["path"]:
-            path = found["path"]
-        elif path:
-            first, count = int(found["first"]), int(found["count"] or 1)
-            yield path, first, first + max(0, count - 1)
+def _by_code(
+    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Testimony
+) -> Iterator[Lead]:
+    """Changes of the product's code that no name or place points at; their words may."""
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    for commit in commits:
+        code = [
+            change.path
+            for change in commit.files
+            if (tongue := language(change.path))
+            and (not spoken or tongue in spoken)
+            and not looks_tested(change.path)
+            and not is_aside(change.path)
+        ]
+        if code and commit.hash not in known:
+            yield Lead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
 
 
 class _Look:
@@ -178,48 +173,114 @@ class _Look:
 
     def __init__(
         self,
+        failure: Failure,
         said: Testimony,
-        changes: Mapping[str, _Changes],
-        spots: Sequence[Spot],
-        blamed: Mapping[str, Spot],
+        repository: Repository,
+        rev: str,
+        ranked: Mapping[str, Ranked],
         accused: Mapping[str, int],
     ) -> None:
-        self._changes = changes
-        self._blamed = blamed
+        self._repository = repository
+        self._ranked = ranked
         self._accused = accused
-        self._spots = spots
-        self._words = (_told(said) | _functions(said)) - COMMON_WORDS
-        self._spread = Counter(
-            word for each in changes.values() for word in self._words & each.words
-        )
+        self._spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
+        self._blamed = _blamed(self._spots, repository, rev)
+        self._places = {spot.path for spot in self._spots}
+        self._words = spoken(said.message) | stems(_functions(said))
+        self._quoted = quoted(said.message)
+        self._reach = {spot: self._around(spot, rev) for spot in self._spots}
+        self._tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
+        self._changed: dict[str, Changed] = {}
+        self._spread: Counter[str] = Counter()
+
+    def _around(self, spot: Spot, rev: str) -> tuple[str, int, int]:
+        """The lines that count as beside a place: of a test, those of itself."""
+        if not spot.is_test:
+            return spot.path, spot.line - _NEAR, spot.line + _NEAR
+        body = self._body(spot, rev)
+        return spot.path, body.first, body.last
+
+    def _body(self, spot: Spot, rev: str) -> Body:
+        entry = self._repository.entry(spot.path, rev)
+        return body_of(entry.content if entry else None, spot.line)
+
+    def _in_test(self, rev: str) -> frozenset[str]:
+        """What the failing test speaks of, in its source."""
+        tests = [spot for spot in self._spots if spot.is_test]
+        return self._body(tests[0], rev).words if tests else frozenset()
+
+    def open(self, commits: Sequence[Commit]) -> None:
+        self._changed = {each.hash: Changed(self._repository, each) for each in commits}
+        for each in self._changed.values():
+            self._spread.update((self._words & each.words) | (self._tested & each.product_words))
 
     def into(self, lead: Lead) -> Lead:
-        changes = self._changes[lead.commit.hash]
-        why = list(lead.why)
-        if not changes.nature.behavioural:
-            why.append(f"but it alters no behaviour: {changes.nature.why}")
-            return msgspec.structs.replace(lead, score=round(lead.score * 0.2, 4), why=tuple(why))
-        score = lead.score
-        for sign, reason in self._signs(lead.commit.hash, changes):
+        changed = self._changed[lead.commit.hash]
+        if not changed.nature.behavioural:
+            return _less(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
+        if changed.whole and lead.path not in changed.paths:
+            found = _by_files(self._repository, lead.commit, self._ranked, changed.paths)
+            if found is None:
+                return _less(lead, _INERT, "but it alters no behaviour there")
+            lead = found
+        lead = self._weighed(lead, changed)
+        score, why = lead.score, list(lead.why)
+        for sign, reason in self._signs(lead.commit.hash, changed):
             score = _more(score, sign)
             why.append(reason)
         return msgspec.structs.replace(lead, score=round(score, 4), why=tuple(why))
 
-    def _signs(self, commit: str, changes: _Changes) -> Iterator[tuple[float, str]]:
+    def _weighed(self, lead: Lead, changed: Changed) -> Lead:
+        """Less where it changed the file, but not the place. A merge does not say where."""
+        close = lead.commit.hash in self._blamed or any(
+            changed.within(*reach) for reach in self._reach.values()
+        )
+        if close or not changed.whole:
+            return lead
+        if changed.only_tests:
+            return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
+        if looks_tested(lead.path) and (product := changed.product_paths):
+            found = _by_files(self._repository, lead.commit, self._ranked, product)
+            path = min(product)
+            lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
+        if lead.path in self._places:
+            return _less(lead, _ELSEWHERE, "but elsewhere in the file")
+        return lead
+
+    def _signs(self, commit: str, changed: Changed) -> Iterator[tuple[float, str]]:
         if spot := self._blamed.get(commit):
-            yield _WROTE, f"it wrote a line of the stack, {spot.path}:{spot.line}"
-        for depth, near in enumerate(self._spots, 1):
-            if changes.beside(near):
+            last = spot.depth == min(each.depth for each in self._spots)
+            which = "the line that failed" if last else "a line of the stack"
+            yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
+        for depth, (near, reach) in enumerate(self._reach.items(), 1):
+            if changed.within(*reach):
                 place = f"{near.path}:{near.line}"
                 yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
                 break
         # A word that every change uses tells nothing; one that only this uses tells much.
-        shared = {word: _SPOKEN / self._spread[word] ** 2 for word in self._words & changes.words}
-        if shared:
-            named = sorted(shared, key=lambda word: (-shared[word], word))[:4]
-            yield min(_MOST_SPOKEN, sum(shared.values())), f"it speaks of {', '.join(named)}"
+        told = self._words & changed.words
+        share = _WORDY / (_WORDY + len(changed.words))
+        yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
+        own = (self._tested & changed.product_words) - told
+        share = _WORDY / (_WORDY + len(changed.product_words))
+        yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
+        if text := next(filter(changed.holds, self._quoted), ""):
+            sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
+            yield sign, f"it changed the text {text!r}"
         if count := self._accused.get(commit, 0):
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{count} other findings suspect it too"
+
+    def _shared(
+        self, words: Iterable[str], what: str, each: float, most: float
+    ) -> Iterator[tuple[float, str]]:
+        weights = {word: each / self._spread[word] ** 2 for word in words}
+        if weights and (total := min(most, sum(weights.values()))) > _FAINT:
+            named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
+            yield total, f"{what} {', '.join(named)}"
+
+
+def _less(lead: Lead, share: float, why: str) -> Lead:
+    return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
 
 
 def _more(score: float, sign: float) -> float:
@@ -241,8 +302,3 @@ def _functions(said: Testimony) -> frozenset[str]:
     own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
     names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
     return frozenset(name for name in names if len(name) > 2)
-
-
-def _told(said: Testimony) -> frozenset[str]:
-    """Names that the message uses."""
-    return frozenset(word for word in _WORD.findall(said.message[:4_000]) if len(word) > 3)

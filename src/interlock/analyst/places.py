@@ -8,10 +8,13 @@ import re
 from collections.abc import Sequence
 
 from interlock.analyst.answers import Kind, Where
+from interlock.analyst.candidate import language
 from interlock.analyst.culprit import Lead, Spot
 from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
+from interlock.sources.file_kinds import is_document
+from interlock.sources.file_kinds import is_test as is_test_file
 
 _TESTS = re.compile(r"\b(?:tests?|testing|qa|e2e|automation|acceptance|specs?)\b", re.IGNORECASE)
 _SETTINGS = re.compile(
@@ -20,6 +23,8 @@ _SETTINGS = re.compile(
     re.IGNORECASE,
 )
 _BROKE_THERE = 0.75
+_SURE_LEAD = 0.7
+_NEW_LINE = 0.6
 _FITTING = 1.0
 _UNFITTING = 0.35
 
@@ -41,6 +46,30 @@ def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) 
     if use_of(repo) == "automation" and not is_check(failure):
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
         return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    return kind
+
+
+def by_new_line(kind: Kind, spot: Spot, commit: str) -> Kind:
+    """The kind, if the line that failed was written by that commit since the last green run."""
+    if not commit:
+        return kind
+    category, code = ("automation", "ab001") if spot.is_test else ("product", "pb001")
+    why = f"{commit[:12]} wrote the line that failed, {spot.path}:{spot.line}"
+    return Kind(category=category, code=code, confidence=_NEW_LINE, why=why)
+
+
+def by_lead(kind: Kind, lead: Lead | None) -> Kind:
+    """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
+    and not the product; one that changed the product's code did break that."""
+    if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
+        return kind
+    code = [each.path for each in lead.commit.files if not is_document(each.path)]
+    if code and all(map(is_test_file, code)):
+        why = f"{lead.commit.hash[:12]} changed tests alone"
+        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    if kind.category == "unknown" and language(lead.path):
+        why = f"{lead.commit.hash[:12]} changed {lead.path}"
+        return Kind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
     return kind
 
 

@@ -15,7 +15,15 @@ from interlock.analyst.answers import Kind, Prior, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
 from interlock.analyst.likeness import likeness, restored
 from interlock.analyst.memory import Memory, recall_answer
-from interlock.analyst.places import best_of, by_changes, by_place, by_stack, by_use
+from interlock.analyst.places import (
+    best_of,
+    by_changes,
+    by_lead,
+    by_new_line,
+    by_place,
+    by_stack,
+    by_use,
+)
 from interlock.analyst.setup_failure import fails_in_set_up
 from interlock.analyst.triage import triage
 from interlock.apps.rca.clocks import ClockLimits, find_skew
@@ -83,7 +91,7 @@ class Analysis:
         """The review and the report of a member whose cause is another case's, and approved."""
         linked = case.context.get(LINKED, {})
         own = self._work.place(ask.case_no)
-        if not linked or own is None or own.rca_id != linked.get("linked_rca_id"):
+        if not own or not own.rca_id or own.rca_id != linked.get("linked_rca_id"):
             return None
         if ask.step == F6:
             return answer(ask, self._draft(ask, case, self._work.failure(ask.case_no, case)))
@@ -171,7 +179,17 @@ class Analysis:
             confidence=found.confidence,
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
-        return by_place(kind, failure, self._innermost(ask, failure))
+        innermost = self._innermost(ask, failure)
+        return self._if_new(ask, by_place(kind, failure, innermost), innermost)
+
+    def _if_new(self, ask: Ask, kind: Kind, innermost: tuple[Repo, Spot] | None) -> Kind:
+        """The environment is not to blame for a line that was not there when it last passed."""
+        if innermost is None or kind.category != "infra":
+            return kind
+        repo, spot = innermost
+        launch = self._work.launch(ask.case_no)
+        commit = self._work.workspace.new_by(repo.name, launch, spot.path, spot.line)
+        return by_new_line(kind, spot, commit)
 
     @cached_property
     def _ballot(self) -> Ballot:
@@ -222,7 +240,7 @@ class Analysis:
             for each in commits
             if repository and (size := repository.lines_changed(each))
         }
-        kind = self._kind(ask, failure)
+        kind = by_lead(self._kind(ask, failure), next(iter(found), None))
         return answers.investigate_answer(
             *(failure, name, found, self._spots(ask, failure, name), kind),
             looked_at=count,

@@ -24,6 +24,7 @@ class Workspace:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._commits: dict[tuple[str, str], list[Commit]] = {}
+        self._writers: dict[tuple[str, str, str, int], str] = {}
 
     @cached_property
     def repositories(self) -> dict[str, Repository]:
@@ -77,6 +78,20 @@ class Workspace:
                 found = repository.commits_since(None, tip)
             self._commits[repository.name, tip] = found
         return self._commits[repository.name, tip]
+
+    def new_by(self, name: str, launch: Launch | None, path: str, line: int) -> str:
+        """The commit that wrote a line since the last green run; "" if it is older, or if nobody
+        knows what last passed."""
+        repository = self.repositories[name]
+        if not line or not repository.resolve(self._green(name)):
+            return ""
+        tip = self.tested(name, launch)
+        key = (name, tip, path, line)
+        if key not in self._writers:
+            found = repository.blame_line(path, line, tip)
+            new = {commit.hash for commit in self.commits(repository, launch)}
+            self._writers[key] = found.commit if found and found.commit in new else ""
+        return self._writers[key]
 
     def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
         """Whether what was cited is there."""

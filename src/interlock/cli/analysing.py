@@ -37,7 +37,7 @@ SuiteName = Annotated[
 RepoWords = Annotated[
     list[str] | None,
     typer.Option(
-        "--repo", metavar="NAME=PATH[:PURPOSE]", help="A git repository to look in; repeatable."
+        "--repo", metavar="[NAME=]PATH[:PURPOSE]", help="A git repository to look in; repeatable."
     ),
 ]
 WorkspaceFile = Annotated[

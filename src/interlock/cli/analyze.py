@@ -114,9 +114,7 @@ def analyze(
         options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
         crew = crew_of(circuit, options, path)
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
-        if found is not None:
-            more = counted(count, "new failure", "new failures")
-            tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
+        _say_how(found, taken, count, bool(terms.repos))
         sat = _work(connection, taken, crew, wait=wait, on_limit=on_limit)
         _show(connection, taken, folder, sat, json=json)
     sat.leave()
@@ -138,15 +136,23 @@ def report(
         _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
 
 
+def _say_how(found: "Suite | None", taken: "Suite", count: int, has_repos: bool) -> None:
+    """How the suite goes on, or what a new one misses."""
+    if found is not None:
+        more = counted(count, "new failure", "new failures")
+        tell(f"suite {taken.suite_id} ({taken.name}) goes on with {more}")
+    elif not has_repos:
+        tell("note: no repository is named, so no commit is suspected; name it: --repo PATH")
+
+
 def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
         document({"suite_id": None, "tests": tests, "failures": 0})
         return
     if tests:
-        say(
-            f"nothing failed: {counted(tests, 'test', 'tests')} and no failure, so nothing to analyse"
-        )
+        ran = counted(tests, "test", "tests")
+        say(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
         say("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 

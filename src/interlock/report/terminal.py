@@ -3,18 +3,21 @@
 Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
-from interlock.apps.rca.findings import Findings
+from interlock.apps.rca.findings import Evidence, Findings
 from interlock.report.kinds import KINDS, state_of, step_name
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import columns, counted, fitted, line
 from interlock.report.verdict import advice, history, standing, verdict
 
 _CAUSES = 12
+_PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
+"""`repository:path:line`."""
 _NARROWEST = 30
 
 
@@ -74,9 +77,22 @@ def _cause(cause: Cause, width: int) -> list[Line]:
     head = f"{cause.number:>2}  {kind}{came_back}, {size}"
     rows = [Line(fitted(head, width), "alarm" if cause.regression else "cause")]
     rows += [Line(each) for each in folded(cause.title, width, "    ")[:3]]
+    if place := _place(cause):
+        rows.append(Line(fitted(f"    at {place}", width), "detail"))
     if suspect := _suspect(cause):
         rows.append(Line(fitted(f"    {suspect}", width), "detail"))
+        why = line(cause.suspects[0].why, 4000)
+        rows += [Line(each, "detail") for each in folded(why, width, "      ")[:2]]
     return rows + [Line(each, "detail") for each in folded(_facts(cause), width, "    ")]
+
+
+def _place(cause: Cause) -> str:
+    """Where in the code to look first, as far as it is known to be there."""
+    return next((line(each.ref) for each in cause.evidence if _is_place(each)), "")
+
+
+def _is_place(evidence: Evidence) -> bool:
+    return evidence.verdict == "found" and bool(_PLACE.fullmatch(evidence.ref))
 
 
 def _suspect(cause: Cause) -> str:

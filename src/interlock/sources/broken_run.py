@@ -24,6 +24,7 @@ _COMPLAINTS = (
     re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: (?P<said>.+)"),
     re.compile(r"(?:\S+: )?(?P<said>.*(?:command not found|No such file or directory).*)"),
     re.compile(r"(?:fatal|panic): (?P<said>.+)"),
+    re.compile(r"(?P<said>.*\b(?:could|can) ?not be (?:resolved|found|read|loaded|opened)\b.*)"),
     re.compile(r"(?P<said>(?:Could not|Cannot|Unable to|Failed to|Unresolv\w+) \S.+)"),
 )
 _ENDED = re.compile(
@@ -85,7 +86,6 @@ class _Reader:
     def done(self) -> Break | None:
         kept = (*self.first, *self.last)
         if self.typed:
-            said = self.typed["said"] or self.typed["type"]
-            return Break(self.typed["type"], said.strip(), kept)
+            return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
         said = self.complaint or self.ended
         return Break("", said.strip(), kept) if said else None

@@ -5,7 +5,7 @@ behaviour. Pure. A refactoring that moves code between files is beyond it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from interlock.sources.git_log import Commit
 
 BEHAVIOUR = "behaviour"
 UNKNOWN = "unknown"
+_HEADING = re.compile(r"@@ -\S+ \+(\d+)\S* @@(.*)")
 _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
 
 
@@ -27,6 +28,30 @@ class Nature(msgspec.Struct, frozen=True):
     def behavioural(self) -> bool:
         """Whether it may alter what the program does. Unknown counts as yes."""
         return self.kind in (BEHAVIOUR, UNKNOWN)
+
+
+class Hunk(msgspec.Struct, frozen=True):
+    """Lines of a file that were changed together; `first` and `last` as they are numbered after."""
+
+    path: str
+    first: int
+    last: int
+    inside: str
+    """What git says it is in, a function's heading mostly."""
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @property
+    def nature(self) -> str:
+        return _of_hunk(self.path, self.removed, self.added)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a commit changed. `whole` says whether all its hunks are there."""
+
+    nature: Nature
+    hunks: tuple[Hunk, ...] = ()
+    whole: bool = False
 
 
 def nature_by_files(commit: Commit) -> Nature | None:
@@ -55,11 +80,16 @@ def nature_of_merge(diff: str) -> Nature:
 
 def nature_by_diff(diff: str) -> Nature:
     """What a diff without context lines tells."""
+    return nature_by_hunks(read_hunks(diff))
+
+
+def nature_by_hunks(hunks: Iterable[Hunk]) -> Nature:
+    """What they tell together."""
     kinds = set()
-    for path, removed, added in _hunks(diff):
-        kind = _of_hunk(path, removed, added)
+    for hunk in hunks:
+        kind = hunk.nature
         if kind == BEHAVIOUR:
-            return Nature(BEHAVIOUR, f"{path} was changed in more than spaces and comments")
+            return Nature(BEHAVIOUR, f"{hunk.path} was changed in more than spaces and comments")
         kinds.add(kind)
     if "comments" in kinds:
         return Nature("comments", "only comments and spaces were changed")
@@ -70,15 +100,14 @@ def nature_by_diff(diff: str) -> Nature:
     return Nature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
 
 
-def lines_changed(diff: str) -> tuple[int, int]:
-    """How many lines a diff without context lines puts in, and how many it takes away."""
-    hunks = list(_hunks(diff))
-    return sum(len(added) for *_, added in hunks), sum(len(removed) for _, removed, _ in hunks)
+def lines_changed(hunks: Sequence[Hunk]) -> tuple[int, int]:
+    """How many lines are put in, and how many are taken away."""
+    return sum(len(each.added) for each in hunks), sum(len(each.removed) for each in hunks)
 
 
-def _hunks(diff: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Of each hunk: the file, the lines taken away, the lines put in."""
-    path, removed, added = "", list[str](), list[str]()
+def read_hunks(diff: str) -> Iterator[Hunk]:
+    """The hunks of a diff without context lines."""
+    path, heading, removed, added = "", "", list[str](), list[str]()
     left = 0  # lines of the hunk still to come: a line of content may look like a heading
     for line in diff.split("\n"):
         if left > 0 and line.startswith(("+", "-")):
@@ -86,17 +115,25 @@ def _hunks(diff: str) -> Iterator[tuple[str, list[str], list[str]]]:
             left -= 1
         elif line.startswith("@@ "):
             if removed or added:
-                yield path, removed, added
-            removed, added, left = [], [], _length(line)
+                yield _hunk(path, heading, removed, added)
+            heading, removed, added, left = line, [], [], _length(line)
         elif line.startswith("Binary files "):
-            yield line[13:].partition(" and ")[2].removesuffix(" differ")[2:] or path, ["\0"], []
+            name = line[13:].partition(" and ")[2].removesuffix(" differ")[2:] or path
+            yield _hunk(name, "", ["\0"], [])
         elif left <= 0 and line.startswith(("+++ ", "--- ")) and line[4:] != "/dev/null":
             if removed or added:
-                yield path, removed, added
+                yield _hunk(path, heading, removed, added)
                 removed, added = [], []
             path = line[4:].strip('"').partition("/")[2].removesuffix("\t")
     if removed or added:
-        yield path, removed, added
+        yield _hunk(path, heading, removed, added)
+
+
+def _hunk(path: str, heading: str, removed: list[str], added: list[str]) -> Hunk:
+    found = _HEADING.match(heading)
+    first, inside = (int(found[1][:9]), found[2]) if found else (0, "")
+    last = first + max(0, len(added) - 1)
+    return Hunk(path, first, last, inside.strip(), tuple(removed), tuple(added))
 
 
 def _length(heading: str) -> int:
@@ -108,7 +145,7 @@ def _length(heading: str) -> int:
     return total
 
 
-def _of_hunk(path: str, removed: list[str], added: list[str]) -> str:
+def _of_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
     if is_document(path):
         return "documents"
     before, after = _essence(removed, path), _essence(added, path)
@@ -118,7 +155,7 @@ def _of_hunk(path: str, removed: list[str], added: list[str]) -> str:
     return "comments" if comments else "whitespace"
 
 
-def _essence(lines: list[str], path: str) -> list[str]:
+def _essence(lines: Sequence[str], path: str) -> list[str]:
     """What counts in these lines: no comments, and no spaces where they mean nothing."""
     kept = [line.rstrip() for line in lines if line.strip() and not is_comment(line, path)]
     if indent_matters(path) or not knows_comments(path):

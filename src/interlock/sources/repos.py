@@ -20,12 +20,15 @@ _MOST_TEXT = 2_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*|[\w.-]+@[\w.-]+\.[\w.-]+:.*")
 _KEYS = ("name", "path", "purpose", "branch", "url")
-_FORM = "NAME=PATH or NAME=PATH:PURPOSE"
+_FORM = "NAME=PATH or NAME=PATH:PURPOSE, or the path of a folder that is there"
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
 def parse_repo(word: str) -> Repo:
-    """`NAME=PATH[:PURPOSE]`, as after --repo."""
+    """`NAME=PATH[:PURPOSE]`, as after --repo; a folder alone is called as it is."""
     name, equals, rest = word.partition("=")
+    if not equals and (called := _folder_name(word.strip())):
+        name, equals, rest = called, "=", word
     if not equals or not rest.strip():
         raise SourceError(f"--repo {word[:200]!r} is not understood; write {_FORM}")
     if _ADDRESS.fullmatch(rest.strip()):
@@ -35,6 +38,18 @@ def parse_repo(word: str) -> Repo:
     path, _, purpose = rest.partition(":")
     table = {"name": name.strip(), "path": path.strip(), "purpose": purpose.strip()}
     return _repo(table, "--repo", Path())
+
+
+def _folder_name(word: str) -> str:
+    """A name for the folder at a path; "" if there is none."""
+    path = word.partition(":")[0].strip()
+    try:
+        folder = _at_home(path).resolve(strict=True) if path else None
+    except (OSError, ValueError, RuntimeError):
+        return ""
+    if folder is None or not folder.is_dir():
+        return ""
+    return _UNFIT.sub("-", folder.name).strip("-.+")[:100] or "repo"
 
 
 def repos_of(

@@ -17,11 +17,13 @@ from interlock.sources.git import Git
 from interlock.sources.git_cache import HistoryCache
 from interlock.sources.git_change import (
     UNKNOWN,
+    Change,
     Nature,
     lines_changed,
-    nature_by_diff,
     nature_by_files,
+    nature_by_hunks,
     nature_of_merge,
+    read_hunks,
 )
 from interlock.sources.git_content import Blame, Content, Entry, Hit, Listing
 from interlock.sources.git_log import Commit, Log, Range
@@ -30,7 +32,8 @@ from interlock.sources.git_open import RepoProblem, examine, resolve
 MOST_COMMITS = 20_000
 UNBOUND = 200
 """How many commits are looked at when nobody knows the last green one."""
-_MOST_DIFF = 400_000
+_MOST_DIFF = 200_000
+_MOST_CHANGES = 300
 _MOST_REMEMBERED = 50_000
 
 
@@ -53,8 +56,8 @@ class Repository:
         self._cache = HistoryCache(cache, standing.git_dir, Commit)
         self._log = Log(self._git, standing.shallow, self._cache)
         self._index: tuple[str, PathIndex[None]] | None = None
-        self._sizes: dict[str, tuple[int, int] | None] = {}
         self._resolved: dict[str, str] = {}
+        self._changes: dict[str, Change] = {}
         self._within: dict[tuple[str, str], bool | None] = {}
 
     @property
@@ -249,26 +252,38 @@ class Repository:
 
     def behavioural(self, commit: Commit) -> Nature:
         """Whether a commit can alter behaviour, as far as that is cheap to tell."""
+        return self.change_of(commit).nature
+
+    def change_of(self, commit: Commit) -> Change:
+        """What a commit changed, and of what nature that is. The last ones asked for are kept."""
+        found = self._changes.get(commit.hash)
+        if found is None:
+            found = self._change(commit)
+            if len(self._changes) >= _MOST_CHANGES:
+                self._changes.clear()
+            self._changes[commit.hash] = found
+        return found
+
+    def _change(self, commit: Commit) -> Change:
         told = nature_by_files(commit)
-        if told is not None:
-            return told
+        if told is not None and not told.behavioural:
+            return Change(told)
         try:
             ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
         except SourceError as error:
-            return Nature(UNKNOWN, f"its diff cannot be read: {error}")
+            return Change(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+        if commit.parents > 1:
+            return Change(told or nature_of_merge(ran.text))
+        hunks = tuple(read_hunks(ran.text))
         if ran.cut:
-            return Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
-        return nature_of_merge(ran.text) if commit.parents > 1 else nature_by_diff(ran.text)
+            cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
+            return Change(told or cut, hunks)
+        return Change(told or nature_by_hunks(hunks), hunks, whole=True)
 
     def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
         """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""
-        if commit.hash not in self._sizes and commit.parents < 2 and not commit.more:
-            try:
-                ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
-            except SourceError:
-                return None
-            self._sizes[commit.hash] = None if ran.cut else lines_changed(ran.text)
-        return self._sizes.get(commit.hash)
+        found = self.change_of(commit)
+        return lines_changed(found.hunks) if found.whole else None
 
     def commit_url(self, commit: str) -> str:
         return self.browse.commit_url(commit) if self.browse else ""

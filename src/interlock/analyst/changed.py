@@ -1,0 +1,88 @@
+"""What a commit changed, as words and places that a failure may speak of.
+
+Only hunks that can alter behaviour count. Changes of tests and changes of the product are told
+apart: a test speaks of what it tests, and its neighbours in the same file do too.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from interlock.analyst.culprit_words import stems
+from interlock.analyst.ownership import looks_tested
+from interlock.sources.git_change import BEHAVIOUR, Hunk, Nature
+from interlock.sources.git_log import Commit
+from interlock.sources.repository import Repository
+
+_MOST_TEXT = 100_000
+_ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
+"""Folders whose code no test of the product runs."""
+
+
+def is_aside(path: str) -> bool:
+    return bool(_ASIDE.search(path))
+
+
+class Changed:
+    """One commit, read once."""
+
+    def __init__(self, repository: Repository, commit: Commit) -> None:
+        change = repository.change_of(commit)
+        self.nature = change.nature
+        self.whole = change.whole
+        hunks = [hunk for hunk in change.hunks if hunk.nature == BEHAVIOUR]
+        ours = [hunk for hunk in hunks if not is_aside(hunk.path)]
+        product = [hunk for hunk in ours if not looks_tested(hunk.path)]
+        self.paths = frozenset(hunk.path for hunk in hunks)
+        """Files that it changed in more than words and spaces."""
+        self.product_paths = frozenset(hunk.path for hunk in product)
+        self.only_tests = bool(ours) and not product
+        self._hunks = hunks
+        brought = _brought(product or hunks)
+        self.words = stems(brought) | stems(re.findall(r"\w+", commit.subject))
+        self.product_words = stems(_brought(product)) | stems(_around(product))
+        self._text = "\n".join(_lines(product))[:_MOST_TEXT]
+        if self.nature.behavioural and _only_follows(commit, _brought(hunks)):
+            self.nature = Nature("moved", "it only follows a file to its new name")
+
+    def within(self, path: str, first: int, last: int) -> bool:
+        """Whether something changed in these lines."""
+        return any(
+            hunk.path == path and hunk.first <= last and first <= hunk.last for hunk in self._hunks
+        )
+
+    def holds(self, text: str) -> bool:
+        """Whether it put that text in, or took it away."""
+        return text in self._text
+
+
+def _lines(hunks: Iterable[Hunk]) -> Iterator[str]:
+    for hunk in hunks:
+        yield from hunk.removed
+        yield from hunk.added
+
+
+def _brought(hunks: Iterable[Hunk]) -> frozenset[str]:
+    """Words that came or went; one of a line that only moved did neither."""
+    found = list(hunks)
+    came = _words(line for hunk in found for line in hunk.added)
+    return came ^ _words(line for hunk in found for line in hunk.removed)
+
+
+def _around(hunks: Iterable[Hunk]) -> frozenset[str]:
+    """Words of the changed lines and of the functions they are in, whether new or not."""
+    found = list(hunks)
+    return _words(hunk.inside for hunk in found) | _words(_lines(found))
+
+
+def _words(lines: Iterable[str]) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)[:_MOST_TEXT]))
+
+
+def _only_follows(commit: Commit, brought: frozenset[str]) -> bool:
+    renamed = {
+        name.rpartition("/")[2].partition(".")[0]
+        for each in commit.files
+        if each.old
+        for name in (each.path, each.old)
+    }
+    return bool(renamed) and brought <= renamed
