@@ -205,6 +205,15 @@ def test_a_name_cannot_pass_for_a_line_of_the_difference(portal: Portal) -> None
     assert (len(first), second) == (208, "- type ti001")
 
 
+def test_a_project_that_has_none_of_the_items_is_the_wrong_one(portal: Portal) -> None:
+    with pytest.raises(PortalError, match=r"none of these 2 items in project harbour: check"):
+        pushed(portal, update(1), update(2), dry_run=True)
+    portal.add(an_item(2, "b"))
+    assert dict(pushed(portal, update(1), update(2)).refused) == {
+        1: "ReportPortal does not have it"
+    }
+
+
 def test_many_items_go_in_chunks(portal: Portal) -> None:
     for number in range(1, 121):
         portal.add(an_item(number, "t"))

@@ -13,10 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from interlock.sources.reportportal import ReportPortal
+from interlock.sources.rp_address import PROJECT, URL
 from interlock.sources.rp_items import number, text
 from interlock.sources.rp_rest import PortalError
 
 _CHUNK: Final = 50
+_GONE: Final = "ReportPortal does not have it"
 _LONGEST_NAME: Final = 200
 _JOINT: Final = "\n\n---\n"
 _HEADING: Final = "**Analysis:**\n\n"
@@ -121,6 +123,12 @@ def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = Tru
     plan = _Plan(portal, _defect_types(portal))
     for update in sorted(_last_of_each(updates), key=lambda each: each.item_id):
         plan.add(update)
+    if plan.refused and {why for _, why in plan.refused} == {_GONE} and not plan.known:
+        raise PortalError(
+            f"ReportPortal has none of these {len(plan.refused)} items in project "
+            f"{portal.project}: check {PROJECT} and {URL}.",
+            404,
+        )
     if not dry_run:
         plan.send()
     return Pushed(
@@ -190,6 +198,11 @@ class _Plan:
         body = {"testItemId": update.item_id, "issue": _issue(issue, after)}
         self.changes.append((change, body))
 
+    @property
+    def known(self) -> bool:
+        """Whether the project has any of the items."""
+        return bool(self.changes or self.unchanged)
+
     def _look(self, update: Update) -> tuple[str, dict[str, Any] | None]:
         """The item as it is; or why it is left alone."""
         if not 0 < update.item_id < 2**63:
@@ -201,7 +214,7 @@ class _Plan:
         except PortalError as error:
             if error.status != 404:
                 raise
-            return "ReportPortal does not have it", None
+            return _GONE, None
         launch = text(item, "launchId")
         if update.launch_id and launch != update.launch_id:
             return f"it is of launch {launch}, not of {update.launch_id}", None
