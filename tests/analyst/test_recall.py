@@ -70,6 +70,20 @@ def test_the_same_again_is_known_however_little_it_tells(part: str) -> None:
     assert found == [("new", None), ("match", "1"), ("new", None)]
 
 
+def test_a_certain_match_ends_the_search() -> None:
+    compared = []
+
+    class Watched(Drawer):
+        def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+            for known in super().candidates(bands):
+                compared.append(known.known_id)
+                yield known
+
+    said = recall(traits(shut(9)), Watched(refused(1, "cart"), shut(2), shut(3)))
+    assert said.match_id == "shut-2"
+    assert compared == ["refused-1", "shut-2"]
+
+
 def test_any_index_will_do() -> None:
     drawer = Drawer(refused(1, "cart"), shut(2))
     said = recall(traits(shut(1)), drawer)

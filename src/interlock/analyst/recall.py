@@ -18,6 +18,8 @@ MATCH = 0.7
 """Likeness from which it is the same."""
 UNSURE = 0.35
 """Likeness below which it is new."""
+CERTAIN = 0.999
+"""Likeness from which no nearer one is looked for: the likeliest are compared first."""
 CANDIDATES = 200
 """No more are compared: those that share most bands, then the newest."""
 
@@ -57,6 +59,8 @@ def _nearest(asked: Traits, candidates: Iterable[Known]) -> Recollection:
         found = score(asked, known.traits)
         if found > best:
             nearest, best = known, found
+        if best >= CERTAIN:
+            break
     if nearest is None:
         return Recollection("new", None, 0.0, "nothing known is like it")
     why = likeness(asked, nearest.traits).why
