@@ -222,6 +222,19 @@ def test_batch_one_human_answer_reviews_the_family(world: World) -> None:
     assert rows(world, "select distinct status, reviewed_by from rca_cases") == [("closed", "Ada")]
 
 
+def test_batch_a_family_waits_while_an_agent_sends_its_representative_back(world: World) -> None:
+    world.write("red.xml", junit(KEY, KEY_TOO))
+    with watched(world, {"C1": {F5: [{"decision": "reassess"}, APPROVE]}}, "batch"):
+        assert world.say(*BATCH).code == 0
+    asked = [(each["case"], each["step"]) for each in noted(world) if "case" in each]
+    assert [step for case, step in asked if case == "C2"] == [F1]
+    assert [step for case, step in asked if case == "C1"].count(F5) == 2
+    ((first, *_), (second, *_)) = rows(world, "select rca_id from rca_cases order by case_no")
+    assert first == second
+    closed = rows(world, "select status, decision from rca_cases")
+    assert closed == [("closed", "approve")] * 2
+
+
 @pytest.mark.parametrize("mode", ["file", "batch-file"])
 def test_killed_in_the_middle_the_same_command_comes_to_the_same_decisions(
     tmp_path: Path, mode: str

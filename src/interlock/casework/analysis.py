@@ -88,18 +88,19 @@ class Analysis:
         return self._linked(ask)
 
     def _with_its_family(self, ask: Ask, case: Case) -> Reply | None:
-        """The review and the report of a member whose cause is another case's, and approved."""
-        linked = case.context.get(LINKED, {})
+        """The review and the report of a member whose cause is that of the case that stands for it,
+        and approved."""
+        other = case.context.get(LINKED, {}).get("representative", "")
         own = self._work.place(ask.case_no)
-        if not own or not own.rca_id or own.rca_id != linked.get("linked_rca_id"):
+        cause = rca(self._work.connection, own.rca_id) if own and own.rca_id else None
+        if cause is None or cause.case_no != self._work.number_of.get(other):
             return None
         if ask.step == F6:
             return answer(ask, self._draft(ask, case, self._work.failure(ask.case_no, case)))
         again = case.visits.get(F5, 0) > 1 or self._work.terms.review != "dispatch"
-        if again or not agreed(self._work.connection, own.rca_id):
+        if again or not agreed(self._work.connection, cause.rca_id):
             return None
-        said = f"reviewed with {linked.get('representative')}"
-        return answer(ask, {"decision": "approve", "comment": said})
+        return answer(ask, {"decision": "approve", "comment": f"reviewed with {other}"})
 
     def review(self, ask: Ask) -> Reply | None:
         """An approval by rule, for findings sure enough; None leaves it to a human."""
