@@ -23,7 +23,7 @@
   const reveal = () => {
     const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (!target) return;
-    if (target.closest("[hidden]")) { one("#filter").reset(); dispatchEvent(new Event("unfilter")); }
+    if (target.closest("[hidden]")) { one("#filter")?.reset(); dispatchEvent(new Event("unfilter")); }
     open(target);
     target.scrollIntoView();
   };
@@ -63,7 +63,7 @@
     const family = row.dataset.f;
     if (!headings.has(family)) {
       const card = cards.get(family);
-      const parts = card ? all(":scope > :not(.members, .draft)", card) : all("h3", row.closest(".group"));
+      const parts = card ? all(":scope > :not(.members, .acts)", card) : all("h3", row.closest(".group"));
       headings.set(family, parts.map((part) => part.textContent).join(" ").toLowerCase());
     }
     return headings.get(family);
