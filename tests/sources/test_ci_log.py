@@ -488,6 +488,12 @@ def test_a_failure_brings_its_reason() -> None:
     assert (opened.type, opened.message) == ("AssertionError", "assert 'shut' == 'open'")
     assert (opened.file, opened.class_name) == ("tests/test_lid.py", "tests.test_lid.TestLid")
     assert (shut.type, shut.message, shut.file) == ("ValueError", "no hinge", "tests/test_box.py")
+    plain = [each.message for each in read_log(JEST.split("\n")).failures]
+    assert plain == ["expect(received).toBe(expected)"]
+    (node,) = read_log(NODE_SPEC.split("\n")).failures
+    assert (node.type, node.message) == ("TypeError", "shut")
+    (rust,) = read_log([*RUST.split("\n")[:4], "lid is shut", *RUST.split("\n")[4:]]).failures
+    assert rust.message == "lid is shut"
     (java, _) = read_log(SUREFIRE.split("\n")).failures
     assert (java.type, java.message) == ("java.lang.AssertionError", "shut")
     assert java.stack.endswith("\tat box.LidTest.open(LidTest.java:12)")
@@ -508,7 +514,9 @@ def test_a_failure_brings_its_reason() -> None:
         "{}\r",
     ],
 )
-@pytest.mark.parametrize("text", [PYTEST, UNITTEST, SUREFIRE, GRADLE, ANT, SBT, JEST])
+@pytest.mark.parametrize(
+    "text", [PYTEST, UNITTEST, SUREFIRE, GRADLE, ANT, SBT, JEST, MOCHA_LIST, NODE_SPEC, NESTED_TAP]
+)
 def test_what_ci_servers_put_around_lines(text: str, around: str) -> None:
     lines = text.split("\n")
     assert read_log(around.format(line) for line in lines) == read_log(lines)

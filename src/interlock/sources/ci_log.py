@@ -26,7 +26,7 @@ _LINE_CHARS = 500
 _TYPE = re.compile(
     r"\s*(?:E\s+|Caused by: |panicked at )?(?P<type>(?:[a-zA-Z_$][\w$]{0,80}[.\\:]{1,2}){0,20}"
     r"[A-Za-z_$][\w$]{0,80}(?:Error|Exception|Failure|Failed|Exit|Interrupt|Panic|Warning))"
-    r"(?:: ?(?P<message>.*)|(?: at .*)?$)"
+    r"(?: \[\w+\])?(?:: ?(?P<message>.*)|(?: at .*)?$)"
 )
 _SAID = re.compile(
     r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: |thrown: )(?P<message>\S.*)"
@@ -34,12 +34,15 @@ _SAID = re.compile(
 _END = re.compile(
     r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|\u23af{5}|(?:Testsuite|Testcase|Running)\b|Test run "
 )
-_FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: )")
+_FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: |thread '.*' .*panicked at )")
+_WORDS = re.compile(r"[A-Za-z]{2}")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
 _GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
 """Tools that tell the decisive exception last."""
+_FIRST_WORD = frozenset({"jest", "rust"})
+"""Tools that begin with the reason, whatever it looks like."""
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -274,4 +277,7 @@ def _reason(told: _Told) -> tuple[str, str]:
         message = best["message"] or told.named.message or below
         return best["type"], "" if _FRAME.match(message) else message.strip()
     said = [match["message"] for line in lines if (match := _SAID.match(line))]
-    return "", (said[0] if said else told.named.message).strip()
+    said = said or [told.named.message]
+    if not said[0] and told.tool in _FIRST_WORD:
+        said = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    return "", said[0].strip() if said else ""
