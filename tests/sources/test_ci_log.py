@@ -120,14 +120,36 @@ GO = """\
 FAIL
 """
 JEST = """\
+FAIL tests/lid.test.js (5.2 s)
+  ● Console
+
+    console.warn creaks
+
   ● Lid \u203a opens
 
     expect(received).toBe(expected)
 
+  ● shuts without a suite
+
+    expect(received).toBe(expected)
+
+FAIL tests/box.test.js
+  ● Test suite failed to run
+
+    Cannot find module './hinge'
+
 Summary of all failing tests
+FAIL tests/lid.test.js (5.2 s)
   ● Lid \u203a opens
 
-Tests:       1 failed, 2 skipped, 5 passed, 8 total
+    expect(received).toBe(expected)
+
+  ● shuts without a suite
+
+FAIL tests/box.test.js
+  ● Test suite failed to run
+
+Tests:       3 failed, 2 skipped, 5 passed, 10 total
 """
 MOCHA = """\
   5 passing (20ms)
@@ -210,7 +232,11 @@ AssertionError: expected 'shut' to be 'open'
         (ANT, ["box.LidTest|open", "box.LidTest|turn"], (3, 2, 0)),
         (SBT, ["box.LidTest|open", "HingeSpec|should turn"], (7, 2, 0)),
         (GO, ["|TestLid/open"], (4, 2, 1)),
-        (JEST, ["Lid|opens"], (8, 1, 2)),
+        (
+            JEST,
+            ["Lid|opens", "|shuts without a suite", "|Test suite failed to run"],
+            (10, 3, 2),
+        ),
         (MOCHA, ["lid when wet|opens slowly", "|glows"], (7, 2, 0)),
         (RUST, ["lid|opens"], (4, 1, 2)),
         (GTEST, ["Lid|Opens"], (10, 1, 0)),
@@ -246,6 +272,8 @@ def test_a_failure_brings_its_reason() -> None:
     (slow, glows) = read_log(MOCHA.split("\n")).failures
     assert slow.stack.endswith("at Context.<anonymous> (test/lid.js:12:9)")
     assert glows.message == "no wick"
+    files = [each.file for each in read_log(JEST.split("\n")).failures]
+    assert files == ["tests/lid.test.js", "tests/lid.test.js", "tests/box.test.js"]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,8 @@ class _Reader:
         row, named = found
         if not named.cls and row.tool in ("surefire", "sbt"):
             named = msgspec.structs.replace(named, cls=self.suite)
+        elif not named.file and row.tool == "jest":
+            named = msgspec.structs.replace(named, file=_file_of(self.section))
         told = self._again(row, named) if row.repeats else None
         if not told and len(self.told) < _MOST_FAILURES:
             told = _Told(named, row.tool, not row.pending, [], deque(maxlen=_TAIL_LINES))
@@ -166,6 +168,11 @@ class _Reader:
             self.open = None
         else:
             told.add(line)
+
+
+def _file_of(section: str) -> str:
+    """The file that jest announced by its last `FAIL`."""
+    return section.split(" ")[1] if section.startswith("FAIL ") else ""
 
 
 def _failures(told: list[_Told]) -> list[Failure]:

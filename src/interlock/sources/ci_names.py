@@ -146,6 +146,7 @@ ROWS = (
     _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
     _row("jest", r" {1,4}● (?P<path>\S.*? \u203a .*)$", split=" \u203a "),
     _row("mocha", r"  \d+\) (?P<name>\S.*)$", r"\d failing$", repeats=False, spread=True),
+    _row("jest", r"  ● (?P<name>(?!Console$|Cannot log|Deprecat|Valid)\S.*)$", "^FAIL "),
     _row("vitest", r" *(?:FAIL|\u00d7) +(?P<file>\S+\.\w+) > (?P<path>\S.*)$", split=" > "),
     _row(
         "playwright",
@@ -181,7 +182,7 @@ WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
     r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors) ?:.*"
-    r"| +\d+ failing|There (?:was|were) \d+ .*)$"
+    r"| +\d+ failing|FAIL \S+\.[cm]?[jt]sx?(?: .*)?|There (?:was|were) \d+ .*)$"
 )
 _HINT = re.compile(
     r"FAIL|ERROR|[Ff]ailed|●|\u00d7|not ok|<<<|#test|::\w|Testcase:|==> X|rspec |stdout ----"
