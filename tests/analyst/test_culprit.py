@@ -191,6 +191,15 @@ def test_what_others_surely_come_from_is_likelier(yard: Yard) -> None:
     assert "2 other findings suspect it too" in accused.why
 
 
+def test_what_others_come_from_needs_more_than_words_in_common(yard: Yard) -> None:
+    sail = "def weigh(keel):\n    return keel\n"
+    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    other = yard.git.commit("Weigh sails", {"rig/hoist.py": sail})
+    (alone,) = yard.leads(CHECK)
+    assert yard.leads(CHECK, accused={other: 3}) == [alone]
+
+
 def test_leads_are_the_same_every_time(yard: Yard) -> None:
     for number in range(12):
         broken = BROKEN + f"\n\ndef part_{number}():\n    return {number}\n"

@@ -166,14 +166,36 @@ GO = """\
 FAIL
 """
 JEST = """\
+FAIL tests/lid.test.js (5.2 s)
+  ● Console
+
+    console.warn creaks
+
   ● Lid \u203a opens
 
     expect(received).toBe(expected)
 
+  ● shuts without a suite
+
+    expect(received).toBe(expected)
+
+FAIL tests/box.test.js
+  ● Test suite failed to run
+
+    Cannot find module './hinge'
+
 Summary of all failing tests
+FAIL tests/lid.test.js (5.2 s)
   ● Lid \u203a opens
 
-Tests:       1 failed, 2 skipped, 5 passed, 8 total
+    expect(received).toBe(expected)
+
+  ● shuts without a suite
+
+FAIL tests/box.test.js
+  ● Test suite failed to run
+
+Tests:       3 failed, 2 skipped, 5 passed, 10 total
 """
 MOCHA = """\
   5 passing (20ms)
@@ -458,7 +480,11 @@ Test Count: 5, Passed: 3, Failed: 1, Skipped: 1
         (ANT, ["box.LidTest|open", "box.LidTest|turn"], (3, 2, 0)),
         (SBT, ["box.LidTest|open", "HingeSpec|should turn"], (7, 2, 0)),
         (GO, ["|TestLid/open"], (4, 2, 1)),
-        (JEST, ["Lid|opens"], (8, 1, 2)),
+        (
+            JEST,
+            ["Lid|opens", "|shuts without a suite", "|tests/box.test.js"],
+            (10, 3, 2),
+        ),
         (MOCHA, ["lid when wet|opens slowly", "|glows"], (7, 2, 0)),
         (RUST, ["lid|opens"], (4, 1, 2)),
         (GTEST, ["Lid|Opens"], (10, 1, 0)),
@@ -489,7 +515,7 @@ def test_a_failure_brings_its_reason() -> None:
     assert (opened.file, opened.class_name) == ("tests/test_lid.py", "tests.test_lid.TestLid")
     assert (shut.type, shut.message, shut.file) == ("ValueError", "no hinge", "tests/test_box.py")
     plain = [each.message for each in read_log(JEST.split("\n")).failures]
-    assert plain == ["expect(received).toBe(expected)"]
+    assert plain == [*["expect(received).toBe(expected)"] * 2, "Cannot find module './hinge'"]
     (node,) = read_log(NODE_SPEC.split("\n")).failures
     assert (node.type, node.message) == ("TypeError", "shut")
     (rust,) = read_log([*RUST.split("\n")[:4], "lid is shut", *RUST.split("\n")[4:]]).failures

@@ -179,6 +179,9 @@ def test_a_log_that_only_counts_failures_is_one_failure(tmp_path: Path) -> None:
     assert "2 tests failed, but none by name" in found.notes[0]
 
 
-def test_a_calm_log_without_tests_says_so(tmp_path: Path) -> None:
-    (tmp_path / "ci.log").write_text("all is well\n")
-    assert read(tmp_path).notes == ["there are no tests in there"]
+def test_failures_that_a_log_counts_and_does_not_name_are_said(tmp_path: Path) -> None:
+    log = "--- FAIL: TestGlow (0.1s)\nDONE 5 tests, 3 failures in 1.0s\n"
+    (tmp_path / "ci.log").write_text(log)
+    found = read(tmp_path)
+    assert len(found.failures) == 1
+    assert found.notes[0].endswith("ci.log: counts 3 failed tests and names 1 of them")

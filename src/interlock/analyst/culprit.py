@@ -19,6 +19,7 @@ from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.ownership import is_library, is_test, looks_tested
 from interlock.analyst.suspect import Ranked, rank
 from interlock.analyst.testimony import Testimony, hear
+from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
@@ -30,10 +31,10 @@ _BLAMED_FRAMES = 4
 _MOST_FILES = 4
 _FURTHER = 0.4
 """What a commit's further files count, of their own score."""
-_WROTE, _WROTE_LAST, _BESIDE = 0.35, 0.7, 0.5
+_WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
 _NEAR = 10
 """So many lines from a place of the stack are beside it."""
-_ELSEWHERE = 0.5
+_ELSEWHERE = 0.75
 """What is left of a file's score if it is in the stack, but was changed somewhere else."""
 _OTHER_TEST = 0.4
 """What is left of a change of tests that leaves the failing one alone."""
@@ -181,6 +182,7 @@ class _Look:
         accused: Mapping[str, int],
     ) -> None:
         self._repository = repository
+        self._is_check = is_check(failure)
         self._ranked = ranked
         self._accused = accused
         self._spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
@@ -225,7 +227,10 @@ class _Look:
             lead = found
         lead = self._weighed(lead, changed)
         score, why = lead.score, list(lead.why)
-        for sign, reason in self._signs(lead.commit.hash, changed):
+        signs = [*self._signs(lead.commit.hash, changed)]
+        if lead.score > _CODE:  # a few words in common are no reason to join what others say
+            signs += self._accusations(lead.commit.hash)
+        for sign, reason in signs:
             score = _more(score, sign)
             why.append(reason)
         return msgspec.structs.replace(lead, score=round(score, 4), why=tuple(why))
@@ -249,7 +254,7 @@ class _Look:
 
     def _signs(self, commit: str, changed: Changed) -> Iterator[tuple[float, str]]:
         if spot := self._blamed.get(commit):
-            last = spot.depth == min(each.depth for each in self._spots)
+            last = not self._is_check and spot.depth == min(each.depth for each in self._spots)
             which = "the line that failed" if last else "a line of the stack"
             yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
         for depth, (near, reach) in enumerate(self._reach.items(), 1):
@@ -267,6 +272,8 @@ class _Look:
         if text := next(filter(changed.holds, self._quoted), ""):
             sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
             yield sign, f"it changed the text {text!r}"
+
+    def _accusations(self, commit: str) -> Iterator[tuple[float, str]]:
         if count := self._accused.get(commit, 0):
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{count} other findings suspect it too"
 

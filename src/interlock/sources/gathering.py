@@ -211,6 +211,9 @@ class Gathering:
         failures = found.failures
         if not failures and (found.tally.failed or not found.tally.tests):
             failures = self._broken(leaf, found.tally)
+        elif found.tally.failed > len(failures):
+            counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
+            self._notes.append(f"{leaf.label}: {counts}")
         self._failures += [
             self._ids.name(msgspec.structs.replace(each, job=each.job or leaf.stem))
             for each in failures
