@@ -40,3 +40,15 @@ def test_stop_now_does_not_wait(world: World) -> None:
 def test_stop_when_nobody_works(world: World) -> None:
     nobody = "interlock: nobody works on .interlock/interlock.db, so there is nothing to stop\n"
     assert world.say("stop") == (1, "", nobody)
+
+
+def test_nobody_waits_for_answers_that_keep(world: World) -> None:
+    """What is out as files lies there until the run goes on: one signal ends it."""
+    triage.lay_out(world)
+    process = world.start(*triage.RUN[:-2], "--dispatch", "file")
+    until(lambda: dispatches(world) == 4, "all are out")
+    process.terminate()
+    said = ended(process)
+    assert said.code == 128 + signal.SIGTERM
+    assert said.out.endswith("'interlock resume 1' goes on\n")
+    assert "stopping" not in said.err

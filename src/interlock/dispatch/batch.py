@@ -71,6 +71,10 @@ class BatchDesk:
     def room(self) -> int:
         return 0 if self._asks else allowed_size(self._size, self._budget())
 
+    def keeps(self) -> bool:
+        """Answers are files: they are there when the run goes on."""
+        return True
+
     def send(self, asks: Sequence[Ask]) -> None:
         """The loop sends at most what there is room for. Only dispatches that were open when a
         process died come all at once, and make one batch of whatever size."""

@@ -110,6 +110,14 @@ class Accounted(Protocol):
         same name in another run or another process is the same account."""
 
 
+@runtime_checkable
+class Kept(Protocol):
+    """A carrier whose answers may lie where they are until somebody comes for them."""
+
+    def keeps(self) -> bool:
+        """Whether nothing is lost if nobody waits for what is out."""
+
+
 class Clock(Protocol):
     """Time, as an argument."""
 

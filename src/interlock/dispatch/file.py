@@ -53,6 +53,10 @@ class FileDesk:
         self.root = self.root.resolve()
         self.watch.start(self.root)
 
+    def keeps(self) -> bool:
+        """Answers are files: they are there when the run goes on."""
+        return True
+
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             if ask.dispatch_id not in self._open:

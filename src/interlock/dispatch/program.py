@@ -11,7 +11,7 @@ import msgspec
 
 from interlock.core.circuit import CRASH
 from interlock.core.errors import InterlockError
-from interlock.dispatch.carrier import Accounted, Ask, Carrier, Deliver, Rationed, Reply
+from interlock.dispatch.carrier import Accounted, Ask, Carrier, Deliver, Kept, Rationed, Reply
 
 Program = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
@@ -35,6 +35,11 @@ class ProgramDesk:
 
     def account(self, role: str) -> str:
         return self.otherwise.account(role) if isinstance(self.otherwise, Accounted) else ""
+
+    def keeps(self) -> bool:
+        return self.otherwise is None or (
+            isinstance(self.otherwise, Kept) and self.otherwise.keeps()
+        )
 
     def send(self, asks: Sequence[Ask]) -> None:
         others: list[Ask] = []

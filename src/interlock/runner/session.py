@@ -1,7 +1,8 @@
 """One sitting: a run is taken up from the journal and worked until it ends or must wait.
 
-Listens for SIGINT and SIGTERM: the first lets what is out come in, the second ends at once. Either
-way nothing is lost; the next sitting goes on from the journal.
+Listens for SIGINT and SIGTERM: the first lets what is out come in, the second ends at once; so does
+the first where answers keep until the run goes on. Either way nothing is lost; the next sitting
+goes on from the journal.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from sqlalchemy import Connection
 
 from interlock.core.circuit import HUMAN, Circuit, Role
 from interlock.core.plan import Spent, Suite
-from interlock.dispatch.carrier import Carrier, Clock
+from interlock.dispatch.carrier import Carrier, Clock, Kept
 from interlock.dispatch.notice import Tell, silence
 from interlock.runner.application import Application
 from interlock.runner.loop import Loop
@@ -50,6 +51,11 @@ class Sitting:
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal."""
         self._draining = draining
+        self._keeps = all(
+            isinstance(each, Kept) and each.keeps()
+            for role, each in carriers.items()
+            if role != HUMAN
+        )
         self.stopped_by: signal.Signals | None = None
         self._connection = connection
         self._circuit = circuit
@@ -91,7 +97,9 @@ class Sitting:
         return await self._loop.run()
 
     def _stop(self, number: signal.Signals) -> None:
-        if self.stopped_by is None and self.tally.in_flight:
+        if self._keeps:
+            self._loop.stop()
+        elif self.stopped_by is None and self.tally.in_flight:
             self._draining(self.tally.in_flight)
         self.stopped_by = self.stopped_by or number
         self._loop.stop()
