@@ -54,7 +54,6 @@ def test_identity() -> None:
         "case_id": "17",
         "job_id": "ledger",
         "circuit_id": "nightly #9",
-        "artifact_path": "cases/17/artifact.json",
         "item_id": 4711,
         "family": "F3",
     }

@@ -91,7 +91,6 @@ def hostile(short: str, text: str) -> str:
             poisoned(History, text), digest=poisoned(History, text).digest * 20
         ),
         "fence": FENCE,
-        "artifact_path": text,
     }
     answers, context = spoiled(ANSWERS, text), spoiled(CONTEXT, text)
     case = case_at(short, case_id=text, answers=answers, context=context)
@@ -314,14 +313,6 @@ def test_a_report_heeds_the_human() -> None:
     assert "they overturned the finding" in outside(text)
     assert "rca_message: it is the test" in text
     assert "overturned" not in rendered("F6", RICH, case_at("F6"))
-
-
-@pytest.mark.parametrize("short", SHORTS)
-def test_where_to_write_is_said_if_it_is_known(short: str) -> None:
-    text = rendered(short, RICH)
-    assert "artifact_path: cases/17/artifact.json" in text
-    assert "Write it to the file named `artifact_path`" in text
-    assert "artifact_path" not in rendered(short, BARE)
 
 
 @pytest.mark.parametrize("short", SHORTS)

@@ -171,7 +171,6 @@ RICH: dict[str, Any] = {
     "siblings_total": 2,
     "history": HISTORY,
     "fence": FENCE,
-    "artifact_path": "cases/17/artifact.json",
 }
 BARE: dict[str, Any] = {
     "failure": Failure(id="f-1"),

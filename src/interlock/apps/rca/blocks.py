@@ -31,8 +31,6 @@ class Block(msgspec.Struct, frozen=True):
 def _failure(about: Subject, groups: Groups) -> str:
     given = groups["identity"]
     shown = {name: given[name] for name in ("case_id", "item_id", "job_id")}
-    if given["artifact_path"] != MISSING:
-        shown["artifact_path"] = given["artifact_path"]
     facts = {**groups["failure"]}
     for name in ("start", "end", "duration", "stats", "log_truncated", "auto_analyzed"):
         facts.pop(name)

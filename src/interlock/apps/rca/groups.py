@@ -47,7 +47,6 @@ def identity(about: Subject) -> dict[str, Any]:
                 "case_id": about.case.case_id,
                 "job_id": about.failure.job,
                 "circuit_id": circuit,
-                "artifact_path": about.artifact_path,
             }
         ),
         "item_id": about.failure.item_id or MISSING,

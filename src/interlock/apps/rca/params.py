@@ -49,7 +49,6 @@ def parameters(
     history: History,
     taxonomy: Taxonomy = TAXONOMY,
     fence: str,
-    artifact_path: str = "",
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> dict[str, Any]:
     """All groups of parameters for one prompt. `fence` is 8 to 64 hexadecimal digits of chance,
@@ -66,7 +65,6 @@ def parameters(
         history=history,
         taxonomy=taxonomy,
         fence=Fence(fence, limits.value),
-        artifact_path=artifact_path,
         limits=limits,
     )
     found = _groups(about)

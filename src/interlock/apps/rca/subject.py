@@ -53,7 +53,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     history: History
     taxonomy: Taxonomy
     fence: Fence
-    artifact_path: str
     limits: Limits
 
     def line(self, value: Any) -> str:
