@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.cli.world import LIMIT, Said, World, ended, until
 
-LIMIT = 30.0
 ANSWER = """
 import json, os, sys
 names = ("DISPATCH_ID", "CASE_ID", "STEP", "SIGNAL_PATH", "BRIEFING_PATH")
@@ -21,7 +20,7 @@ print(json.dumps({**said, "prompt": sys.stdin.read()}))
 """
 LOGGED = """
 import os, time
-log, meeting = os.environ["LOG"], 1
+log, meeting = LOG, 1
 with open(log, "a") as file:
     file.write("+ " + os.environ["INTERLOCK_DISPATCH_ID"] + chr(10))
 for _ in range(2000):
@@ -35,18 +34,10 @@ print("{}")
 """
 HANGING = """
 import os, time
-with open(os.environ["LOG"], "w") as file:
+with open(LOG, "w") as file:
     file.write(str(os.getpid()))
 time.sleep(600)
 """
-
-
-class Said(NamedTuple):
-    """What a command said, and how it left."""
-
-    code: int
-    out: str
-    err: str
 
 
 class Desk:
@@ -109,14 +100,15 @@ class Desk:
             one["case_id"]: one["status"] for one in manifest["signals"]
         }
 
-    def start(self, *words: str, agent: str = ANSWER) -> "subprocess.Popen[str]":
+    def words(self, agent: str, *more: str) -> tuple[str, ...]:
         script = self.folder / "agent.py"
-        script.write_text(agent)
-        command = [sys.executable, "-m", "interlock", "respond", *words]
+        script.write_text(f"LOG = {str(self.log)!r}\n{agent}")
+        return ("respond", *more, "--agent", f"exec:{sys.executable} {script}")
+
+    def start(self, *words: str, agent: str = ANSWER) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [*command, "--agent", f"exec:{sys.executable} {script}"],
+            [sys.executable, "-m", "interlock", *self.words(agent, *words)],
             cwd=self.folder,
-            env={**os.environ, "LOG": str(self.log)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -125,17 +117,12 @@ class Desk:
         return process
 
     def respond(self, *words: str, agent: str = ANSWER) -> Said:
-        return ended(self.start("--once", *words, agent=agent))
+        return World(self.folder).say(*self.words(agent, "--once", *words))
 
     def end(self) -> None:
         for process in self._started:
             process.kill()
             process.communicate(timeout=LIMIT)
-
-
-def ended(process: "subprocess.Popen[str]") -> Said:
-    out, err = process.communicate(timeout=LIMIT)
-    return Said(process.returncode, out, err)
 
 
 def put(path: Path, value: object) -> None:
@@ -146,13 +133,6 @@ def put(path: Path, value: object) -> None:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
-
-
-def until(true: Callable[[], object], what: str) -> None:
-    limit = time.monotonic() + LIMIT
-    while not true():
-        assert time.monotonic() < limit, f"waited in vain: {what}"
-        time.sleep(0.01)
 
 
 def runs(pid: int) -> bool:
