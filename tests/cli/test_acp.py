@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.world import Said, World, ended, until
+from tests.soak import again
 from tests.world.acp_crew import GOOD
 
 from interlock.supervise.census import census
@@ -52,7 +53,7 @@ def test_a_run_by_an_agent(world: World) -> None:
     assert work.is_dir()
 
 
-@pytest.mark.parametrize(("decision", "option"), [("allow", "yes"), ("reject", "no")])
+@pytest.mark.parametrize(("decision", "option"), [("allow", "yes"), again("reject", "no")])
 def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, option: str) -> None:
     process = world.start(*set_up(world, "asks"))
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")

@@ -23,8 +23,6 @@ from interlock.store.lock import only_writer
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"
 
-NO_REPO = "note: no repository is named, so no commit is suspected; name it: --repo PATH\n"
-
 
 def told(world: World, *words: str, code: int = 4) -> dict[str, Any]:
     """The one object analyze prints with --json."""
@@ -334,7 +332,7 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
     world.write("mine/triage/classify.md", "never read")
     said = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
     unused = "triage/classify.md is no template of rca and is not used"
-    assert (said.code, said.err) == (4, f"note: --prompt-dir mine: {unused}\n{NO_REPO}")
+    assert (said.code, said.err) == (4, f"note: --prompt-dir mine: {unused}\n")
     prompts = world.say("explain", "C1", "--prompts").out
     assert "Say what one is. ÆØ" in prompts
     assert "# F2" in prompts
@@ -446,7 +444,7 @@ def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World
 def test_without_a_repository_it_says_what_is_missing(world: World) -> None:
     world.write("red.xml", junit(KEY))
     said = world.say("analyze", "red.xml")
-    assert said.err == NO_REPO
+    assert "No commit is suspected, because no repository was named." in said.out
 
 
 def test_a_repository_that_is_not_there_is_said_and_the_rest_goes_on(world: World) -> None:

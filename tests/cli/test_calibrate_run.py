@@ -222,6 +222,7 @@ def test_an_agent_that_answers_half_of_the_cases_is_scored_on_all(world: World) 
     assert found["M18"] == sum(r["result"]["prompt_tokens_total"] for r in said.json["records"])
 
 
+@pytest.mark.soak
 def test_a_budget_holds_for_agents_that_tell_no_bill(world: World) -> None:
     agent = program(world, HALF.replace("case % 2", "True"))
     said = calibrated(world, "--agent", agent, "--token-budget", "5000")

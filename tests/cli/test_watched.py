@@ -32,6 +32,7 @@ from tests.cli.reds import (
 )
 from tests.cli.test_run import decisions
 from tests.cli.world import Said, World, until
+from tests.soak import again
 
 WATCHER = str(Path(__file__).with_name("table_watcher.py"))
 SURE = {**CAUSE, "evidence_refs": ["log:1"]}
@@ -235,7 +236,7 @@ def test_batch_a_family_waits_while_an_agent_sends_its_representative_back(world
     assert closed == [("closed", "approve")] * 2
 
 
-@pytest.mark.parametrize("mode", ["file", "batch-file"])
+@pytest.mark.parametrize("mode", [again("file"), "batch-file"])
 def test_killed_in_the_middle_the_same_command_comes_to_the_same_decisions(
     tmp_path: Path, mode: str
 ) -> None:
@@ -261,22 +262,6 @@ def test_killed_in_the_middle_the_same_command_comes_to_the_same_decisions(
     assert walks(_entries(killed)) == walks(_entries(calm))
     assert found.json["summary"]["by_state"] == wanted.json["summary"]["by_state"] == {"closed": 7}
     assert killed.say("doctor", "--deep").code == 0
-
-
-def test_who_stops_a_run_is_told_what_it_waits_for_and_how_to_end_it(world: World) -> None:
-    world.write("red.xml", junit(KEY, TYPE))
-    process = world.start("analyze", "red.xml", "--dispatch", "file", "--json")
-    papers = world.folder / ".asterisk" / "calibrate" / "1"
-    until(lambda: len(list(papers.glob("*/signal.json"))) == 2, "both are asked")
-    process.send_signal(signal.SIGINT)
-    assert process.stderr
-    said = process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert process.returncode == 130
-    assert said == (
-        "stopping: waiting for 2 answers that are out; ask again to end at once, nothing is lost\n"
-    )
 
 
 def _entries(world: World) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from tests.soak import again
 
 from interlock.conform.kit import Kit
 from interlock.conform.scenarios import SCENARIOS
@@ -67,20 +68,20 @@ def test_respond_passes_everything() -> None:
     ("fault", "expected", "seen"),
     [
         ("bare", EVERY, "the wrapper has no dispatch_id"),
-        ("string_id", EVERY, "dispatch_id is a str, not an integer"),
+        again("string_id", EVERY, "dispatch_id is a str, not an integer"),
         ("wrong_id", EVERY, "the artifact has dispatch_id "),
-        ("list_data", EVERY, "data is a list, not an object"),
+        again("list_data", EVERY, "data is a list, not an object"),
         ("first_id", EVERY - ONE_DISPATCH, "the artifact has dispatch_id 4102"),
-        ("first_only", EVERY - ONE_DISPATCH, "no artifact was written"),
+        again("first_only", EVERY - ONE_DISPATCH, "no artifact was written"),
         ("fragile", {"partial-signal"}, "the watcher ended with exit code 1, saying: "),
-        ("garbage", EVERY, "was destroyed: the file is no valid JSON"),
-        ("new_status", EVERY, "it was rewritten with "),
-        ("finisher", EVERY, "it was rewritten with status done"),
+        again("garbage", EVERY, "was destroyed: the file is no valid JSON"),
+        again("new_status", EVERY, "it was rewritten with "),
+        again("finisher", EVERY, "it was rewritten with status done"),
         ("vandal", EVERY, "signal.json was destroyed: the file is gone"),
         ("eager", set(), ""),
         ("late", {"timeout"}, "one for 4102 replaced it"),
-        ("blind", {"prompt-missing"}, "an artifact was written"),
-        ("mortal", {"prompt-missing"}, "the watcher ended with exit code 1, saying: "),
+        again("blind", {"prompt-missing"}, "an artifact was written"),
+        again("mortal", {"prompt-missing"}, "the watcher ended with exit code 1, saying: "),
         ("restless", {"coordinator-restart", "timeout"}, " replaced it"),
         ("content", {"stale-artifact"}, "no artifact was written"),
         (

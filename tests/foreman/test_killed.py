@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.soak import again
 from tests.world import hands
 from tests.world.delivering import Delivering
 from tests.world.yard import TEST, git, plan, task
@@ -47,7 +48,7 @@ def same(killed: Delivering, calm: Delivering) -> None:
     git(killed.repo / ".interlock" / "delivery" / "plan" / "repo.git", "fsck", "--strict")
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seed", [0, again(1)])
 def test_killed_at_random(tmp_path: Path, undisturbed: Delivering, seed: int) -> None:
     killed, chance = delivering(tmp_path), random.Random(seed)
     kills = 0
@@ -63,10 +64,7 @@ def test_killed_at_random(tmp_path: Path, undisturbed: Delivering, seed: int) ->
     assert again <= kills * len(TASKS), "only what was running is asked again"
 
 
-@pytest.mark.parametrize(
-    "step",
-    ["MERGE", *(pytest.param(s, marks=pytest.mark.soak) for s in ("PREPARE", "CHECK", "PROVE"))],
-)
+@pytest.mark.parametrize("step", ["MERGE", *map(again, ("PREPARE", "CHECK", "PROVE"))])
 def test_killed_in_the_middle_of_our_own_work(
     tmp_path: Path, undisturbed: Delivering, step: str
 ) -> None:

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.cli.world import COMMAND, LIMIT
 from tests.mcp.test_greeting import initialize, message
 
@@ -52,32 +52,29 @@ def test_all_that_was_said_is_answered_once_also_before_the_sdk_is_there(tmp_pat
     assert status["structuredContent"]["coordinator"] is False
 
 
-@pytest.mark.parametrize(
-    ("line", "number", "code"),
-    [
-        (b"hello", None, -32700),
-        (b'{"jsonrpc": "2.0", "id": 7', None, -32700),
-        (b"\xff\xfe\x00", None, -32700),
-        (b"[]", None, -32600),
-        (b"7", None, -32600),
-        (b'{"id": 7, "method": "ping"}', 7, -32600),
-        (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', 7, -32600),
-        (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', None, -32600),
-        (b'{"jsonrpc": "2.0", "id": 7, "method": 7}', None, -32600),
-        (b'{"jsonrpc": "2.0", "id": 7}', 7, -32600),
-        (b'{"jsonrpc": "2.0", "id": 7, "params": ' + deep(9000) + b"}", None, -32600),
-        (b'{"jsonrpc": "2.0", "id": 7, "method": "x", "params": ' + deep(300) + b"}", 7, -32600),
-    ],
-)  # fmt: skip
-def test_garbage_is_answered_and_harms_nothing(
-    tmp_path: Path, line: bytes, number: int | None, code: int
-) -> None:
-    said = [initialize("2025-11-25").encode(), b"\n", line + b"\n"]
+GARBAGE: list[tuple[bytes, int | None, int]] = [
+    (b"hello", None, -32700),
+    (b'{"jsonrpc": "2.0", "id": 11', None, -32700),
+    (b"\xff\xfe\x00", None, -32700),
+    (b"[]", None, -32600),
+    (b"7", None, -32600),
+    (b'{"id": 12, "method": "ping"}', 12, -32600),
+    (b'{"jsonrpc": "1.0", "id": 13, "method": "ping"}', 13, -32600),
+    (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', None, -32600),
+    (b'{"jsonrpc": "2.0", "id": 14, "method": 7}', None, -32600),
+    (b'{"jsonrpc": "2.0", "id": 15}', 15, -32600),
+    (b'{"jsonrpc": "2.0", "id": 16, "params": ' + deep(9000) + b"}", None, -32600),
+    (b'{"jsonrpc": "2.0", "id": 17, "method": "x", "params": ' + deep(300) + b"}", 17, -32600),
+]
+
+
+def test_garbage_is_answered_and_harms_nothing(tmp_path: Path) -> None:
+    said = [initialize("2025-11-25").encode(), b"\n", *(line + b"\n" for line, _, _ in GARBAGE)]
     said.append(message("tools/call", 2, CALL).encode())
-    answers, err, left = talk(tmp_path, b"".join(said), 3)
+    answers, err, left = talk(tmp_path, b"".join(said), len(GARBAGE) + 2)
     assert (err, left) == ("", 0)
-    errors = [(each["id"], each["error"]["code"]) for each in answers if "error" in each]
-    assert errors == [(number, code)]
+    errors = Counter((each["id"], each["error"]["code"]) for each in answers if "error" in each)
+    assert errors == Counter((number, code) for _, number, code in GARBAGE)
     assert sorted(each["id"] for each in answers if "result" in each) == [0, 2]
 
 
@@ -103,24 +100,26 @@ def test_a_client_that_says_nothing(tmp_path: Path) -> None:
     assert talk(tmp_path, b"", 0) == ([], "", 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "sentence"),
-    [
-        ("interlock_fly", {}, "There is no tool 'interlock_fly'"),
-        ("interlock_submit", {}, "missing required field"),
-        ("interlock_submit", {"dispatch_id": "1", "lease": "x", "answer": {}}, "`$.dispatch_id`"),
-        ("interlock_submit", {"dispatch_id": 1, "lease": "x", "answer": []}, "`$.answer`"),
-        ("interlock_next", {"wait": "long"}, "`$.wait`"),
-        ("interlock_next", {"patience": 1}, "patience"),
-        ("interlock_signal", {"dispatch_id": 1, "lease": "x", "signal": None}, "`$.signal`"),
-    ],
-)
-def test_wrong_arguments_are_told(
-    tmp_path: Path, name: str, arguments: dict[str, Any], sentence: str
-) -> None:
-    call = message("tools/call", 1, {"name": name, "arguments": arguments})
-    answers, err, code = talk(tmp_path, (initialize("2025-11-25") + call).encode(), 2)
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("interlock_fly", {}, "There is no tool 'interlock_fly'"),
+    ("interlock_submit", {}, "missing required field"),
+    ("interlock_submit", {"dispatch_id": "1", "lease": "x", "answer": {}}, "`$.dispatch_id`"),
+    ("interlock_submit", {"dispatch_id": 1, "lease": "x", "answer": []}, "`$.answer`"),
+    ("interlock_next", {"wait": "long"}, "`$.wait`"),
+    ("interlock_next", {"patience": 1}, "patience"),
+    ("interlock_signal", {"dispatch_id": 1, "lease": "x", "signal": None}, "`$.signal`"),
+]
+
+
+def test_wrong_arguments_are_told(tmp_path: Path) -> None:
+    calls = [
+        message("tools/call", number, {"name": name, "arguments": arguments})
+        for number, (name, arguments, _) in enumerate(WRONG, 1)
+    ]
+    said = initialize("2025-11-25") + "".join(calls)
+    answers, err, code = talk(tmp_path, said.encode(), len(WRONG) + 1)
     assert (err, code) == ("", 0)
-    found = next(each for each in answers if each["id"] == 1)["result"]
-    assert found["isError"]
-    assert sentence in found["content"][0]["text"]
+    told = {each["id"]: each["result"] for each in answers}
+    for number, (_, _, sentence) in enumerate(WRONG, 1):
+        assert told[number]["isError"]
+        assert sentence in told[number]["content"][0]["text"]

@@ -14,6 +14,7 @@ import pytest
 from tests.cli import reds, triage
 from tests.cli.world import LIMIT, World, ended, until
 from tests.mcp.pulling import BEFORE, NOW, kill_newest, submit, take, use, work_off, worker
+from tests.soak import again
 
 from interlock.dispatch.pull_door import near
 
@@ -46,7 +47,9 @@ def refusals(world: World) -> Counter[str]:
     return Counter(world.say("status", "--json").json["refused_by_reason"])
 
 
-@pytest.mark.parametrize("modes", [(BEFORE, BEFORE), (NOW, NOW), (BEFORE, NOW)])
+@pytest.mark.parametrize(
+    "modes", [again((BEFORE, BEFORE)), again((NOW, NOW)), (BEFORE, NOW)], ids="-".join
+)
 async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) -> None:
     world.cases(*(f"A{number}" for number in range(20)))
     run = start(world)
@@ -316,7 +319,7 @@ async def test_several_pieces_at_once_over_one_line(world: World) -> None:
     assert ended(run).json["ends"] == {"kept": 8}
 
 
-@pytest.mark.parametrize("mode", [BEFORE, NOW])
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
 async def test_a_whole_suite_of_red_tests_by_two_workers(world: World, mode: str) -> None:
     world.write("red.xml", reds.junit(reds.KEY, reds.KEY_TOO, reds.TYPE, reds.DISK))
     run = start(

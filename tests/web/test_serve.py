@@ -11,12 +11,8 @@ from tests.cli import triage
 from tests.cli.world import LIMIT, World, ended
 from tests.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
 from tests.mcp.test_pulling import RUN, SURE, refusals, start
+from tests.soak import again
 from tests.web.serving import TOKEN, killed_at_work, remote, served
-
-
-def again(*values: object) -> object:
-    """What other values show already: for the soak."""
-    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 @pytest.fixture

@@ -114,7 +114,9 @@ def analyze(
         options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
         crew = crew_of(circuit, options, path)
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
-        _say_how(found, taken, count, bool(terms.repos))
+        if found is not None:
+            more = counted(count, "new failure", "new failures")
+            tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
         sat = _work(connection, taken, crew, wait=wait, on_limit=on_limit)
         _show(connection, taken, folder, sat, json=json)
     sat.leave()
@@ -134,15 +136,6 @@ def report(
     with reading(wiring.database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
-
-
-def _say_how(found: "Suite | None", taken: "Suite", count: int, has_repos: bool) -> None:
-    """How the suite goes on, or what a new one misses."""
-    if found is not None:
-        more = counted(count, "new failure", "new failures")
-        tell(f"suite {taken.suite_id} ({taken.name}) goes on with {more}")
-    elif not has_repos:
-        tell("note: no repository is named, so no commit is suspected; name it: --repo PATH")
 
 
 def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
