@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
@@ -164,6 +165,29 @@ def test_a_text_that_the_message_quotes_leads_to_who_changed_it(yard: Yard) -> N
     first = yard.leads(CHECK)[0]
     assert first.commit.hash == planted
     assert "it changed the text 'heavy enough'" in first.why
+
+
+def test_who_only_indents_the_line_that_failed_did_not_write_it(yard: Yard) -> None:
+    yard.git.commit("Bring an anchor", {"hull/keel.py": BROKEN})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    deeper = "        if anchor:\n            return self.ballast + anchor + anchor"
+    line = "        return self.ballast + anchor + anchor"
+    yard.git.commit("Ask first", {"hull/keel.py": BROKEN.replace(line, deeper)})
+    moved = msgspec.structs.replace(FAILURE, stack=STACK.replace("line 9", "line 10"))
+    assert not any("it wrote" in why for lead in yard.leads(moved) for why in lead.why)
+
+
+def test_a_changed_line_may_be_about_what_the_message_speaks_of(yard: Yard) -> None:
+    """Also where the word itself neither came nor went."""
+    price = "def price(cargo):\n    return cargo{}\n"
+    yard.git.commit("Trade", {"trade/price.py": price.format(""), "trade/tax.py": "TAX = 1\n"})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    planted = yard.git.commit("Charge", {"trade/price.py": price.format(" * 2")})
+    yard.git.commit("Tax", {"trade/tax.py": "TAX = 2\n"})
+    said = Failure(id="b", test_name="test_trade", message="the cargo costs 4, not 2")
+    first = yard.leads(said)[0]
+    assert first.commit.hash == planted
+    assert "it changed code about cargo" in first.why
 
 
 def test_a_file_in_which_only_words_were_changed_does_not_count(yard: Yard) -> None:

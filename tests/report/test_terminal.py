@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.apps.rca.findings import Findings
+from interlock.apps.rca.findings import Finding, Findings
 from interlock.report.terminal import folded, summary
 from interlock.report.text import columns
 
@@ -111,6 +111,21 @@ def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
     cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
     said = [line.text for line in summary(msgspec.structs.replace(example(), cases=cases))]
     assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in said)
+
+
+def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
+    def told(why: str) -> list[str]:
+        def with_why(case: Finding) -> Finding:
+            suspects = tuple(msgspec.structs.replace(each, why=why) for each in case.suspects)
+            return msgspec.structs.replace(case, suspects=suspects)
+
+        cases = tuple(map(with_why, example().cases))
+        lines = summary(msgspec.structs.replace(example(), cases=cases), (), 80)
+        return [line.text.strip() for line in lines if line.text.startswith("      ")][:2]
+
+    many = told("it changed the lid; " + "; ".join(["it is named like the test"] * 9))
+    assert many[-1].endswith("it is named like the test")
+    assert told("word " * 60)[-1].endswith("…")
 
 
 def test_who_named_no_repository_is_told_how() -> None:

@@ -166,6 +166,15 @@ def test_blame(shop: Shop) -> None:
     assert shop.repository.blame_line("nowhere.py", 1) is None
 
 
+def test_who_only_moves_a_line_did_not_write_it(tmp_path: Path) -> None:
+    world = GitRepo(tmp_path / "shop")
+    wrote = world.commit("Write", {"cart.py": "x = 1\nput(x)\n"})
+    world.commit("Indent", {"cart.py": "x = 1\nwith door:\n    put(x)\n"})
+    found = Repository(Repo(name="shop", path=str(world.folder))).blame_line("cart.py", 3)
+    assert found is not None
+    assert (found.commit, found.subject) == (wrote, "Write")
+
+
 def test_grep(shop: Shop) -> None:
     hits = shop.repository.grep("add(")
     assert [(hit.path, hit.line, hit.text) for hit in hits] == [

@@ -18,8 +18,8 @@ SURE_KIND = 0.6
 SAME_COMMIT = 0.9
 SAME_LOOK = 0.85
 _NO_LEAD = 0.35
-_FAINT = 0.3
-"""A lead below this is none."""
+_FAINT = 0.4
+"""A lead below this is none: it would be less sure than having none."""
 _MOST_SUSPECTS = 5
 _HEAD = 200
 

@@ -40,6 +40,7 @@ class Changed:
         brought = _brought(product or hunks)
         self.words = stems(brought) | stems(re.findall(r"\w+", commit.subject))
         self.product_words = stems(_brought(product)) | stems(_around(product))
+        self.line_words = stems(_words(_lines(product)))
         self._text = "\n".join(_lines(product))[:_MOST_TEXT]
         if self.nature.behavioural and _only_follows(commit, _brought(hunks)):
             self.nature = Nature("moved", "it only follows a file to its new name")

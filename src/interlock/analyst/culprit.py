@@ -214,7 +214,11 @@ class _Look:
     def open(self, commits: Sequence[Commit]) -> None:
         self._changed = {each.hash: Changed(self._repository, each) for each in commits}
         for each in self._changed.values():
-            self._spread.update((self._words & each.words) | (self._tested & each.product_words))
+            self._spread.update((self._words & each.words) | self._about(each))
+
+    def _about(self, changed: Changed) -> frozenset[str]:
+        """What the failure and the code that was changed are both about."""
+        return (self._tested & changed.product_words) | (self._words & changed.line_words)
 
     def into(self, lead: Lead) -> Lead:
         changed = self._changed[lead.commit.hash]
@@ -266,7 +270,7 @@ class _Look:
         told = self._words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
         yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
-        own = (self._tested & changed.product_words) - told
+        own = self._about(changed) - told
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
         if text := next(filter(changed.holds, self._quoted), ""):
@@ -275,7 +279,8 @@ class _Look:
 
     def _accusations(self, commit: str) -> Iterator[tuple[float, str]]:
         if count := self._accused.get(commit, 0):
-            yield min(_MOST_ACCUSED, _ACCUSED * count), f"{count} other findings suspect it too"
+            others = "another finding suspects" if count == 1 else f"{count} other findings suspect"
+            yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
 
     def _shared(
         self, words: Iterable[str], what: str, each: float, most: float

@@ -16,6 +16,8 @@ from interlock.report.text import columns, counted, fitted, line
 from interlock.report.verdict import advice, history, standing, verdict
 
 _CAUSES = 12
+_REASONS = 2
+"""Lines for the reasons against a suspect."""
 _PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
 """`repository:path:line`."""
 _NARROWEST = 30
@@ -81,9 +83,23 @@ def _cause(cause: Cause, width: int) -> list[Line]:
         rows.append(Line(fitted(f"    at {place}", width), "detail"))
     if suspect := _suspect(cause):
         rows.append(Line(fitted(f"    {suspect}", width), "detail"))
-        why = line(cause.suspects[0].why, 4000)
-        rows += [Line(each, "detail") for each in folded(why, width, "      ")[:2]]
+        rows += [Line(each, "detail") for each in _reasons(cause.suspects[0].why, width)]
     return rows + [Line(each, "detail") for each in folded(_facts(cause), width, "    ")]
+
+
+def _reasons(why: str, width: int) -> list[str]:
+    """As many reasons as two lines hold, each of them whole if it can be."""
+    reasons = line(why, 4000).split("; ")
+    told = folded(reasons[0], width, "      ")
+    for count in range(2, len(reasons) + 1):
+        longer = folded("; ".join(reasons[:count]), width, "      ")
+        if len(longer) > _REASONS:
+            break
+        told = longer
+    return told[: _REASONS - 1] + [
+        fitted(" ".join([each, *map(str.strip, told[_REASONS:])]), width)
+        for each in told[_REASONS - 1 : _REASONS]
+    ]
 
 
 def _place(cause: Cause) -> str:

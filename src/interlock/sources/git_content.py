@@ -117,11 +117,12 @@ class Content:
         return hits
 
     def blame(self, path: str, line: int, rev: str) -> Blame | None:
+        """Who wrote a line; whoever only moved it to the right or left did not."""
         path = inside(path)
         if not path or not 0 < line < 10**9 or not _FULL_HASH.fullmatch(rev):
             return None
-        words = ("blame", "--porcelain", "--no-textconv", "-L", f"{line},{line}", rev, "--", path)
-        ran = self._git.run(*words)
+        words = ("blame", "-w", "--porcelain", "--no-textconv", "-L", f"{line},{line}")
+        ran = self._git.run(*words, rev, "--", path)
         return _blamed(ran.text) if ran.fine else None
 
     def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
