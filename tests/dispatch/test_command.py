@@ -36,6 +36,8 @@ async def reply_of(agent: CommandAgent, question: Ask | None = None) -> Reply:
         pytest.param("exec >&-; true", b"", id="it closes stdout early"),
         pytest.param("printf '\\377\\000'", b"\xff\x00", id="bytes that are no text"),
         pytest.param("echo '{}'; echo oh >&2", b"{}\n", id="stderr is not the answer"),
+        pytest.param("printf '```json\\n{}\\n```\\n'", b"{}", id="a fence around its object"),
+        pytest.param("printf '```\\noh'", b"```\noh", id="a fence around nothing"),
         pytest.param("head -c 1048576 /dev/zero", b"\0" * MAX_ANSWER, id="as long as allowed"),
         pytest.param("(sleep 0.05; echo late) & wait", b"late\n", id="a child answers"),
         pytest.param(

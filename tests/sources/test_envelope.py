@@ -100,3 +100,10 @@ def test_without_an_id_the_content_names_the_launch() -> None:
 def test_what_is_no_envelope_is_said(raw: bytes) -> None:
     with pytest.raises(SourceError, match=r"^e\.json is no envelope: "):
         read_envelope(raw, "e.json")
+
+
+def test_an_items_type_and_the_names_of_what_holds_it() -> None:
+    item = {"id": 7, "name": "glows", "type": "STEP", "status": "FAILED"}
+    _, (failure,), _ = read({"failure_list": [{**item, "path": "yard / lamps / glows"}]})
+    assert (failure.path, failure.job) == ("yard / lamps", "yard")
+    assert failure.attributes["item_type"] == "STEP"

@@ -114,6 +114,16 @@ GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
         ("a.log", b"=== 3 failed, 1 passed in 1.0s ===\n", "3 failed there, but nothing tells"),
         ("a.xml", GREEN[:50].encode(), "not all could be read: a.xml: it ends too early"),
         ("a.xml", GREEN.replace("/>", ">").encode(), "not all could be read: a.xml: broken XML"),
+        (
+            "a.xml",
+            GREEN.replace('"s"', '"s" failures="2" errors="1"').encode(),
+            "a.xml: it counts 3 failed tests and shows none of them",
+        ),
+        (
+            "a.xml",
+            GREEN.replace("</testsuite", '<error message="no disk"/></testsuite').encode(),
+            "a.xml: the suite s has an error: no disk",
+        ),
         ("a.json", b'{"failure_list": [{"name": "no id"}, 7]}', "2 failed there, but nothing"),
         ("a.gz", b"\x1f\x8b\x08\x00" + bytes(range(256)), "is packed: unpack it first"),
         ("a.bin", bytes(range(256)) * 9, "is neither a report nor a text"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from interlock.core.circuit import CRASH, UNREADABLE
 from interlock.core.errors import SourceError
 from interlock.dispatch.carrier import MAX_ANSWER, Ask, Deliver, Reply
+from interlock.dispatch.final_text import NoObject, object_in
 from interlock.supervise.clocks import Clocks
 from interlock.supervise.ended import Ended
 from interlock.supervise.ours import NOBODYS, Ours
@@ -23,6 +24,7 @@ from interlock.supervise.start import Start
 from interlock.supervise.supervised import Supervised
 
 _TAIL = 2_000
+_FENCES = (b"```", b"~~~")
 _CLOCKS = Clocks(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
@@ -65,7 +67,7 @@ class CommandAgent:
     async def _carry(self, ask: Ask, talk: "_Talk") -> None:
         try:
             await self._ready
-            reply = talk.reply(ask.dispatch_id, await talk.agent.run())
+            reply = talk.reply(ask, await talk.agent.run())
         except (SourceError, OSError) as error:
             reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
         if self._talks.get(ask.dispatch_id) is talk:
@@ -94,7 +96,8 @@ class _Talk:
             most_stdout=MAX_ANSWER,
         )
 
-    def reply(self, dispatch_id: int, ended: Ended) -> Reply:
+    def reply(self, ask: Ask, ended: Ended) -> Reply:
+        dispatch_id = ask.dispatch_id
         if len(self._said) > MAX_ANSWER:
             reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
             return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
@@ -102,7 +105,7 @@ class _Talk:
             words = ended.stderr[-_TAIL:].decode(errors="replace").strip()
             told = f": {words}" if words else ""
             return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
-        return Reply(dispatch_id, bytes(self._said))
+        return Reply(dispatch_id, _unfenced(bytes(self._said), ask.language))
 
     def _hear(self, line: Line) -> Iterable[Sight]:
         """Half a line counts too, also when what the command left behind was ended after it."""
@@ -119,6 +122,14 @@ class LoopClock:
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         return asyncio.get_running_loop().call_at(when, callback).cancel
+
+
+def _unfenced(said: bytes, language: str) -> bytes:
+    """Models like to put their one object into a fence; whatever else that is stays as it is."""
+    if language != "json" or not said.lstrip().startswith(_FENCES):
+        return said
+    found = object_in(said.decode(errors="replace"))
+    return said if isinstance(found, NoObject) else found
 
 
 def _exit(code: int | None) -> str:

@@ -63,8 +63,9 @@ class JUnitReport:
 
     @property
     def damage(self) -> list[str]:
-        """Where the report is broken or cut: what stood there may be lost."""
-        return list(self._notes)
+        """Where the report is broken or cut, or tells of failures that it does not show: what stood
+        there is lost."""
+        return [*self._notes, *(f"{self.name}: {each}" for each in self._elements.unshown)]
 
     @property
     def notes(self) -> list[str]:

@@ -41,6 +41,8 @@ class JUnitElements:
         self.flaky: list[str] = []
         self.passed_later: set[str] = set()
         """Ids of failures whose test stands again in the report, and passed."""
+        self.unshown: list[str] = []
+        """What the report says to have failed without showing a test that did."""
         self.seen = 0
         self.cases: list[Case] = []
         self._bound = log_bound
@@ -51,6 +53,7 @@ class JUnitElements:
         self._names: list[str] = []
         self._sinks: list[Bounded | None] = []
         self._property = ""
+        self._claimed = 0
         self._failed: dict[tuple[str, str, str], str] = {}
         self._waiting = 0
 
@@ -139,6 +142,8 @@ class JUnitElements:
         while len(self._suites) > 1:
             self.end_suite()
         self.end_suite()
+        if self._claimed and not self._failed:
+            self.unshown.append(f"it counts {self._claimed} failed tests and shows none of them")
         if self.flaky:
             shown = ", ".join(self.flaky[:5]) + (", …" if len(self.flaky) > 5 else "")
             self.notes.append(f"passed only when run again: {len(self.flaky)} ({shown})")
@@ -179,6 +184,8 @@ class JUnitElements:
     def _begin_suite(self, attributes: dict[str, str]) -> None:
         self.seen += 1
         name = restored(attributes.get("name", "").strip())
+        if len(self._suites) == 1:
+            self._claimed += _count(attributes, "failures") + _count(attributes, "errors")
         self._suites.append(Suite(attributes, name, Bounded(_SUITE_LOG)))
 
     def _begin_property(self, attributes: dict[str, str]) -> Bounded:
@@ -195,7 +202,9 @@ class JUnitElements:
 
     def _note_suite(self, name: str, attributes: dict[str, str]) -> None:
         said = restored(attributes.get("message", "")).strip()[:300]
-        self.notes.append(f"the suite {self._suites[-1].name or self._stem} has an {name}: {said}")
+        told = f"the suite {self._suites[-1].name or self._stem} has an {name}: {said}"
+        self.notes.append(told)
+        self.unshown.append(told)
 
     def _fail(self, case: Case, key: tuple[str, str, str]) -> None:
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
@@ -235,6 +244,11 @@ class JUnitElements:
 
 def _size(failure: Failure) -> int:
     return len(failure.message) + len(failure.stack) + 1_000
+
+
+def _count(attributes: Mapping[str, str], name: str) -> int:
+    said = attributes.get(name, "").strip()
+    return int(said) if said.isdecimal() and said.isascii() and len(said) < 10 else 0
 
 
 def _end(started: str, attributes: Mapping[str, str]) -> str:

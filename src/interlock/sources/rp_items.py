@@ -4,6 +4,7 @@ Knows both spellings of every field, times in all their forms, and which failed 
 sum of others. Refuses to know where the documents come from.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from interlock.sources.moment import rfc3339
 
 _LONGEST_ID: Final = 10**18
 _FAILED: Final = ("FAILED", "INTERRUPTED", "")
+_JOINTS: Final = re.compile(r" / | > |/|\u203a")
 _MESSAGE_BOUND: Final = 16 * 1024
 
 
@@ -131,7 +133,7 @@ def failure_of_item(item: Item, names: Mapping[int, str], launch_id: str, url: s
         launch=launch_id,
         at=item.started_at,
         ended_at=item.ended_at,
-        attributes=item.attributes,
+        attributes={**item.attributes, **({"item_type": item.type} if item.type else {})},
         job=held_by[0] if held_by else "",
         path=" / ".join(held_by),
         item_id=item.item_id,
@@ -220,7 +222,11 @@ def _ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
 def _held_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     names = row.get("pathNames")
     paths = names.get("itemPaths") if isinstance(names, dict) else None
-    found = (text(each, "name") for each in paths or () if isinstance(each, dict))
+    found = [text(each, "name") for each in paths or () if isinstance(each, dict)]
+    path = text(row, "path")
+    if not found and any(map(str.isalpha, path)):  # names, where others write numbers
+        found = [part.strip() for part in _JOINTS.split(path)]
+        found = found[:-1] if found[-1] == text(row, "name") else found
     return tuple(filter(None, found))
 
 
