@@ -87,7 +87,7 @@ def test_an_item_tells_all_it_knows() -> None:
     assert (failure.launch, failure.item_id, failure.url) == ("70", 7, "https://rp/7")
     assert failure.at == "2025-10-09T08:53:20.285955Z"
     assert failure.message == "It should glow."
-    assert failure.attributes == {"os": "a, b", "tags": "slow"}
+    assert failure.attributes == {"os": "a, b", "tags": "slow", "item_type": "STEP"}
     assert (failure.issue_type, failure.issue_comment) == ("ab001", "known")
     assert failure.auto_analyzed
     assert failure.tickets == (Ticket("Y-1", "https://x/Y-1"),)
