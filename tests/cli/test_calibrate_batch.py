@@ -125,6 +125,7 @@ def test_one_case_after_another_where_files_are_single(world: World) -> None:
     assert told(said)[0]["prompt_tokens_total"] == counted
 
 
+@pytest.mark.soak
 def test_killed_in_a_batch_it_goes_on_and_finds_the_same(
     world: World, calm: list[dict[str, Any]]
 ) -> None:

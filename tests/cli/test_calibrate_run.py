@@ -235,6 +235,7 @@ def test_a_budget_holds_for_agents_that_tell_no_bill(world: World) -> None:
     assert more.code == 0
 
 
+@pytest.mark.soak
 def test_the_truth_s_own_words_win_nothing_by_themselves(world: World) -> None:
     words = "R1 pb001 expected_invest smoking_gun servo enters holdover without timeout"
     agent = program(world, f"print({words!r})")

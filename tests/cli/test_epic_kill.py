@@ -108,6 +108,7 @@ def test_a_second_supervisor_is_told_that_it_is_locked_out(project: Project) -> 
     assert project.resume().json["outcome"] == "COMPLETE"
 
 
+@pytest.mark.soak
 def test_a_supervisor_that_is_told_to_stop_twice_ends_its_session_and_can_be_resumed(
     project: Project,
 ) -> None:

@@ -64,7 +64,8 @@ def test_killed_at_random(tmp_path: Path, undisturbed: Delivering, seed: int) ->
     assert again <= kills * len(TASKS), "only what was running is asked again"
 
 
-@pytest.mark.parametrize("step", ["MERGE", *map(again, ("PREPARE", "CHECK", "PROVE"))])
+@pytest.mark.soak
+@pytest.mark.parametrize("step", ["PREPARE", "CHECK", "PROVE", "MERGE"])
 def test_killed_in_the_middle_of_our_own_work(
     tmp_path: Path, undisturbed: Delivering, step: str
 ) -> None:

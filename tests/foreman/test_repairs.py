@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
@@ -89,6 +90,7 @@ def test_a_check_that_cannot_run_is_nobody_s_fault(tmp_path: Path) -> None:
     assert yard.merged() == ["Repair, for sub", "Add sub"]
 
 
+@pytest.mark.soak
 def test_an_audit_that_is_blocked_is_asked_again(tmp_path: Path) -> None:
     yard = with_tool(tmp_path, task("sub"), text="exit 0\n")
     yard.begin()
@@ -135,6 +137,7 @@ def test_a_human_lets_it_be_tried_again(tmp_path: Path) -> None:
     assert "restart the box" in yard.prompts("sub", "REMEDIATE")[-1]
 
 
+@pytest.mark.soak
 def test_a_human_goes_on_as_it_is(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
@@ -153,6 +156,7 @@ def test_a_human_halts_a_broken_world(tmp_path: Path) -> None:
     assert yard.ends() == {"sub": "HALTED", "dif": "open"}
 
 
+@pytest.mark.soak
 def test_infrastructure_said_otherwise_is_infrastructure(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()

@@ -155,6 +155,7 @@ async def test_a_refused_answer_can_be_mended_under_the_same_lease(world: World)
     assert refusals(world) == {"Malformed": 3, "Unknown": 1, "Stale": 2, "WrongTask": 1}
 
 
+@pytest.mark.soak
 async def test_a_worker_that_answers_nonsense_for_ever_ends_the_attempt(world: World) -> None:
     world.cases("A")
     run = start(world)
@@ -211,6 +212,7 @@ async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(world: Wo
     assert world.say("doctor", "--deep").code == 0
 
 
+@pytest.mark.soak
 async def test_work_whose_worker_died_with_the_coordinator_is_handed_out_again(
     world: World,
 ) -> None:
@@ -231,6 +233,7 @@ async def test_work_whose_worker_died_with_the_coordinator_is_handed_out_again(
     assert ended(run).json["ends"] == {"kept": 1}
 
 
+@pytest.mark.soak
 async def test_a_worker_of_one_role_gets_nothing_else(world: World) -> None:
     world.cases("A")
     run = start(world)
@@ -281,6 +284,7 @@ async def test_a_question_to_a_human(world: World) -> None:
     assert ended(run).code == 0
 
 
+@pytest.mark.soak
 async def test_who_comes_when_all_is_over_is_told(world: World) -> None:
     world.cases("A")
     run = start(world)
@@ -308,6 +312,7 @@ async def test_who_stopped_waiting_gets_nothing(world: World) -> None:
     assert ended(run).json["ends"] == {"kept": 1}
 
 
+@pytest.mark.soak
 async def test_several_pieces_at_once_over_one_line(world: World) -> None:
     world.cases(*(f"A{number}" for number in range(8)))
     run = start(world)

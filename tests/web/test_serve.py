@@ -114,7 +114,8 @@ async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(
     assert ended(run).json["ends"] == {"kept": 1}
 
 
-@pytest.mark.parametrize("mode", [BEFORE, again(NOW)])
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", [BEFORE, NOW])
 async def test_a_session_that_ends_gives_back_what_it_held(world: World, mode: str) -> None:
     world.cases("A")
     with served(world) as server:
@@ -128,7 +129,8 @@ async def test_a_session_that_ends_gives_back_what_it_held(world: World, mode: s
     assert ended(run).code == 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), again(signal.SIGINT, 130)])
+@pytest.mark.soak
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it_while_workers_are_there(
     world: World, number: signal.Signals, code: int
 ) -> None:

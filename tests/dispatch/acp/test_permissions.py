@@ -104,6 +104,7 @@ async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
         assert await bench.until(1) == [chose("no")]
 
 
+@pytest.mark.soak
 async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> None:
     clock = FakeClock()
     began = clock.time
