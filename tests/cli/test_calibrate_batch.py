@@ -60,6 +60,22 @@ def told(said: Said) -> list[dict[str, Any]]:
     return results
 
 
+def apart(found: list[dict[str, Any]], calm: list[dict[str, Any]]) -> dict[str, Any]:
+    """Where two runs differ in more than the length of prompts: those tell what is known by then,
+    and that depends on who of a batch answered first."""
+
+    def plain(result: dict[str, Any]) -> dict[str, Any]:
+        steps = [{**step, "prompt_tokens": 0} for step in result["steps"]]
+        return {**result, "prompt_tokens_total": 0, "steps": steps}
+
+    return {
+        f"{one['case_id']} {name}": (one[name], other[name])
+        for one, other in zip(map(plain, found), map(plain, calm), strict=True)
+        for name in other
+        if one[name] != other[name]
+    }
+
+
 @pytest.fixture
 def calm(tmp_path: Path) -> list[dict[str, Any]]:
     """The results of a run that nobody disturbs."""
@@ -140,7 +156,7 @@ def test_killed_in_a_batch_it_goes_on_and_finds_the_same(
             process.communicate()
         said = world.say(*words, "--resume")
     assert said.code == 0
-    assert told(said) == calm
+    assert apart(told(said), calm) == {}
     again = world.say(*words, "--resume")
     assert (again.code, again.out) == (1, "")
     assert "no unfinished calibration of this scenario" in again.err
@@ -165,7 +181,7 @@ def test_a_spent_budget_ends_it_with_what_is_there(
         more = calibrated(world, "--resume", "--token-budget", "9000000")
     assert more.code == 0
     assert more.json["scorecard"]["about"]["note"] == ""
-    assert told(more) == calm
+    assert apart(told(more), calm) == {}
 
 
 def test_budgets_of_nothing_of_one_and_just_enough(
@@ -186,7 +202,7 @@ def test_budgets_of_nothing_of_one_and_just_enough(
         enough = calibrated(world, "--token-budget", str(used + used // 20))
         assert (whole.code, enough.code) == (0, 0)
         assert calibrated(world, "--token-budget", str(used // 2)).code == 5
-    assert told(whole) == calm
+    assert apart(told(whole), calm) == {}
 
 
 CANARY = "zqxj"

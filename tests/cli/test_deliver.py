@@ -301,10 +301,11 @@ def test_a_report_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
 
 
 def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
-    world = lay_out(tmp_path, "adds")
+    world = lay_out(tmp_path, "waits")
     process = world.start(*RUN)
     until(lambda: world.db.exists() and "IMPLEMENT" in world.say("deliver", "status").out, "asked")
     process.send_signal(signal.SIGINT)
+    world.write("go", "")
     said = ended(process)
     assert said.code == 130
     assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' goes on\n")

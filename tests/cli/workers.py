@@ -1,14 +1,16 @@
 """Developers, critics and auditors for `exec`: what they do follows from role and task alone.
 
-A task called `lies` gets a test that fails, `asks` first asks a human, `halts` is blocked for good.
-All others are well made.
+A task called `lies` gets a test that fails, `asks` first asks a human, `halts` is blocked for good,
+`waits` is begun when a file `go` lies beside the plan. All others are well made.
 """
 
 import os
 import sys
+import time
 from pathlib import Path
 
 TASK = os.environ["INTERLOCK_CASE_ID"]
+GO = Path(__file__).resolve().with_name("go")
 QUESTION = f"""SEEKING_DIVINE_CLARIFICATION
 
 Task: {TASK}
@@ -42,6 +44,8 @@ Summary: all of it
 def develop(prompt: str) -> str:
     if TASK == "asks" and "a plus it is" not in prompt:
         return QUESTION
+    while TASK == "waits" and not GO.exists():
+        time.sleep(0.01)
     expected = 3 if TASK == "lies" else 2
     Path(f"{TASK}.py").write_text(f"def {TASK}(a, b):\n    return a - b\n", encoding="utf-8")
     Path(f"test_{TASK}.py").write_text(
