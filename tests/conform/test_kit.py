@@ -58,7 +58,7 @@ def test_good_parent_passes_everything() -> None:
 
 def test_respond_passes_everything() -> None:
     agent = f"exec:{sys.executable} -c 'print(input and open(0).read().split(chr(10))[4])'"
-    verdicts = play("-m", "interlock", "respond", "--agent", agent, patience=Patience(15.0))
+    verdicts = play("-m", "interlock", "respond", "--agent", agent, patience=Patience(60.0))
     assert failed(verdicts) == {}
     assert {each.verdict for each in verdicts.values()} == {"pass"}
     assert [note for each in verdicts.values() for note in each.notes] == []
