@@ -282,7 +282,8 @@ def test_two_responders_never_answer_the_same_signal(desk: Desk) -> None:
     for number in numbers:
         desk.case(number)
     desk.manifest(*numbers)
-    both = [desk.start("--parallel", "3", agent=LOGGED) for _ in range(2)]
+    agent = LOGGED.replace(", 1\n", ", 4\n")  # more than one of them has hands: both must come
+    both = [desk.start("--parallel", "3", agent=agent) for _ in range(2)]
     until(
         lambda: all((desk.suite / str(n) / "recall-result.json").exists() for n in numbers), "all"
     )

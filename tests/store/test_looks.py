@@ -6,7 +6,9 @@ import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
 from interlock.apps.rca.steps import F0, F3, F5, F6
-from interlock.store.looks import agreed, looks_of, open_reviews, place_of
+from interlock.casework.terms import Terms
+from interlock.store.database import driver
+from interlock.store.looks import agreed, looks_of, open_reviews, place_of, shared_by
 
 
 @pytest.fixture
@@ -56,6 +58,24 @@ def test_a_cause_is_agreed_on_once_somebody_reviewed_it(room: Caseroom) -> None:
     room.sit(crew({}, C2={F5: {"silent": True}}, C1={F6: {"crash": "gone"}}), run_id=2)
     with room.reading() as connection:
         assert [agreed(connection, rca_id) for rca_id in (1, 2, 99)] == [True, False, False]
+
+
+def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -> None:
+    """Asked for each case of a red night, whether anybody has agreed must not look at all."""
+    dear: set[int] = set()
+    for count in (2, 60):
+        room = Caseroom(tmp_path / str(count))
+        room.db.parent.mkdir()
+        story = {"message": "AnchorError: the keel is 3 inches too deep", "class_name": "yard.Keel"}
+        room.take_in(launch(*(told(f"t{n}", **story) for n in range(count))))
+        room.sit(crew({F5: {"silent": True}}), Terms(families=True))
+        with room.reading() as connection:
+            assert shared_by(connection, 1) == count
+            steps = iter(range(100_000))
+            driver(connection).set_progress_handler(lambda steps=steps: next(steps) < 0, 1)
+            assert not agreed(connection, 1)
+            dear.add(next(steps))
+    assert len(dear) == 1
 
 
 def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: Caseroom) -> None:

@@ -27,8 +27,7 @@ from interlock.core.case import Case
 from interlock.dispatch.carrier import Ask, Reply
 from interlock.dispatch.program import answer
 from interlock.store.knowledge import Rca, rca, rcas_of_suite
-from interlock.store.looks import Place, agreed, place_of
-from interlock.store.suites import cases_by_rca
+from interlock.store.looks import Place, agreed, place_of, shared_by
 
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
@@ -212,7 +211,7 @@ class Analysis:
         own = place_of(self._work.connection, ask.case_no)
         cause = rca(self._work.connection, own.rca_id) if own and own.rca_id else None
         triage = case.answers.get(F1, {})
-        members = len(cases_by_rca(self._work.connection, cause.rca_id)) if cause else 1
+        members = shared_by(self._work.connection, cause.rca_id) if cause else 1
         return answers.draft_answer(
             failure,
             message=cause.description if cause else failure.message,

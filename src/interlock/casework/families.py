@@ -5,7 +5,7 @@ the others are let go when it comes to its review, or are investigated themselve
 Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -96,10 +96,10 @@ class Families:
         seat = self._seats.get(name)
         return bool(seat and seat.status == OPEN and seat.step != F6)
 
-    def stand_in(self, case_id: str) -> list[str]:
+    def stand_in(self, case_id: str) -> Iterator[str]:
         """Who of the family was investigated before this case, first things first."""
         members = self._members.get(self._family_of.get(case_id, ""), [])
-        return [name for name in members if name != case_id and self._found(name)]
+        return (name for name in members if name != case_id and self._found(name))
 
     def of_several(self) -> list[list[str]]:
         """The members of each family of which several came to be investigated, the one that stands

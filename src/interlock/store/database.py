@@ -17,7 +17,7 @@ from interlock.store.investigation_schema import all_tables
 from interlock.store.lock import only_writer
 
 OWN_FOLDER = ".interlock"
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 
 

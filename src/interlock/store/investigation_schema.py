@@ -145,7 +145,7 @@ rca_cases = Table(
     CheckConstraint("decision in ('', 'approve', 'overturn')", name="rca_case_decision"),
     CheckConstraint("status != 'reviewed' or decision != ''", name="rca_case_reviewed"),
     Index("cases_of_symptom", "symptom_id", "rca_id"),
-    Index("cases_of_rca", "rca_id"),
+    Index("cases_of_rca", "rca_id", "status"),
     Index("cases_not_closed", "launch_id", sqlite_where=text("status != 'closed'")),
 )
 
