@@ -1,5 +1,6 @@
 """What a suite's cases look like: read back as they stand, asked or not."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_cause_is_agreed_on_once_somebody_reviewed_it(room: Caseroom) -> None:
 
 def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -> None:
     """Asked for each case of a red night, whether anybody has agreed must not look at all."""
-    dear: set[int] = set()
+    prices = []
     for count in (2, 60):
         room = Caseroom(tmp_path / str(count))
         room.db.parent.mkdir()
@@ -71,11 +72,11 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
         room.sit(crew({F5: {"silent": True}}), Terms(families=True))
         with room.reading() as connection:
             assert shared_by(connection, 1) == count
-            steps = iter(range(100_000))
-            driver(connection).set_progress_handler(lambda steps=steps: next(steps) < 0, 1)
+            steps = Counter[str]()
+            driver(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
             assert not agreed(connection, 1)
-            dear.add(next(steps))
-    assert len(dear) == 1
+            prices.append(steps.total())
+    assert prices[0] == prices[1] > 0
 
 
 def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: Caseroom) -> None:
