@@ -55,6 +55,13 @@ def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
     assert found.dispatches == 5 + 4 + 3, "questions to humans are none"
 
 
+def test_a_cause_that_nobody_is_sure_of_keeps_its_first_kind(room: Caseroom) -> None:
+    room.take_in(launch(told("alpha")))
+    room.sit(crew({F3: CAUSE | {"convergence_score": 0.2}, F5: {"silent": True}}))
+    (only,) = room.findings().cases
+    assert (only.defect_type, only.category, only.triaged) == ("ti001", "unknown", "product")
+
+
 def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: Caseroom) -> None:
     frames = "\n".join(f"at frame {n}" for n in range(2000))
     room.take_in(launch(told("alpha", stack="at one\nat two"), told("omega", stack=frames)))

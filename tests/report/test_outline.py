@@ -9,6 +9,7 @@ from tests.world.findings import example
 from interlock.apps.rca.findings import Family, Finding, Findings
 from interlock.report.kinds import KINDS, STATES
 from interlock.report.outline import is_known, outline
+from interlock.report.verdict import kind_label
 
 
 def test_families_by_importance() -> None:
@@ -106,3 +107,22 @@ def test_a_title_that_was_cut_is_made_whole(
 ) -> None:
     (cause,) = outline(_entitled(title, message)).causes
     assert (cause.title, cause.beyond) == (whole, beyond)
+
+
+@pytest.mark.parametrize(
+    ("category", "triaged", "at_first", "label"),
+    [
+        ("unknown", "product", "product", "Unknown, at first sight product"),
+        ("", " Environment", "infra", "Unknown, at first sight infrastructure"),
+        ("unknown", "unknown", "", "Unknown"),
+        ("unknown", "a mystery", "", "Unknown"),
+        ("flake", "product", "", "Flake"),
+    ],
+)
+def test_an_unsure_cause_keeps_what_it_was_taken_for(
+    category: str, triaged: str, at_first: str, label: str
+) -> None:
+    (case,) = (findings := _entitled("t", "m")).cases
+    case = msgspec.structs.replace(case, category=category, triaged=triaged, defect_type="ti001")
+    (cause,) = outline(msgspec.structs.replace(findings, cases=(case,))).causes
+    assert (cause.at_first, kind_label(cause)) == (at_first, label)

@@ -22,6 +22,7 @@ from interlock.casework.application import Casework
 from interlock.casework.approval import sureness
 from interlock.casework.clues import Clues
 from interlock.casework.findings import suspects_in
+from interlock.casework.intake import failure_of
 from interlock.casework.lore import Lore
 from interlock.core.case import Case
 from interlock.dispatch.carrier import Ask, Reply
@@ -55,7 +56,7 @@ class Analysis:
         linked = self._linked(ask)
         if linked is not None or ask.case is None or ask.step not in self._steps:
             return linked
-        failure = self._work.failure(ask.case_no, ask.case)
+        failure = failure_of(ask.case.case_id, ask.case.input)
         return answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
     def first(self, ask: Ask) -> Reply | None:
@@ -80,7 +81,7 @@ class Analysis:
         if cause is None or cause.case_no != self._work.number_of.get(other):
             return None
         if ask.step == F6:
-            return answer(ask, self._draft(ask, case, self._work.failure(ask.case_no, case)))
+            return answer(ask, self._draft(ask, case, failure_of(case.case_id, case.input)))
         again = case.visits.get(F5, 0) > 1 or self._work.terms.review != "dispatch"
         if again or not agreed(self._work.connection, cause.rca_id):
             return None

@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 from interlock.analyst.likeness import Traits, likeness
 from interlock.apps.rca.consequences import consequences
 from interlock.apps.rca.examine import examine, selected_repos
-from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Launch
 from interlock.apps.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.apps.rca.taxonomy import TAXONOMY
@@ -73,12 +72,6 @@ class Casework(Plain):
         self._only = only
         self._prompted = prompted
         self._fence = fence
-        self._failures: dict[int, Failure] = {}
-
-    def failure(self, case_no: int, case: Case) -> Failure:
-        if case_no not in self._failures:
-            self._failures[case_no] = failure_of(case.case_id, case.input)
-        return self._failures[case_no]
 
     def looks(self) -> list[Look]:
         """All cases of the suite, as they came."""
@@ -99,7 +92,7 @@ class Casework(Plain):
         if not self._prompted(case.step):
             return {}
         shown = msgspec.structs.replace(case, context=_with_repo(case.context))
-        failure, place = self.failure(case_no, case), self.place(case_no)
+        failure, place = failure_of(case.case_id, case.input), self.place(case_no)
         return self.facts_of.parameters(shown, failure, place, self._fence())
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
@@ -107,7 +100,7 @@ class Casework(Plain):
             return self._linked(case_no, case, signal)
         if signal.name != ARTIFACT:
             return signal
-        failure = self.failure(case_no, case)
+        failure = failure_of(case.case_id, case.input)
 
         def check(refs: Sequence[str]) -> Sequence[Any]:
             return self.workspace.check(refs, self.launch(case_no), failure.log)
@@ -150,8 +143,6 @@ class Casework(Plain):
         return [effect_of(case_no, effect) for effect in found]
 
     def held(self, case_no: int, case: Case) -> bool:
-        if case.status != OPEN:
-            self._failures.pop(case_no, None)
         if self._only is not None and case_no not in self._only:
             return True
         if self.families is None:

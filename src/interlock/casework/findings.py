@@ -86,6 +86,7 @@ def _finding(
         step=case.step if case.engine_status == "open" else "",
         stuck=_stuck(case),
         category=rca.category if rca else triage.category if triage else "",
+        triaged=triage.category if triage else "",
         severity=triage.severity if triage else "",
         defect_type=rca.defect_type if rca else triage.hypothesis if triage else "",
         component=rca.component if rca else "",

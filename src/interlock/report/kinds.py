@@ -124,11 +124,20 @@ QUESTIONS: Mapping[str, str] = {
 
 def kind_of(case: Finding) -> str:
     """The kind of one case: its category, or what its defect code says."""
-    category = case.category.strip().lower()
-    category = _ALSO.get(category, category)
-    if category in KINDS:
-        return category
+    if kind := _kind(case.category):
+        return kind
     return _CODE_KINDS.get(case.defect_type.strip().lower()[:2], "unknown")
+
+
+def first_kind_of(case: Finding) -> str:
+    """The kind that a first look gave it."""
+    return _kind(case.triaged) or "unknown"
+
+
+def _kind(category: str) -> str:
+    word = category.strip().lower()
+    word = _ALSO.get(word, word)
+    return word if word in KINDS else ""
 
 
 def defect_meaning(code: str) -> str:

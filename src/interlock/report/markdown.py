@@ -5,12 +5,19 @@ Knows the order and the room. Refuses to trust a text: all of it goes through `m
 
 from interlock.apps.rca.findings import Findings, Suspect
 from interlock.apps.rca.launch import Launch
-from interlock.report.kinds import KINDS, STATES, defect_meaning, state_of
+from interlock.report.kinds import STATES, defect_meaning, state_of
 from interlock.report.links import launch_link, suspect_link
 from interlock.report.markdown_text import code, code_list, fence, link, prose
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import block, counted, day, lasted, line, when, writable
-from interlock.report.verdict import history, made_by, standing, trust, verdict_lines
+from interlock.report.verdict import (
+    history,
+    kind_label,
+    made_by,
+    standing,
+    trust,
+    verdict_lines,
+)
 
 ROOM = 60_000
 """Characters; a comment on a pull request holds 65,536."""
@@ -83,7 +90,7 @@ def _overview(told: Outline) -> list[str]:
     ]
     for cause in told.causes[:_ROWS]:
         suspect = _first_suspect(cause, told.findings)
-        kind = "not grouped" if cause.loose else KINDS[cause.kind].label
+        kind = kind_label(cause)
         rows.append(
             f"| {cause.number} | {prose(cause.title, 120)} | {kind}"
             f"{' **regression**' if cause.regression else ''} | {cause.size:,} | {suspect} |"
@@ -120,7 +127,7 @@ def _section(cause: Cause, told: Outline) -> str:
 
 
 def _facts(cause: Cause) -> str:
-    said = [] if cause.loose else [KINDS[cause.kind].label]
+    said = [] if cause.loose else [kind_label(cause)]
     if cause.regression:
         said.append("regression")
     if cause.defect_type:

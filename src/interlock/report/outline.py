@@ -5,13 +5,13 @@ contradict themselves (a member that is no case, a case in two families) still a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 import msgspec
 
 from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Suspect
-from interlock.report.kinds import KINDS, STATES, kind_of, severity_rank, state_of
+from interlock.report.kinds import KINDS, STATES, first_kind_of, kind_of, severity_rank, state_of
 from interlock.report.text import first_line, line, moment
 
 _LONGEST_TITLE = 160
@@ -26,6 +26,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     cases: tuple[Finding, ...]
     kind: str
+    at_first: str
+    """The kind that triage took it for, where no later look was sure of any; else empty."""
     defect_type: str
     severity: str
     """The worst of its cases."""
@@ -130,6 +132,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         title=_whole(line(family.title), cases) or _title(cases[0]),
         cases=cases,
         kind="unknown" if loose else _kind(cases),
+        at_first="" if loose else _at_first(cases),
         defect_type="" if loose else _first(case.defect_type for case in cases),
         severity=min((case.severity for case in cases), key=severity_rank),
         component="" if loose else _first(case.component for case in cases),
@@ -183,6 +186,12 @@ def _title(case: Finding) -> str:
 def _kind(cases: Iterable[Finding]) -> str:
     """Of the first case that has one."""
     return next((kind for kind in map(kind_of, cases) if kind != "unknown"), "unknown")
+
+
+def _at_first(cases: Sequence[Finding]) -> str:
+    if _kind(cases) != "unknown":
+        return ""
+    return next((kind for kind in map(first_kind_of, cases) if kind != "unknown"), "")
 
 
 def _sure(score: float | None) -> bool:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from interlock.apps.rca.findings import Evidence, Finding, Turn
 from interlock.report import kinds, links, text
 from interlock.report.jira import draft_text
-from interlock.report.verdict import advice, history, made_by, standing
+from interlock.report.verdict import advice, history, kind_label, made_by, standing
 
 _ERROR, _STACK, _EXCERPT, _MESSAGE, DRAFT = 4_000, 8_000, 6_000, 4_000, 6_000
 _TURNS, _EVIDENCE = 60, 20
@@ -53,6 +53,7 @@ def environment() -> Environment:
         trust=kinds.trust_of,
         meaning=kinds.defect_meaning,
         standing=standing,
+        kind_label=kind_label,
         advice=advice,
         made_by=made_by,
         history=history,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from interlock.apps.rca.findings import Evidence, Findings
-from interlock.report.kinds import KINDS, state_of, step_name
+from interlock.report.kinds import state_of, step_name
 from interlock.report.outline import Cause, Outline, outline
 from interlock.report.text import columns, counted, fitted, line
-from interlock.report.verdict import advice, history, standing, verdict
+from interlock.report.verdict import advice, history, kind_label, standing, verdict
 
 _CAUSES = 12
 _REASONS = 2
@@ -73,7 +73,7 @@ def folded(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cause(cause: Cause, width: int) -> list[Line]:
-    kind = "not grouped" if cause.loose else KINDS[cause.kind].label.lower()
+    kind = kind_label(cause).lower()
     came_back = ", regression" if cause.regression else ""
     size = counted(cause.size, "failure")
     head = f"{cause.number:>2}  {kind}{came_back}, {size}"

@@ -81,6 +81,15 @@ def _standing(told: Outline) -> list[str]:
     return said
 
 
+def kind_label(cause: Cause) -> str:
+    """Its kind; one that nobody is sure of, with what it was taken for at first."""
+    if cause.loose:
+        return "Not grouped"
+    label = KINDS[cause.kind].label
+    first = KINDS[cause.at_first].label.lower() if cause.at_first else ""
+    return f"{label}, at first sight {first}" if first else label
+
+
 def advice(told: Outline) -> str:
     """What would make the findings better, if it is plain; else empty."""
     if told.total and not told.findings.repos and not any(c.suspects for c in told.causes):

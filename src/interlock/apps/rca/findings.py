@@ -76,6 +76,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     stuck: str = ""
     """Why it stopped before its end, if it did."""
     category: str = ""
+    triaged: str = ""
+    """The category of the first look, where a later one was not sure."""
     severity: str = ""
     defect_type: str = ""
     component: str = ""
