@@ -63,6 +63,26 @@ def test_a_zip_with_reports_and_logs(tmp_path: Path) -> None:
     assert f"{path}: 1 XML files are no JUnit reports: skipped" in found.notes
 
 
+def test_downloaded_artifacts_are_zips_in_a_folder(tmp_path: Path) -> None:
+    for name in ("linux", "windows"):
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            archive.writestr("r.xml", REPORT.replace('"t"', f'"t_{name}"'))
+            archive.writestr("console.log", f"t_{name}: it went wrong")
+    with zipfile.ZipFile(tmp_path / "trace.zip", "w") as archive:
+        archive.writestr("trace.log", "FAILED tests/test_a.py::test_b - no test of ours")
+    (tmp_path / "torn.zip").write_bytes(b"PK\x03\x04 and no more")
+    (found,) = read_sources([str(tmp_path)])
+    assert [(failure.test_name, failure.log) for failure in found.failures] == [
+        ("t_linux", "t_linux: it went wrong"),
+        ("t_windows", "t_windows: it went wrong"),
+    ]
+    assert "torn.zip is no zip that can be read" in found.notes[0]
+    for name in ("linux", "windows"):
+        (tmp_path / f"{name}.zip").unlink()
+    with pytest.raises(SourceError, match=r"torn\.zip is no zip that can be read"):
+        read_sources([str(tmp_path)])
+
+
 def test_the_same_word_twice_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(REPORT)
     (tmp_path / "e.json").write_text(json.dumps(ENVELOPE))

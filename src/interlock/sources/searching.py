@@ -65,11 +65,17 @@ class _Search:
 
     def folder(self, folder: Path) -> tuple[list[Leaf], list[str]]:
         leaves: list[Leaf] = []
+        notes: list[str] = []
         for path in _walk(folder):
-            if len(leaves) == _MOST_FILES:
+            if len(leaves) >= _MOST_FILES:
                 return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
-            leaves.append(self._leaf(path, is_given=False))
-        return leaves, []
+            if path.suffix.lower() == ".zip":
+                more, said = _reports_in(path)
+                leaves += more
+                notes += said
+            else:
+                leaves.append(self._leaf(path, is_given=False))
+        return leaves, notes
 
     def _leaf(self, path: Path, *, is_given: bool) -> Leaf:
         return Leaf(
@@ -93,6 +99,16 @@ class _Search:
         return self._logs[folder]
 
 
+def _reports_in(path: Path) -> tuple[list[Leaf], list[str]]:
+    """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
+    try:
+        leaves, notes = archive.members(path, str(path))
+    except SourceError as error:
+        return [], [str(error)]
+    has_reports = any(leaf.name.lower().endswith(".xml") for leaf in leaves)
+    return (leaves, notes) if has_reports else ([], [])
+
+
 def _each_once(paths: list[str]) -> list[str]:
     """Links that lead to each other make many names for one thing: the shortest is kept."""
     by_length = sorted(paths, key=lambda path: (-len(path), path))
@@ -106,7 +122,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         )
         for name in sorted(names):
             path = Path(at, name)
-            fits = path.suffix.lower() == ".xml" or is_log_name(name)
+            fits = path.suffix.lower() in (".xml", ".zip") or is_log_name(name)
             if fits and not name.startswith(".") and path.is_file():
                 yield path
 
