@@ -8,7 +8,7 @@ import base64
 import hashlib
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.calibrate import figures, plots
@@ -16,6 +16,7 @@ from interlock.calibrate.baselines import MEANINGS
 from interlock.calibrate.cost_bill import lasted, money
 from interlock.calibrate.metric_table import metric_table
 from interlock.calibrate.scorecard import Calibration
+from interlock.report.templates import source_in, templates_of
 from interlock.report.text import line, writable
 
 _SHOWN = 400
@@ -25,7 +26,7 @@ _BEST = "majority+echo"
 
 def scorecard_html(told: Calibration) -> str:
     """`scorecard.html`."""
-    style = _source("scorecard.css")
+    style = source_in(_environment(), "scorecard.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     card = told.scorecard
     whole = card.parts[0]
@@ -50,20 +51,9 @@ def scorecard_html(told: Calibration) -> str:
     return writable(html)
 
 
-def _source(name: str) -> str:
-    made = _environment()
-    return made.loader.get_source(made, name)[0] if made.loader else ""
-
-
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("interlock", "calibrate"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = templates_of("calibrate")
     made.filters.update(
         line=line,
         figure=figures.figure,

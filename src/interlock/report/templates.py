@@ -1,4 +1,4 @@
-"""The templates of the page: loaded once, every text escaped, an unknown name an error.
+"""The templates of pages: loaded once, every text escaped, an unknown name an error.
 
 Knows which words templates may use, and how much of a text they show. Refuses to know findings as
 a whole. Style and script lie beside the templates and are put in as they are: they are ours.
@@ -24,20 +24,28 @@ def render(name: str, **facts: Any) -> str:
 
 
 def source(name: str) -> str:
+    return source_in(environment(), name)
+
+
+def source_in(made: Environment, name: str) -> str:
     """A file beside the templates, as it is."""
-    made = environment()
     return made.loader.get_source(made, name)[0] if made.loader else ""
 
 
-@cache
-def environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("interlock", "report"),
+def templates_of(room: str) -> Environment:
+    """The templates that lie in a room of ours."""
+    return Environment(
+        loader=PackageLoader("interlock", room),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def environment() -> Environment:
+    made = templates_of("report")
     made.filters.update(
         line=text.line,
         first_line=text.first_line,
