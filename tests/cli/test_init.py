@@ -19,6 +19,23 @@ written    AGENTS.md
 """
 
 
+@pytest.fixture(autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command `interlock` on the PATH."""
+    command = tmp_path_factory.mktemp("bin") / "interlock"
+    command.touch(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    return command
+
+
+def test_says_that_agents_will_not_find_the_command(world: World, installed: Path) -> None:
+    installed.unlink()
+    os.environ["PATH"] = str(installed.parent)
+    said = world.say("init")
+    assert said.code == 0
+    assert "agents start 'interlock' by its name: put" in said.err
+
+
 def files(world: World) -> dict[str, bytes]:
     found = (path for path in world.folder.rglob("*") if path.is_file())
     return {str(path.relative_to(world.folder)): path.read_bytes() for path in found}

@@ -13,7 +13,6 @@ CLAUDE = {"type": "stdio", "command": "interlock", "args": ["mcp"]}
 CODEX = {
     "command": "interlock",
     "args": ["mcp"],
-    "required": True,
     "default_tools_approval_mode": "approve",
 }
 

@@ -5,6 +5,8 @@ never anything of the user's own.
 """
 
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from enum import StrEnum
@@ -15,7 +17,7 @@ import typer
 
 from interlock import __version__
 from interlock.cli.door import app
-from interlock.cli.show import Json, document, say
+from interlock.cli.show import Json, document, say, tell
 from interlock.core.errors import SourceError
 
 if TYPE_CHECKING:
@@ -127,6 +129,9 @@ def init(
         say(f"{did:9}  {path}")
     if any(did == "kept" for did, _ in done):
         say("kept means: it differs from what would be written; --force replaces skills")
+    if shutil.which("interlock") is None:
+        where = Path(sys.executable).parent
+        tell(f"agents start 'interlock' by its name: put {where} on their PATH, it is not on yours")
 
 
 def _found(root: Path) -> list[AgentName]:

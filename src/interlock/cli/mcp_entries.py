@@ -1,7 +1,8 @@
 """The entries by which agents' clients find `interlock mcp`, put into the files they read.
 
 Knows three clients. Adds one entry and changes nothing else: what is there already is the user's.
-A file that cannot be understood is refused, with what to write by hand.
+No entry keeps a client from starting where Interlock is not installed. A file that cannot be
+understood is refused, with what to write by hand.
 """
 
 import json
@@ -23,7 +24,6 @@ _TOML: Final = """\
 [mcp_servers.interlock]
 command = "interlock"
 args = ["mcp"]
-required = true
 default_tools_approval_mode = "approve"
 """
 
