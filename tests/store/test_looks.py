@@ -22,21 +22,21 @@ def room(tmp_path: Path) -> Caseroom:
 
 def test_a_suite_has_the_number_of_its_run(room: Caseroom) -> None:
     with room.reading() as connection:
-        assert looks_of(connection, 1) == []
+        assert list(looks_of(connection, 1)) == []
         assert [look.case_id for look in looks_of(connection, 2)] == ["C1", "C2"]
-        assert looks_of(connection, 99) == []
+        assert list(looks_of(connection, 99)) == []
 
 
 def test_a_look_tells_where_a_case_stands(room: Caseroom) -> None:
     with room.reading() as connection:
-        look = looks_of(connection, 2)[0]
+        look = next(looks_of(connection, 2))
     assert (look.case_no, look.step, look.status, look.asked) == (2, F0, "open", False)
     assert look.visits == {F0: 1}
     assert look.input["test_name"] == "alpha"
     assert "alpha" in look.features
     room.sit(crew({F5: {"silent": True}}), run_id=2)
     with room.reading() as connection:
-        look = looks_of(connection, 2)[0]
+        look = next(looks_of(connection, 2))
     assert (look.step, look.asked, look.visits[F3]) == (F5, True, 1)
 
 

@@ -76,7 +76,7 @@ class Casework(Plain):
     def looks(self) -> list[Look]:
         """All cases of the suite, as they came."""
         suite = find_suite(self.connection, run_id=self._run_id)
-        return looks_of(self.connection, suite.suite_id) if suite else []
+        return list(looks_of(self.connection, suite.suite_id)) if suite else []
 
     def kin_of(self, case_id: str) -> int:
         """How many cases its family has, itself included."""

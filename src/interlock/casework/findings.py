@@ -5,7 +5,8 @@ Cases with one root cause are one family; of those without, the ones that were a
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from sys import intern
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection
@@ -16,7 +17,7 @@ from interlock.apps.rca.steps import F3
 from interlock.casework.facts import told
 from interlock.casework.terms import Terms
 from interlock.core.circuit import Circuit
-from interlock.store.history import Line, lines_since
+from interlock.store.history import Line, each_line
 from interlock.store.knowledge import Rca, history_of
 from interlock.store.looks import Look, looks_of, open_questions
 from interlock.store.runs import find_run, journal_of
@@ -31,8 +32,8 @@ def findings_of(
     """A suite as it stands at that time."""
     run = find_run(connection, suite.run_id)
     cases = suite_cases(connection, suite.suite_id)
-    looks = {look.case_id: look for look in looks_of(connection, suite.suite_id)}
-    trails = _trails(lines_since(connection, suite.run_id, 0), circuit)
+    given = {look.case_id: _given(look) for look in looks_of(connection, suite.suite_id)}
+    trails = _trails(each_line(connection, suite.run_id), circuit)
     suspects = _suspects(connection, cases)
     before = _seen_before(connection, cases)
     asked = open_questions(connection, suite.run_id)
@@ -45,10 +46,10 @@ def findings_of(
         launches=tuple(each.launch for each in launches_of(connection, suite.suite_id)),
         repos=tuple(map(_shown, terms.repos)),
         thresholds=dict(circuit.thresholds),
-        families=tuple(_families(cases, looks)),
+        families=tuple(_families(cases, given)),
         cases=tuple(
             msgspec.structs.replace(
-                _finding(case, looks[case.case_id], trails.get(case.case_id, ()), suspects, before),
+                _finding(case, given[case.case_id], trails.get(case.case_id, ()), suspects, before),
                 question_id=asked.get(case.case_no, 0),
                 inherited=case.rca is not None and case.rca.case_no not in own,
             )
@@ -62,7 +63,7 @@ def findings_of(
 
 def _finding(
     case: SuiteCase,
-    look: Look,
+    given: "_Given",
     trail: Iterable[Turn],
     suspects: Mapping[int, tuple[Suspect, ...]],
     before: Mapping[int, float],
@@ -78,9 +79,9 @@ def _finding(
         version=case.version,
         at=told(case.started_at),
         ended_at=told(case.ended_at),
-        url=str(look.input.get("url", "")),
+        url=given.url,
         error=case.error_message,
-        stack=_stack(look),
+        stack=given.stack,
         excerpt=case.excerpt,
         status=case.status,
         step=case.step if case.engine_status == "open" else "",
@@ -131,12 +132,27 @@ def _seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dict[int
     return found
 
 
-def _stack(look: Look) -> str:
-    """The stack as the source gave it. A long one keeps its ends: languages differ in which of
-    them has the fault."""
+class _Given(NamedTuple):
+    """What a report tells of a case's input."""
+
+    family: str
+    url: str
+    stack: str
+
+
+def _given(look: Look) -> _Given:
     stack = look.input.get("stack", "")
-    if not isinstance(stack, str) or len(stack) <= _LONGEST_STACK:
-        return stack if isinstance(stack, str) else ""
+    return _Given(
+        family=str(look.input.get("family", "")),
+        url=str(look.input.get("url", "")),
+        stack=_shortened(stack) if isinstance(stack, str) else "",
+    )
+
+
+def _shortened(stack: str) -> str:
+    """A long stack keeps its ends: languages differ in which of them has the fault."""
+    if len(stack) <= _LONGEST_STACK:
+        return stack
     head, tail = stack[: _LONGEST_STACK // 2], stack[-_LONGEST_STACK // 2 :]
     head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
     left = len(stack) - len(head) - len(tail)
@@ -149,10 +165,10 @@ def _stuck(case: SuiteCase) -> str:
     return "" if case.end in ("", "DONE") else f"it ended as {case.end}"
 
 
-def _families(cases: Sequence[SuiteCase], looks: Mapping[str, Look]) -> Iterable[Family]:
+def _families(cases: Sequence[SuiteCase], given: Mapping[str, _Given]) -> Iterable[Family]:
     groups: dict[str, list[SuiteCase]] = {}
     for case in cases:
-        kin = str(looks[case.case_id].input.get("family", "")) or case.case_id
+        kin = given[case.case_id].family or case.case_id
         key = f"rca-{case.rca.rca_id}" if case.rca else f"like-{kin}"
         groups.setdefault(key, []).append(case)
     for key, members in groups.items():
@@ -209,11 +225,11 @@ def _trails(lines: Iterable[Line], circuit: Circuit) -> dict[str, list[Turn]]:
         rule = circuit.rule(decision.rule) or circuit.otherwise
         trails.setdefault(line.case_id, []).append(
             Turn(
-                step=decision.step,
+                step=intern(decision.step),
                 attempt=decision.attempt,
                 at=told(line.at),
-                rule=decision.rule,
-                to=decision.to,
+                rule=intern(decision.rule),
+                to=intern(decision.to),
                 why=decision.reason or (rule.why if rule else ""),
                 read=decision.read,
             )

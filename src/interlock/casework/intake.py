@@ -5,7 +5,7 @@ word, is no new case, also when it comes again in a larger report.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -47,9 +47,7 @@ class _New(msgspec.Struct, frozen=True):
 def arrivals(intakes: Sequence[Intake], known: Sequence[Known] = ()) -> list[Arrival]:
     """What is new in these, as cases that can be written."""
     seen = {each.content for each in known}
-    fresh = [
-        [new for new in _news(intake.failures) if new.content not in seen] for intake in intakes
-    ]
+    fresh = [list(_news(intake.failures, seen)) for intake in intakes]
     family_of = _families([new for some in fresh for new in some], known)
     number = len(known)
     found: list[Arrival] = []
@@ -108,7 +106,8 @@ def begin_cases(
     """A run of cases that a user wrote down, as a suite with one launch."""
     written = list(cases)
     # What a case is called is what tells its failure from the others of the file.
-    news = [_new(failure_of(case.case_id, {**case.input, "id": case.case_id})) for case in written]
+    told = [failure_of(case.case_id, {**case.input, "id": case.case_id}) for case in written]
+    news = [_New(failure, traits(failure), content_of(failure)) for failure in told]
     family_of = _families(news, ())
     failed = [
         _case(case.case_id, new, family_of[new.content], case)
@@ -129,21 +128,19 @@ def begin_cases(
     return opened.run_id
 
 
-def _news(failures: Iterable[Failure]) -> Iterator[_New]:
-    seen: set[str] = set()
+def _news(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_New]:
+    seen = set(known)
     for failure in failures:
-        new = _new(failure)
-        if new.content not in seen:
-            seen.add(new.content)
-            yield new
-
-
-def _new(failure: Failure) -> _New:
-    return _New(failure, traits(failure), content_of(failure))
+        content = content_of(failure)
+        if content not in seen:
+            seen.add(content)
+            yield _New(failure, traits(failure), content)
 
 
 def _families(news: Sequence[_New], known: Sequence[Known]) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
+    if not news:
+        return {}
     told = [restored(each.features) for each in known] + [new.traits for new in news]
     names: dict[str, str] = {}
     for members in families(told):

@@ -114,6 +114,7 @@ def analyze(
         options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
         crew = crew_of(circuit, options, path)
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
+        del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
             more = counted(count, "new failure", "new failures")
             tell(f"suite {taken.suite_id} ({name}) goes on with {more}")

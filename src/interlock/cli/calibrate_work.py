@@ -177,7 +177,7 @@ def _dressed(
     from interlock.store.looks import looks_of
     from interlock.wire.briefing import Briefing
 
-    looks = looks_of(connection, run.run_id)
+    looks = list(looks_of(connection, run.run_id))
     if stub is not None:
         stub.meet({look.case_id: look.case_no for look in looks})
     enrich, application = ours.enrich, ours.application

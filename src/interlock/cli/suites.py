@@ -157,16 +157,17 @@ def write_report(findings: "Findings", folder: Path) -> list[Path]:
     from interlock.dispatch.safe_file import write_whole
     from interlock.report.write import documents
 
-    texts = documents(findings)
+    names = []
     _make_way(folder)
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_whole(folder / name, text.encode(errors="replace"), sync=False, mode=0o666)
+        for name, raw in documents(findings):
+            write_whole(folder / name, raw, sync=False, mode=0o666)
+            names.append(name)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
-    shown = [name for name in texts if "/" not in name]
-    drafts = sum("/" in name for name in texts)
+    shown = [name for name in names if "/" not in name]
+    drafts = len(names) > len(shown)
     return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
 
 

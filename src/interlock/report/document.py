@@ -59,19 +59,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     findings: Findings
 
 
-def document(findings: Findings) -> str:
+def document(findings: Findings) -> bytes:
     """`report.json`."""
     return document_of(outline(findings))
 
 
-def document_of(told: Outline) -> str:
+def document_of(told: Outline) -> bytes:
     made = Document(schema_version=SCHEMA_VERSION, summary=summary_of(told), findings=told.findings)
     try:
         raw = msgspec.json.encode(made, order="deterministic")
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(made, order="deterministic", str_keys=True)
         raw = msgspec.json.encode(_whole(plain))
-    return msgspec.json.format(raw, indent=2).decode() + "\n"
+    return msgspec.json.format(raw, indent=2) + b"\n"
 
 
 def summary_of(told: Outline) -> Summary:

@@ -1,7 +1,9 @@
-"""All documents of a suite at once: name -> text. Whoever calls writes them.
+"""All documents of a suite, one after the other. Whoever calls writes them.
 
 The same findings give the same documents, byte for byte.
 """
+
+from collections.abc import Iterator
 
 from interlock.apps.rca.findings import Findings
 from interlock.report.document import document_of
@@ -12,13 +14,13 @@ from interlock.report.page import page_of
 from interlock.report.regressions import regressions_of
 
 
-def documents(findings: Findings) -> dict[str, str]:
-    """Every file by its path below the report's folder, the page first."""
+def documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path below the report's folder, the page first. The data of a very red
+    night fill much memory: a file is made when it is asked for."""
     told = outline(findings)
-    return {
-        "report.html": page_of(told),
-        "report.md": markdown_of(told),
-        "report.json": document_of(told),
-        "regression-report.md": regressions_of(told),
-        **drafts_of(told),
-    }
+    yield "report.html", page_of(told).encode()
+    yield "report.md", markdown_of(told).encode()
+    yield "report.json", document_of(told)
+    yield "regression-report.md", regressions_of(told).encode()
+    for name, text in drafts_of(told).items():
+        yield name, text.encode()

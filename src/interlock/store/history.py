@@ -143,6 +143,13 @@ def life_of(connection: Connection, case_no: int) -> list[Episode]:
 
 def lines_since(connection: Connection, run_id: int, seq: int, case_id: str = "") -> list[Line]:
     """The decisions of a run after that point of the journal."""
+    return list(each_line(connection, run_id, seq, case_id))
+
+
+def each_line(
+    connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
+) -> Iterator[Line]:
+    """The same one by one, for those who need not hold all of a long run."""
     journal, cases = schema.journal, schema.cases
     query = (
         select(journal, cases.c.case_id)
@@ -152,10 +159,8 @@ def lines_since(connection: Connection, run_id: int, seq: int, case_id: str = ""
     )
     if case_id:
         query = query.where(cases.c.case_id == case_id)
-    return [
-        Line(row.seq, row.at, row.case_id, row.dispatch_id, _decision(row.decision))
-        for row in connection.execute(query)
-    ]
+    for row in connection.execute(query):
+        yield Line(row.seq, row.at, row.case_id, row.dispatch_id, _decision(row.decision))
 
 
 def refusals_of(connection: Connection, run_id: int) -> list[RefusedLine]:

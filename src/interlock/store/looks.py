@@ -1,5 +1,6 @@
 """What a suite's cases look like, and which root causes were agreed on. Reads only."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -71,18 +72,15 @@ _attributes = msgspec.json.Decoder(dict[str, str]).decode
 _numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def looks_of(connection: Connection, suite_id: int) -> list[Look]:
-    """The cases of a suite in their order."""
+def looks_of(connection: Connection, suite_id: int) -> Iterator[Look]:
+    """The cases of a suite in their order, one at a time: all their inputs are much to hold."""
     raw = driver(connection)
-    return [
-        Look(
+    for row in raw.execute(_LOOKS, (suite_id,)):
+        case_no, case_id, blob, features, status, step, dispatch_id, state = row
+        yield Look(
             *(case_no, case_id, msgspec.json.decode(read_blob(raw, blob)), features),
             *(status, step, dispatch_id is not None, _visits(state).visits),
         )
-        for case_no, case_id, blob, features, status, step, dispatch_id, state in raw.execute(
-            _LOOKS, (suite_id,)
-        ).fetchall()
-    ]
 
 
 def case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
@@ -128,5 +126,5 @@ def open_questions(connection: Connection, run_id: int) -> dict[int, int]:
 def open_reviews(connection: Connection, run_id: int) -> dict[int, Look]:
     """The questions of a run that wait for a human, each with the case it is about."""
     asked = open_questions(connection, run_id)
-    looks = looks_of(connection, run_id) if asked else []
+    looks = looks_of(connection, run_id) if asked else ()
     return {asked[look.case_no]: look for look in looks if look.case_no in asked}
