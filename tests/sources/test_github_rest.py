@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.world.github import REPO, TOKEN, Github, a_github
 
+from interlock.core.errors import SourceError
 from interlock.sources.github_address import GithubAddress
 from interlock.sources.github_rest import GithubAuthError, GithubBusyError, GithubError, GithubRest
 
@@ -31,6 +32,14 @@ def test_what_has_not_changed_is_not_sent_again(github: Github, rest: GithubRest
     github.opened("one", "")
     assert rest.get(PATH, "issues", etag=first.etag).fresh
     assert [status for *_, status in github.log] == [200, 304, 200]
+
+
+def test_an_environment_that_leads_nowhere_is_named(
+    github: Github, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "foo:bar:baz")
+    with pytest.raises(SourceError, match=r"check GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY"):
+        GithubRest(github.address)
 
 
 def test_pages_are_followed_to_the_end(github: Github, rest: GithubRest) -> None:

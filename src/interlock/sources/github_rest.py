@@ -15,6 +15,7 @@ import msgspec
 
 from interlock.core.errors import SourceError
 from interlock.sources.github_address import REPOSITORY, TOKENS, URL, GithubAddress
+from interlock.sources.http_client import http_client, short
 
 AUTH_FAILED: Final = "GITHUB_AUTH_FAILED"
 TIMEOUT_S: Final = 15.0
@@ -71,15 +72,13 @@ class GithubRest:
     def __init__(self, address: GithubAddress, *, timeout_s: float = TIMEOUT_S) -> None:
         self._address = address
         self._timeout_s = timeout_s
-        self._client = httpx.Client(
-            timeout=timeout_s,
-            headers={
-                "Authorization": f"Bearer {address.token}",
-                "Accept": "application/vnd.github+json",
-                "X-GitHub-Api-Version": "2022-11-28",
-                "User-Agent": "interlock",
-            },
-        )
+        headers = {
+            "Authorization": f"Bearer {address.token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "User-Agent": "interlock",
+        }
+        self._client = http_client(address.url, headers, timeout_s, URL)
 
     @property
     def repo(self) -> str:
@@ -127,9 +126,9 @@ class GithubRest:
         except httpx.TimeoutException:
             raise GithubBusyError(f"GitHub did not answer within {self._timeout_s:g} s.") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise GithubBusyError(f"The connection to GitHub failed: {_short(error)}.") from None
+            raise GithubBusyError(f"The connection to GitHub failed: {short(error)}.") from None
         except (httpx.InvalidURL, httpx.HTTPError, UnicodeError) as error:
-            raise GithubError(f"GitHub cannot be asked: {_short(error)}. Check {URL}.") from None
+            raise GithubError(f"GitHub cannot be asked: {short(error)}. Check {URL}.") from None
         return self._answer(answer, raw, what, etag)
 
     def _answer(self, answer: httpx.Response, raw: bytes, what: str, etag: str) -> Answer:
@@ -174,7 +173,7 @@ class GithubRest:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return ""
         message = found.get("message") if isinstance(found, dict) else None
-        return _short(message.replace(self._address.token, "***")) if message else ""
+        return short(message.replace(self._address.token, "***")) if message else ""
 
 
 def _body(answer: httpx.Response) -> bytes:
@@ -219,7 +218,3 @@ def _wait(answer: httpx.Response) -> float | None:
     except (ValueError, TypeError, KeyError, OverflowError):
         pass
     return None
-
-
-def _short(said: object) -> str:
-    return " ".join(str(said).split())[:300]

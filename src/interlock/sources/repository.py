@@ -121,10 +121,10 @@ class Repository:
             self.note("unknown-revision", f"it has no last green commit {asked[:100]!r}")
         if not green:
             oldest = found.commits[-1].at[:10] if found.commits else "its beginning"
+            some = "its one commit is" if count == 1 else f"its newest {count:,} commits are"
             self.note(
                 "no-last-green",
-                f"no last green commit is known, so its newest {count:,} commits are looked at, "
-                f"back to {oldest}",
+                f"no last green commit is known, so {some} looked at, back to {oldest}",
             )
         elif found.cut:
             self.note(

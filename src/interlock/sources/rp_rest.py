@@ -14,6 +14,7 @@ import httpx
 import msgspec
 
 from interlock.core.errors import SourceError
+from interlock.sources.http_client import http_client, short
 from interlock.sources.rp_address import PROJECT, TOKEN, URL, Address
 
 TIMEOUT_S: Final = 30.0
@@ -58,7 +59,8 @@ class Rest:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._clock = clock
-        self._client = _client(address, timeout_s)
+        headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json"}
+        self._client = http_client(address.url, headers, timeout_s, URL)
 
     def close(self) -> None:
         self._client.close()
@@ -96,10 +98,10 @@ class Rest:
         except (httpx.TransportError, httpx.DecodingError) as error:
             if _is_distrust(error):
                 raise self._untrusted(error) from None
-            raise _AgainError(f"the connection failed ({_short(str(error))})") from None
+            raise _AgainError(f"the connection failed ({short(error)})") from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise PortalError(
-                f"{self._address.url} cannot be asked: {_short(str(error))}. Check {URL}."
+                f"{self._address.url} cannot be asked: {short(error)}. Check {URL}."
             ) from None
         if answer.is_success:
             return _decoded(answer, raw, what)
@@ -124,7 +126,7 @@ class Rest:
         status = answer.status_code
         said, project = self._said(raw), self._address.project
         if answer.is_redirect:
-            where = _short(answer.headers.get("location", ""))
+            where = short(answer.headers.get("location", ""))
             sentence = f"ReportPortal sends us to {where}: set {URL} to its real address."
             return PortalError(sentence, status)
         sentences = {
@@ -148,7 +150,7 @@ class Rest:
         """No try will help: the certificate is not one we trust, or this is no TLS."""
         return PortalError(
             f"{self._address.url} cannot be trusted or does not speak TLS "
-            f"({_short(str(error))}): check {URL}; if its certificate is your own, "
+            f"({short(error)}): check {URL}; if its certificate is your own, "
             "set SSL_CERT_FILE to the file of its authority."
         )
 
@@ -173,23 +175,8 @@ class Rest:
             return ""
         message = found.get("message") if isinstance(found, dict) else None
         return (
-            _short(message.replace(self._address.token, "***")) if isinstance(message, str) else ""
+            short(message.replace(self._address.token, "***")) if isinstance(message, str) else ""
         )
-
-
-def _client(address: Address, timeout_s: float) -> httpx.Client:
-    """A client that heeds the environment's proxies and certificates, as far as they are right."""
-    try:
-        return httpx.Client(
-            base_url=address.url,
-            timeout=timeout_s,
-            headers={"Authorization": f"Bearer {address.token}", "Accept": "application/json"},
-        )
-    except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
-        raise SourceError(
-            f"The way to {address.url} is not understood ({_short(str(error))}): check {URL}, "
-            "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
-        ) from None
 
 
 def _is_distrust(error: BaseException) -> bool:
@@ -221,7 +208,3 @@ def _retry_after(answer: httpx.Response) -> float | None:
         return max(0.0, (until - parsedate_to_datetime(answer.headers["date"])).total_seconds())
     except (ValueError, TypeError, KeyError):
         return None
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:300]
