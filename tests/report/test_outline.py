@@ -73,6 +73,7 @@ def test_many_times_in_one_suite_is_not_before() -> None:
     assert not is_known(case, {3: 2})
     assert is_known(case, {3: 1})
     assert is_known(msgspec.structs.replace(case, recalled=True), {3: 2})
+    assert is_known(msgspec.structs.replace(case, inherited=True), {3: 2}), "its cause is older"
     assert not is_known(msgspec.structs.replace(case, symptom_id=0, seen=1), {})
 
 

@@ -105,7 +105,11 @@ def outline(findings: Findings) -> Outline:
 
 
 def is_known(case: Finding, here: Mapping[int, int]) -> bool:
-    """Seen before this suite, and not only several times in it."""
+    """Seen before this suite, and not only several times in it; or its cause was."""
+    return case.inherited or _is_repeated(case, here)
+
+
+def _is_repeated(case: Finding, here: Mapping[int, int]) -> bool:
     return case.recalled or case.regression or case.seen > here.get(case.symptom_id, 1)
 
 
@@ -144,7 +148,7 @@ def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) 
         states=_states(cases),
         regression=any(case.regression for case in cases),
         known=bool(known),
-        since=_earliest(case.first_seen for case in known),
+        since=_earliest(case.first_seen for case in known if _is_repeated(case, here)),
         seen=max(case.seen for case in cases),
         loose=loose,
         inherited=any(case.inherited for case in cases),
