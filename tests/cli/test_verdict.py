@@ -69,7 +69,8 @@ def test_a_circuit_with_remarks_only_is_sound(world: World) -> None:
     said = world.say("circuit", "verify", "odd.yaml")
     assert said.code == 0
     assert said.out.startswith("odd.yaml:19: note circuit.overlap: ")
-    assert said.out.endswith("dispatches per case\nsound, with the remarks above\n")
+    assert len(said.out.splitlines()) == 4, "an overlap is told in one line"
+    assert "dispatches per case\nsound, with the remarks above\nwhere two rules hold" in said.out
 
 
 def _run(world: World) -> Said:

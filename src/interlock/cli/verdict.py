@@ -17,6 +17,8 @@ from interlock.core.notation import Written
 from interlock.core.verify import Finding, Report, verify
 
 _UNREACHABLE = "circuit.unreachable"
+_OVERLAP = "circuit.overlap"
+"""Told in one line each: tables whose first fitting row goes first have many."""
 
 
 def judged(written: Written) -> Report:
@@ -50,7 +52,7 @@ def _turned_off(written: Written, own: Circuit, errors: list[Finding]) -> list[F
 
 def say_report(report: Report) -> None:
     for finding in report.findings:
-        say(describe(finding))
+        say(_headline(finding) if finding.id == _OVERLAP else describe(finding))
     if not report.version:
         return
     worst = report.worst_case
@@ -59,16 +61,22 @@ def say_report(report: Report) -> None:
         say(f"  {worst.reason}")
     if report.sound:
         say("sound" if not report.findings else "sound, with the remarks above")
+        if any(finding.id == _OVERLAP for finding in report.findings):
+            say("where two rules hold, the first goes first: nothing to do, if that order is meant")
     else:
         levels = Counter(finding.level for finding in report.findings)
         words = (f"{count} {level}{'s' * (count > 1)}" for level, count in levels.items())
         say(f"not sound: {', '.join(words)}")
 
 
-def describe(finding: Finding) -> str:
+def _headline(finding: Finding) -> str:
     line = f"{finding.line}:" if finding.line else ""
     place = f"{finding.file}:{line} " if finding.file else ""
-    lines = [f"{place}{finding.level} {finding.id}: {finding.message}"]
+    return f"{place}{finding.level} {finding.id}: {finding.message}"
+
+
+def describe(finding: Finding) -> str:
+    lines = [_headline(finding)]
     if finding.counter_example is not None:
         shown = msgspec.json.encode(finding.counter_example).decode()
         lines.append(f"    for example: {shown}")

@@ -5,9 +5,10 @@ time a step is visited, any region of values may come.
 """
 
 from collections.abc import Iterator
+from itertools import compress
 from math import prod
-
-import msgspec
+from operator import ge
+from typing import NamedTuple
 
 from interlock.core.circuit import BACK, Circuit, Rule
 from interlock.core.engine import MAX_DETOURS
@@ -21,7 +22,7 @@ MAX_COUNTS = 100_000_000
 """Where loops can be counted in more ways than this, the situations are not even tried."""
 
 
-class Situation(msgspec.Struct, frozen=True):
+class Situation(NamedTuple):
     """All of a case that decides how far it can still go."""
 
     step: str
@@ -59,30 +60,30 @@ class _Walker:
         self.table = table
         self.circuit: Circuit = table.circuit
         self.loops = tuple(self.circuit.loops.values())
+        self.limits = tuple(loop.max for loop in self.loops)
+        self.place = {loop.name: at for at, loop in enumerate(self.loops)}
+        self.per_step = [at for at, loop in enumerate(self.loops) if loop.per_step]
         self.cells = {
             step: [cell for (at, _), cell in table.cells.items() if at == step]
             for step in self.circuit.steps
         }
-        self._known: dict[tuple[str, frozenset[str]], list[tuple[str, Rule]]] = {}
+        self._known: dict[tuple[str, tuple[bool, ...]], list[tuple[str, Rule]]] = {}
 
     def leaving(self, now: Situation) -> Iterator[tuple[Hop, Situation]]:
-        spent = frozenset(
-            loop.name
-            for loop, count in zip(self.loops, now.counts, strict=True)
-            if count >= loop.max
-        )
+        is_spent = tuple(map(ge, now.counts, self.limits))
         top = now.stack[-1] if now.stack else ""
         seen: set[Situation] = set()
-        for signal, rule in self._moves(now.step, spent):
+        for signal, rule in self._moves(now.step, is_spent):
             target = target_of(rule, now.step, top)
             after = self._after(now, rule, target) if target in self.circuit.steps else None
             if after is not None and after not in seen:
                 seen.add(after)
                 yield Hop(now.step, signal, rule.id, target), after
 
-    def _moves(self, step: str, spent: frozenset[str]) -> list[tuple[str, Rule]]:
+    def _moves(self, step: str, is_spent: tuple[bool, ...]) -> list[tuple[str, Rule]]:
         """What can be taken at a step while these loops are spent, and on which signal."""
-        if (step, spent) not in self._known:
+        if (step, is_spent) not in self._known:
+            spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
             found: dict[tuple[str, str], Rule] = {}
             for cell in self.cells[step]:
                 chosen = [self.table.chosen(cell, region, spent) for region in cell.regions]
@@ -90,15 +91,17 @@ class _Walker:
                     chosen += [each for each in cell.rules if each.to and each.loop not in spent]
                     chosen.append(self.circuit.otherwise)
                 found.update({(cell.signal, rule.id): rule for rule in chosen if rule})
-            self._known[step, spent] = [(signal, rule) for (signal, _), rule in found.items()]
-        return self._known[step, spent]
+            self._known[step, is_spent] = [(signal, rule) for (signal, _), rule in found.items()]
+        return self._known[step, is_spent]
 
     def _after(self, now: Situation, rule: Rule, target: str) -> Situation | None:
         if rule.detour and len(now.stack) >= MAX_DETOURS:
             return None
-        counts = tuple(
-            (0 if loop.per_step and target != now.step else count) + (loop.name == rule.loop)
-            for loop, count in zip(self.loops, now.counts, strict=True)
-        )
+        counts = list(now.counts)
+        if target != now.step:
+            for at in self.per_step:
+                counts[at] = 0
+        if rule.loop in self.place:
+            counts[self.place[rule.loop]] += 1
         stack = now.stack[:-1] if rule.to == BACK else now.stack
-        return Situation(target, counts, (*stack, now.step) if rule.detour else stack)
+        return Situation(target, tuple(counts), (*stack, now.step) if rule.detour else stack)
