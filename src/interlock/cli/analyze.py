@@ -116,8 +116,7 @@ def analyze(
         taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
-            more = counted(count, "new failure", "new failures")
-            tell(f"suite {taken.suite_id} ({name}) goes on with {more}")
+            _tell_more(taken, count)
         sat = _work(connection, taken, crew, wait=wait, on_limit=on_limit)
         _show(connection, taken, folder, sat, json=json)
     sat.leave()
@@ -137,6 +136,11 @@ def report(
     with reading(wiring.database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
+
+
+def _tell_more(suite: "Suite", count: int) -> None:
+    more = counted(count, "new failure", "new failures")
+    tell(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
 def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
