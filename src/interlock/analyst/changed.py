@@ -14,6 +14,7 @@ from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
 
 _MOST_TEXT = 100_000
+_LONGEST = 1_000
 _PIECE, _SAME = 5, 0.8
 """So many lines are a piece, and moved if so much of it is the same."""
 _ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
@@ -23,6 +24,8 @@ _FUNCTION = re.compile(
     r"(?:[\w$.<>\[\], ]+[ .&*])?(\w+)\s*(?:\(|=(?!=))"
 )
 """The name in the heading of a function."""
+_SHARED = re.compile(r"(?:(?:export )?(?:const|let|var|static|final) )?\w+(?:: ?[\w\[\], ]+)? = ")
+"""A value that is given a name outside of everything."""
 _HEADING = re.compile(
     r"\s*(?:@\w|(?:export |default |public |private |protected |static |async |pub )*"
     r"(?:def|class|func|function|fn|fun|interface|struct|enum|impl)\b"
@@ -69,6 +72,16 @@ class Changed:
         """Whether it altered the file, as far as it is told; lines may have come from another."""
         return path in self.paths or not self.whole
 
+    def on_top(self, path: str) -> bool:
+        """Whether something changed there that all of the file shares: what stands in nothing."""
+        lines = (
+            line
+            for hunk in self._hunks
+            if hunk.path == path
+            for line in (*hunk.removed, *hunk.added)
+        )
+        return any(_SHARED.match(line) for line in lines)
+
     def inside(self, path: str, function: str) -> bool:
         """Whether something changed in that function."""
         name = function.rpartition(".")[2]
@@ -96,15 +109,19 @@ def _moved(hunk: Hunk, gone: Collection[str]) -> bool:
 
 def _lines(hunks: Iterable[Hunk]) -> Iterator[str]:
     for hunk in hunks:
-        yield from hunk.removed
-        yield from hunk.added
+        yield from _written((*hunk.removed, *hunk.added))
+
+
+def _written(lines: Iterable[str]) -> Iterator[str]:
+    """Without lines that no one writes: they are generated, and would speak of anything."""
+    return (line for line in lines if len(line) <= _LONGEST)
 
 
 def _brought(hunks: Iterable[Hunk]) -> frozenset[str]:
     """Words that came or went; one of a line that only moved did neither."""
     found = list(hunks)
-    came = _words(line for hunk in found for line in hunk.added)
-    return came ^ _words(line for hunk in found for line in hunk.removed)
+    came = _words(_written(line for hunk in found for line in hunk.added))
+    return came ^ _words(_written(line for hunk in found for line in hunk.removed))
 
 
 def _around(hunks: Iterable[Hunk]) -> frozenset[str]:

@@ -80,7 +80,7 @@ def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
-    meant = [each for each in known if subject_of(each.leaf).lower() in subjects]
+    meant = [each for each in known if subject_of(each.title).lower() in subjects]
     beside = [each for each in meant if package and each.parts[-len(package) :] == package]
     for each in meant:
         yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
@@ -108,5 +108,5 @@ def _subjects(class_name: str) -> frozenset[str]:
 def mentioned(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     named = set(_IDENTIFIER.findall(f"{said.message[:2_000]} {said.test_name}"))
     for each in known:
-        if each.leaf in named:
+        if each.title in named:
             yield "mention", each.text, 1.0

@@ -290,7 +290,7 @@ class _Look:
             found = _by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
             lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
-        if lead.path in self._places:
+        if lead.path in self._places and not changed.on_top(lead.path):
             return _less(lead, _ELSEWHERE, "but elsewhere in the file")
         others = max(0, len(changed.product_paths) - 1)
         return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
