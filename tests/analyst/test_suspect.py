@@ -82,6 +82,13 @@ def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
     assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
 
 
+def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
+    stack = "    at Object.<anonymous> (/ci/test/crate.test.js:3:9)"
+    failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
+    paths = ("src/crate/index.js", "src/lid/index.js")
+    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
+
+
 def test_a_frame_means_no_page_of_the_same_name() -> None:
     failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
     paths = ("views/cart.html", "src/cart.ts")

@@ -13,6 +13,7 @@ from interlock.analyst.naming import COMMON_WORDS, name_words, subject_of, text_
 from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.testimony import Testimony
 
+_TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
@@ -76,7 +77,7 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
-    subjects = _subjects(said.class_name)
+    subjects = _subjects(said.class_name) | _filed(said)
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
@@ -103,6 +104,15 @@ def _subjects(class_name: str) -> frozenset[str]:
     tests = [module for module in modules if subject_of(module) != module]
     named = [subject_of(each) for each in (name, *tests)]
     return frozenset(each.lower() for each in named if each)
+
+
+def _filed(said: Testimony) -> frozenset[str]:
+    """What the file of the failing test is named after, where the stack never leaves the tests."""
+    own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
+    files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
+    stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
+    named = _TEST_MARK.sub("", stem)
+    return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
 
 
 def mentioned(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:

@@ -46,6 +46,8 @@ _CODE = 0.04
 _SPOKEN, _MOST_SPOKEN = 0.35, 0.6
 _TESTED, _MOST_TESTED = 0.3, 0.5
 _CALLED, _MOST_CALLED = 0.5, 0.6
+_FAR = 0.75
+"""What is left of that where nothing else points at the change."""
 _PART, _MOST_PART = 0.2, 0.35
 _QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
 """A long text that a message quotes is hardly in a change by chance."""
@@ -241,8 +243,9 @@ class _Look:
     def _wrote(self, commit: str, changed: Changed) -> Spot | None:
         """The innermost line of the stack that it wrote."""
         spot = self._blamed.get(commit)
-        own_test = spot and spot.is_test and self._is_check and changed.product_paths
-        return None if own_test else spot
+        if spot is None or not changed.touches(spot.path):
+            return None
+        return None if spot.is_test and self._is_check and changed.product_paths else spot
 
     def _in_test(self, rev: str) -> frozenset[str]:
         """What the failing test speaks of, in its source."""
@@ -271,8 +274,9 @@ class _Look:
             lead = found
         lead = self._weighed(lead, changed)
         score, why = lead.score, list(lead.why)
-        signs = [*self._signs(lead.commit.hash, changed)]
-        if lead.score > _CODE:  # a few words in common are no reason to join what others say
+        is_near = lead.score > _CODE
+        signs = [*self._signs(lead.commit.hash, changed, is_near)]
+        if is_near:  # a few words in common are no reason to join what others say
             signs += self._accusations(lead.commit.hash)
         for sign, reason in signs:
             score = _more(score, sign)
@@ -295,13 +299,13 @@ class _Look:
         others = max(0, len(changed.product_paths) - 1)
         return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
 
-    def _signs(self, commit: str, changed: Changed) -> Iterator[tuple[float, str]]:
+    def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
         if spot := self._wrote(commit, changed):
             last = not self._is_check and spot.depth == min(each.depth for each in self._spots)
             which = "the line that failed" if last else "a line of the stack"
             yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
         if near := self._beside(changed):
-            depth = self._spots.index(near) + 1
+            depth = self._spots.index(near) + 1 if self._is_check else 1
             place = f"{near.path}:{near.line}"
             yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
         # A word that every change uses tells nothing; one that only this uses tells much.
@@ -309,7 +313,7 @@ class _Look:
         share = _WORDY / (_WORDY + len(changed.words))
         yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
         called = self._tested & changed.functions
-        share = _BROAD / (_BROAD + len(changed.functions))
+        share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
         yield from self._shared(called, "the test calls", _CALLED * share, _MOST_CALLED, "()")
         own = self._about(changed) - told - called
         share = _WORDY / (_WORDY + len(changed.product_words))

@@ -78,6 +78,11 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         ": in ",
         re.compile(rf"^{_FILE}:(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$"),
     ),
+    (
+        "pytest",
+        ".py:",
+        re.compile(r"^(?P<file>[^\s():'\"<>|,;=]+\.py):(?P<line>\d+): ?(?:[A-Z][\w.]*)?\s*$"),
+    ),
     ("go", ".go:", re.compile(r"^\s+(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?\s*$")),
     ("rust", ".rs:", re.compile(r"^\s+at (?P<file>\S+\.rs):(?P<line>\d+)(?::\d+)?\s*$")),
     ("javascript", "at ", re.compile(_JAVASCRIPT)),
@@ -98,6 +103,8 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 _CAUSED = re.compile(
     r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$"
 )
+_DEF = re.compile(r"^\s*(?:async )?def (\w+)\(")
+"""Where a function begins in the source that pytest shows above a place."""
 _HANDLING = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)"
 )
@@ -142,7 +149,7 @@ def _bounded(text: str) -> list[str]:
 def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
     """Each error of the text, with how the text came to it."""
     link, python = "", False
-    head, frames, above = Trace(), list[Frame](), ""
+    head, frames, above, shown = Trace(), list[Frame](), "", ""
     for line in lines:
         caused, handling = _CAUSED.match(line), _HANDLING.match(line)
         if caused or handling:
@@ -152,7 +159,13 @@ def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
         elif found := _shaped(line):
             name, frame = found
             python |= name in ("python", "pytest")
-            frames.append(_named(name, frame, above))
+            frame = _named(name, frame, above)
+            if name == "pytest" and not frame.function:
+                frame = msgspec.structs.replace(frame, function=shown)
+            frames.append(frame)
+            shown = ""
+        elif not shown and (begun := _DEF.match(line)):
+            shown = begun[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
             said := _headed(line)
         ).type:
