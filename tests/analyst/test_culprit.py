@@ -229,6 +229,17 @@ def test_generated_lines_speak_of_nothing(yard: Yard) -> None:
     assert yard.leads(CHECK) == []
 
 
+def test_who_took_away_the_name_that_is_missed(yard: Yard) -> None:
+    away = KEEL.replace("def depth(", "def draught(")
+    planted = yard.git.commit("Speak like sailors", {"hull/keel.py": away})
+    more = away.replace("self.ballast * 2", "self.ballast * 2 + 0")
+    yard.git.commit("Round", {"hull/keel.py": more})
+    said = "AttributeError: 'Keel' object has no attribute 'depth'"
+    first = yard.leads(msgspec.structs.replace(CHECK, type="AttributeError", message=said))[0]
+    assert first.commit.hash == planted
+    assert "it took away depth, which is missed" in first.why
+
+
 def test_a_text_that_the_message_quotes_leads_to_who_changed_it(yard: Yard) -> None:
     yard.git.commit("Speak", {"rig/voice.py": 'def say():\n    return "heavy enough"\n'})
     yard.green = yard.git.commit("Tag it", {"VERSION": "1"})

@@ -44,6 +44,7 @@ CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
         ("a.py", "x = 1\n", "# why\nx = 1\n"),
         ("A.java", "/**\n * The old words.\n */\n", "/**\n * The new words here.\n */\n"),
         ("a.go", "// one\nx\n", "// two\n\tx\n"),
+        ("a.py", "def f():\n    g()\n", 'def f():\n    """\n    Does g.\n    """\n    g()\n'),
         (
             "a.py",
             "def f():\n    g()\n",

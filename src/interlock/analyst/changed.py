@@ -95,6 +95,12 @@ class Changed:
             hunk.path == path and hunk.first <= last and first <= hunk.last for hunk in self._hunks
         )
 
+    def drops(self, name: str) -> bool:
+        """Whether it took a name away more often than it put it in."""
+        pattern = re.compile(rf"\b{re.escape(name)}\b")
+        gone = sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.removed)
+        return gone > sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.added)
+
     def holds(self, text: str) -> bool:
         """Whether it put that text in, or took it away."""
         return text in self._text

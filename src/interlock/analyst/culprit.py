@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.analyst.candidate import language
 from interlock.analyst.changed import Changed, is_aside
-from interlock.analyst.culprit_words import Body, body_of, parts, quoted, spoken, stems
+from interlock.analyst.culprit_words import Body, body_of, missed, parts, quoted, spoken, stems
 from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.ownership import is_library, is_test, looks_tested
 from interlock.analyst.suspect import Ranked, rank
@@ -51,6 +51,7 @@ _FAR = 0.75
 _PART, _MOST_PART = 0.2, 0.35
 _QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
 """A long text that a message quotes is hardly in a change by chance."""
+_DROPPED = 0.7
 _ACCUSED, _MOST_ACCUSED = 0.45, 0.7
 _FAINT = 0.02
 _BROAD = 20
@@ -201,6 +202,7 @@ class _Look:
         self._helpers = {spot.path for spot in tests} - {outermost}
         self._words = spoken(said.message) | stems(_functions(said))
         self._quoted = quoted(said.message)
+        self._missed = missed(said.message)
         self._test_name = said.test_name
         self._reach = {spot: self._around(spot, rev) for spot in self._spots}
         self._writers = {
@@ -320,7 +322,9 @@ class _Look:
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
         rest = (self._named & changed.parts) - told - called - own
         yield from self._shared(rest, "and in parts about", _PART * share, _MOST_PART, "-")
-        if text := next(filter(changed.holds, self._quoted), ""):
+        if name := next(filter(changed.drops, self._missed), ""):
+            yield _DROPPED, f"it took away {name}, which is missed"
+        elif text := next(filter(changed.holds, self._quoted), ""):
             sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
             yield sign, f"it changed the text {text!r}"
 

@@ -24,6 +24,11 @@ _NOISE = frozenset(_NOISE_TEXT.split()) | COMMON_WORDS
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _QUOTED = re.compile(r"'([^'\n]{6,80})'|\"([^\"\n]{6,80})\"|`([^`\n]{6,80})`")
+_MISSED = re.compile(
+    r"name '(\w+)' is not defined|has no (?:attribute|member) '(\w+)'|cannot import name '(\w+)'"
+    r"|unexpected keyword argument '(\w+)'|(\w+) is not (?:defined|a function)\b"
+    r"|undefined (?:method|local variable or method) [`'](\w+)'|undefined: (\w+)"
+)
 _BEGINS = re.compile(
     r"\s*(?:(?:async )?def test|(?:it|test|specify|scenario)(?:\.\w+)*\s*\(|fn \w|func Test|@Test\b"
     r"|(?:public |private )?(?:static )?void \w+\(|fun `?\w|(?:it|test|specify) ['\"])"
@@ -62,6 +67,12 @@ def quoted(text: str) -> list[str]:
     found = {next(filter(None, groups)) for groups in _QUOTED.findall(text[:4_000])}
     telling = {each for each in found if re.search(r"[A-Za-z]{3}", each)}
     return sorted(telling, key=lambda each: (-len(each), each))[:10]
+
+
+def missed(text: str) -> list[str]:
+    """The names that a message says are not there."""
+    found = [next(filter(None, groups)) for groups in _MISSED.findall(text[:4_000])]
+    return list(dict.fromkeys(found))[:10]
 
 
 class Body(msgspec.Struct, frozen=True):

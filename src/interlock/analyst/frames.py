@@ -103,6 +103,8 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 _CAUSED = re.compile(
     r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$"
 )
+_BREAKS = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "ImportError")
+"""Errors of the code itself: raised while another is handled, it is the handler that broke."""
 _DEF = re.compile(r"^\s*(?:async )?def (\w+)\(")
 """Where a function begins in the source that pytest shows above a place."""
 _HANDLING = re.compile(
@@ -129,7 +131,9 @@ def read_frame(line: str) -> Frame | None:
 def read_traces(text: str) -> tuple[Trace, ...]:
     """The errors of a text, root cause first."""
     parts = [part for part in _parts(_bounded(text)) if part[1].frames or part[1].type]
-    if any(link == "handling" for link, _ in parts):
+    if parts and parts[-1][0] == "during" and parts[-1][1].type in _BREAKS:
+        return tuple(trace for _, trace in reversed(parts))
+    if any(link in ("handling", "during") for link, _ in parts):
         return tuple(trace for _, trace in parts)
     return tuple(trace for _, trace in reversed(parts))
 
@@ -154,7 +158,7 @@ def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
         caused, handling = _CAUSED.match(line), _HANDLING.match(line)
         if caused or handling:
             yield link, _closed(head, frames, python)
-            link = "caused" if caused else "handling"
+            link = "caused" if caused else "during" if line.startswith("During") else "handling"
             head, frames, python = _headed(caused.group(1)) if caused else Trace(), [], False
         elif found := _shaped(line):
             name, frame = found

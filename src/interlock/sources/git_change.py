@@ -15,6 +15,10 @@ from interlock.sources.git_log import Commit
 BEHAVIOUR = "behaviour"
 UNKNOWN = "unknown"
 _HEADING = re.compile(r"@@ -\S+ \+(\d+)\S* @@(.*)")
+_STATEMENT = re.compile(
+    r"\s*(?:(?:async )?def |class |return\b|@\w|raise |import |from \w|pass\s*$"
+    r"|[\w.\[\]]+ ?[-+*/]?= |[\w.]+\()"
+)
 _DOCSTRING = re.compile(r"""r?(\"{3}|'{3})""")
 _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
 
@@ -175,7 +179,7 @@ def _code(lines: Sequence[str], path: str) -> list[str]:
     for line in lines:
         plain = line.strip()
         opening = _DOCSTRING.match(plain) if not quote else None
-        if opening and opening.end() == len(plain) and not "".join(kept[-1:]).endswith(":"):
+        if opening and opening.end() == len(plain) and any(map(_STATEMENT.match, lines)):
             opening = None  # it may as well be where one ends
         held = [*held, line] if quote or opening else []
         if opening:
