@@ -36,7 +36,7 @@ _FURTHER = 0.4
 _WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
 _NEAR = 10
 """So many lines from a place of the stack are beside it."""
-_ELSEWHERE = 0.55
+_ELSEWHERE = 0.6
 """What is left of a file's score if it is in the stack, but was changed somewhere else."""
 _OTHER_TEST = 0.4
 """What is left of a change of tests that leaves the failing one alone."""
@@ -79,6 +79,8 @@ class Lead(msgspec.Struct, frozen=True):
     why: tuple[str, ...]
     path: str
     """The file that speaks loudest against it."""
+    is_placed: bool = False
+    """Whether it changed a file of the stack, and not only what is named alike."""
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -283,7 +285,10 @@ class _Look:
         for sign, reason in signs:
             score = _more(score, sign)
             why.append(reason)
-        return msgspec.structs.replace(lead, score=round(score, 4), why=tuple(why))
+        is_placed = lead.path in self._places
+        return msgspec.structs.replace(
+            lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
+        )
 
     def _weighed(self, lead: Lead, changed: Changed) -> Lead:
         """Less where it changed the file, but not the place. A merge does not say where."""
