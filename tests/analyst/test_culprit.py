@@ -192,8 +192,8 @@ def test_a_function_that_the_test_calls_tells_more_than_its_file(yard: Yard) -> 
     yard.git.commit("Steer", {"hull/keel.py": f"{deeper}\n    def steer(self):\n        pass\n"})
     first, *others = yard.leads(CHECK)
     assert first.commit.hash == planted
-    assert "the test calls weigh" in first.why
-    assert not any("the test calls" in why for lead in others for why in lead.why)
+    assert "the test names what it changed: weigh" in first.why
+    assert not any("the test names" in why for lead in others for why in lead.why)
 
 
 def test_who_moves_tests_to_another_file_did_not_write_them(yard: Yard) -> None:
@@ -305,6 +305,15 @@ def test_what_others_come_from_needs_more_than_words_in_common(yard: Yard) -> No
     other = yard.git.commit("Weigh sails", {"rig/hoist.py": sail})
     (alone,) = yard.leads(CHECK)
     assert yard.leads(CHECK, accused={other: 3}) == [alone]
+
+
+def test_what_broke_elsewhere_by_itself_is_not_what_others_come_from(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    stack = "tests/test_keel.py:5: in test_weigh\n    open(chart)\nE   OSError: no chart\n"
+    lost = msgspec.structs.replace(
+        FAILURE, type="OSError", message="OSError: no chart", stack=stack
+    )
+    assert yard.leads(lost, accused={planted: 2}) == yard.leads(lost)
 
 
 def test_leads_are_the_same_every_time(yard: Yard) -> None:

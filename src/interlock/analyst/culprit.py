@@ -280,7 +280,9 @@ class _Look:
         score, why = lead.score, list(lead.why)
         is_near = lead.score > _CODE
         signs = [*self._signs(lead.commit.hash, changed, is_near)]
-        if is_near:  # a few words in common are no reason to join what others say
+        # A few words in common are no reason to join what others say; nor is a name, where
+        # something broke by itself and its stack shows where.
+        if is_near and (self._is_check or lead.path in self._places):
             signs += self._accusations(lead.commit.hash)
         for sign, reason in signs:
             score = _more(score, sign)
@@ -321,12 +323,16 @@ class _Look:
         yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
         called = self._tested & changed.functions
         share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
-        yield from self._shared(called, "the test calls", _CALLED * share, _MOST_CALLED, "()")
+        yield from self._shared(
+            called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
+        )
         own = self._about(changed) - told - called
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
         rest = (self._named & changed.parts) - told - called - own
-        yield from self._shared(rest, "and in parts about", _PART * share, _MOST_PART, "-")
+        yield from self._shared(
+            rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
+        )
         if name := next(filter(changed.drops, self._missed), ""):
             yield _DROPPED, f"it took away {name}, which is missed"
         elif text := next(filter(changed.holds, self._quoted), ""):
