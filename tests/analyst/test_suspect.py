@@ -83,7 +83,10 @@ def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
 
 
 def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
-    stack = "    at Object.<anonymous> (/ci/test/crate.test.js:3:9)"
+    stack = (
+        "    at Array.forEach (<anonymous>)\n"
+        "    at Object.<anonymous> (/ci/test/crate.test.js:3:9)\n"
+    )
     failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
     paths = ("src/crate/index.js", "src/lid/index.js")
     assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]

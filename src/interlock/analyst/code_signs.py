@@ -108,7 +108,7 @@ def _subjects(class_name: str) -> frozenset[str]:
 
 def _filed(said: Testimony) -> frozenset[str]:
     """What the file of the failing test is named after, where the stack never leaves the tests."""
-    own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
+    own = [each for each in said.frames if each.file and not is_library(each, said.class_name)]
     files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
     stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
     named = _TEST_MARK.sub("", stem)
