@@ -157,6 +157,89 @@ def test_a_change_of_the_failing_test_itself_wins(yard: Yard) -> None:
     assert yard.order(CHECK)[0] == itself
 
 
+def test_who_brought_the_failing_test_with_its_product_saw_it_pass(yard: Yard) -> None:
+    """What came later broke it: nobody commits what fails at once."""
+    raft = "def raft(logs):\n    return logs * 2\n"
+    brought = yard.git.commit("Add a raft", {"hull/raft.py": raft, "tests/test_boat.py": TEST})
+    planted = yard.git.commit("Count twice", {"hull/keel.py": BROKEN})
+    order = yard.order(CHECK)
+    assert order[0] == planted
+    assert brought not in order[:1]
+
+
+def test_values_that_a_test_is_run_with_are_its_own(yard: Yard) -> None:
+    rows = (
+        "import keel\n\n\n@values([\n    (1, 3),\n{}])\ndef test_weigh(one, other):\n    assert 0\n"
+    )
+    yard.git.commit("Add values", {"tests/test_boat.py": rows.format("")})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    planted = yard.git.commit("More", {"tests/test_boat.py": rows.format("    (22, 33),\n")})
+    later = "\n" * 30 + rows.format("    (22, 33),\n")
+    yard.git.commit("Make room", {"tests/test_boat.py": later})
+    stack = "tests/test_boat.py:39: in test_weigh\n    assert 0\n"
+    failure = msgspec.structs.replace(CHECK, test_name="test_weigh[22-33]", stack=stack)
+    first = yard.leads(failure)[0]
+    assert first.commit.hash == planted
+    assert any("beside tests/test_boat.py:39" in why for why in first.why)
+
+
+def test_a_function_that_the_test_calls_tells_more_than_its_file(yard: Yard) -> None:
+    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    planted = yard.git.commit("Hurry", {"hull/keel.py": BROKEN})
+    deeper = BROKEN.replace("self.ballast * 2", "self.ballast * 3")
+    yard.git.commit("Sink deeper", {"hull/keel.py": deeper})
+    yard.git.commit("Steer", {"hull/keel.py": f"{deeper}\n    def steer(self):\n        pass\n"})
+    first, *others = yard.leads(CHECK)
+    assert first.commit.hash == planted
+    assert "the test names what it changed: weigh" in first.why
+    assert not any("the test names" in why for lead in others for why in lead.why)
+
+
+def test_who_moves_tests_to_another_file_did_not_write_them(yard: Yard) -> None:
+    body = "\n".join(f"    keel_{number} = Keel({number})" for number in range(8))
+    moved = TEST.replace("def test_weigh():\n", f"def test_weigh():\n{body}\n")
+    yard.git.commit("Add tests", {"tests/test_old.py": moved})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    yard.git.commit("Part tests", {"tests/test_boat.py": moved, "tests/test_old.py": "\n"})
+    stack = CHECK.stack.replace(":5:", ":13:")
+    found = yard.leads(msgspec.structs.replace(CHECK, stack=stack))
+    said = [why for lead in found for why in lead.why]
+    assert not [why for why in said if "it wrote" in why or "lines beside" in why]
+
+
+def test_who_changes_much_is_less_suspect_by_each_file(yard: Yard) -> None:
+    depth = ("ballast * 2", "ballast * 3")
+    wide = {f"rig/part_{number}.py": f"PART = {number}\n" for number in range(30)}
+    broad = yard.git.commit("Rebuild", {"hull/keel.py": KEEL.replace(*depth), **wide})
+    failure = msgspec.structs.replace(CHECK, class_name="tests.test_keel", stack="")
+    (much,) = yard.leads(failure)
+    yard.git.commit("Undo", {"hull/keel.py": KEEL})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    yard.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace(*depth)})
+    (little,) = yard.leads(failure)
+    assert much.commit.hash == broad
+    assert much.score < little.score
+
+
+def test_generated_lines_speak_of_nothing(yard: Yard) -> None:
+    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    yard.git.commit("Keep a report", {"report.xml": f"<a>{'test_weigh weigh keel ' * 99}</a>"})
+    assert yard.leads(CHECK) == []
+
+
+def test_who_took_away_the_name_that_is_missed(yard: Yard) -> None:
+    away = KEEL.replace("def depth(", "def draught(")
+    planted = yard.git.commit("Speak like sailors", {"hull/keel.py": away})
+    more = away.replace("self.ballast * 2", "self.ballast * 2 + 0")
+    yard.git.commit("Round", {"hull/keel.py": more})
+    said = "AttributeError: 'Keel' object has no attribute 'depth'"
+    first = yard.leads(msgspec.structs.replace(CHECK, type="AttributeError", message=said))[0]
+    assert first.commit.hash == planted
+    assert "it took away depth, which is missed" in first.why
+
+
 def test_a_text_that_the_message_quotes_leads_to_who_changed_it(yard: Yard) -> None:
     yard.git.commit("Speak", {"rig/voice.py": 'def say():\n    return "heavy enough"\n'})
     yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
@@ -222,6 +305,15 @@ def test_what_others_come_from_needs_more_than_words_in_common(yard: Yard) -> No
     other = yard.git.commit("Weigh sails", {"rig/hoist.py": sail})
     (alone,) = yard.leads(CHECK)
     assert yard.leads(CHECK, accused={other: 3}) == [alone]
+
+
+def test_what_broke_elsewhere_by_itself_is_not_what_others_come_from(yard: Yard) -> None:
+    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    stack = "tests/test_keel.py:5: in test_weigh\n    open(chart)\nE   OSError: no chart\n"
+    lost = msgspec.structs.replace(
+        FAILURE, type="OSError", message="OSError: no chart", stack=stack
+    )
+    assert yard.leads(lost, accused={planted: 2}) == yard.leads(lost)
 
 
 def test_leads_are_the_same_every_time(yard: Yard) -> None:

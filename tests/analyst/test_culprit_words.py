@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.culprit_words import body_of, quoted, spoken, stems
+from interlock.analyst.culprit_words import body_of, parts, quoted, spoken, stems
 
 SOURCE = b"""import keel
 
@@ -38,6 +38,43 @@ def test_a_test_begins_where_it_is_named() -> None:
     assert (body.first, body.last) == (6, 8)
     assert {"boat", "sink", "hole"} <= body.words
     assert "float" not in body.words
+
+
+ROWS = b"""import keel
+
+@values(
+    ("holes", "sinks"),
+    [
+        (1, False),
+        (7, True),
+    ],
+)
+def test_sinks(holes, sinks):
+    assert keel.sinks(holes) == sinks
+
+def boat(holes):
+    return keel.Boat(
+        name="Ada",
+        crew=["Ada", "Bo"],
+        sails=2,
+        holes=holes,
+    )
+"""
+
+
+def test_values_of_a_test_stand_above_it() -> None:
+    assert body_of(ROWS, 11, "test_sinks[7-True]").rows == (7,)
+    assert body_of(ROWS, 11, "test_sinks[holes0-True]").rows == (), "nothing tells which"
+    assert body_of(ROWS, 11, "test_sinks").rows == ()
+
+
+def test_a_function_begins_where_it_is_named_and_a_statement_ends_with_its_brackets() -> None:
+    body = body_of(ROWS, 14)
+    assert (body.first, body.last) == (13, 19)
+
+
+def test_names_are_made_of_parts() -> None:
+    assert parts(["truncate_lines", "maxWidth"]) == {"truncate", "line", "width"}
 
 
 @given(st.binary(max_size=300), st.integers(-5, 400))

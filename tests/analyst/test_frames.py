@@ -92,3 +92,35 @@ def test_a_place_is_the_same_wherever_the_code_is_checked_out() -> None:
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     assert len(read_frames(text)) <= text.count("\n") + 1
+
+
+SHOWN = """\
+def test_sail():
+>       sail(3)
+
+tests/test_boat.py:4:
+_ _ _ _ _ _ _ _ _ _
+
+    def sail(knots):
+        def reef():
+            pass
+>       raise Storm(knots)
+E       rig.Storm: 3
+
+rig/sail.py:9: Storm
+"""
+
+
+def test_a_trace_with_its_source_is_told_from_outside_in() -> None:
+    found = [(frame.file, frame.line, frame.function) for frame in read_frames(SHOWN)]
+    assert found == [("rig/sail.py", 9, "sail"), ("tests/test_boat.py", 4, "test_sail")]
+
+
+@pytest.mark.parametrize(("broke", "first"), [("NameError: drop", "b.py"), ("Sunk: now", "a.py")])
+def test_a_handler_that_breaks_is_where_it_broke(broke: str, first: str) -> None:
+    text = (
+        "a.py:1: in sail\nE   ValueError: storm\n\n"
+        "During handling of the above exception, another exception occurred:\n"
+        f"b.py:2: in rescue\nE   {broke}\n"
+    )
+    assert read_frames(text)[0].file == first

@@ -13,6 +13,7 @@ from interlock.analyst.places import (
     by_place,
     by_stack,
     by_use,
+    missing_files,
     use_of,
 )
 from interlock.apps.rca.failure import Failure
@@ -145,3 +146,17 @@ def test_a_sure_suspect_says_something_of_the_kind(
 ) -> None:
     kind = Kind(category=category, code="x", confidence=0.5, why="")
     assert by_lead(kind, found).category == told
+
+
+@pytest.mark.parametrize(
+    ("message", "paths"),
+    [
+        ("[Errno 2] No such file or directory: '/ci/boat/data/a.csv'", ["/ci/boat/data/a.csv"]),
+        ("ENOENT: no such file or directory, open '/ci/boat/a b.csv'", ["/ci/boat/a b.csv"]),
+        ("open /ci/boat/a.csv: no such file or directory", []),
+        ("No such file or directory: 'a.csv'", []),
+        ("no such file or directory", []),
+    ],
+)
+def test_files_that_were_not_there(message: str, paths: list[str]) -> None:
+    assert missing_files(Failure(id="a", message=message)) == paths

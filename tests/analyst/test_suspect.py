@@ -76,6 +76,22 @@ def test_paths_of_files() -> None:
     assert found[0].score > 2 * found[1].score
 
 
+def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
+    failure = Failure(id="1", class_name="opens a crate", test_name="crate", message="no crate")
+    paths = ("src/crate/index.js", "src/lid/index.js", "src/index.js")
+    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
+
+
+def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
+    stack = (
+        "    at Array.forEach (<anonymous>)\n"
+        "    at Object.<anonymous> (/ci/test/crate.test.js:3:9)\n"
+    )
+    failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
+    paths = ("src/crate/index.js", "src/lid/index.js")
+    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
+
+
 def test_a_frame_means_no_page_of_the_same_name() -> None:
     failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
     paths = ("views/cart.html", "src/cart.ts")

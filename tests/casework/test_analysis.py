@@ -65,6 +65,23 @@ def test_the_environment_is_not_to_blame_for_a_new_line(
     assert [each.commit for each in found.suspects][:1] == ([planted] if is_new else [])
 
 
+@pytest.mark.parametrize(("path", "kind"), [("tests/sea.csv", "infra"), ("tests/lake.csv", "")])
+def test_a_file_that_git_has_was_lost_where_the_tests_ran(
+    room: Caseroom, tmp_path: Path, path: str, kind: str
+) -> None:
+    yard = Yard(tmp_path / "boat")
+    yard.git.commit("Chart the sea", {"tests/sea.csv": "salt\n"})
+    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
+    lost = f"FileNotFoundError: [Errno 2] No such file or directory: '/ci/boat/{path}'"
+    stack = f"tests/test_keel.py:5: in test_weigh\n    open(path)\nE   {lost}\n"
+    room.take_in(launch(weigh(message=lost, type="FileNotFoundError", stack=stack)))
+    agreed = terms(yard.git.folder, green=yard.green)
+    room.sit(None, agreed)
+    (found,) = room.findings(agreed).cases
+    assert (found.category == "infra") is (kind == "infra")
+
+
 def test_the_planted_commit_is_the_suspect_and_evidence_is_there(
     room: Caseroom, tmp_path: Path
 ) -> None:

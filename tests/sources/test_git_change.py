@@ -28,6 +28,8 @@ CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
         ("a.sh", "#!/bin/sh\n", "#!/bin/bash\n"),
         ("a.py", "a()\nb()\n", "b()\na()\n"),
         ("a.py", "--- a\n", "++ b\n"),
+        ("a.py", "f()\n", 'f()\n"""\n\ng()\n"""\n'),
+        ("a.py", "f(\n)\n", 'f(\n"""one\ntwo""",\n)\n'),
         ("a.bin", b"\0\1\2", b"\0\1\3"),
     ],
     "whitespace": [
@@ -42,6 +44,12 @@ CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
         ("a.py", "x = 1\n", "# why\nx = 1\n"),
         ("A.java", "/**\n * The old words.\n */\n", "/**\n * The new words here.\n */\n"),
         ("a.go", "// one\nx\n", "// two\n\tx\n"),
+        ("a.py", "def f():\n    g()\n", 'def f():\n    """\n    Does g.\n    """\n    g()\n'),
+        (
+            "a.py",
+            "def f():\n    g()\n",
+            'def f():\n    """Does g.\n\n    And no more.\n    """\n    g()\n',
+        ),
     ],
     "documents": [("README.md", "one\n", "two\n"), ("docs/a.rst", "one\n", "two\n")],
     "empty": [("a.py", "x = 1\n", "x = 1\n")],

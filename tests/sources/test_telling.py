@@ -10,6 +10,7 @@ GO = "=== RUN   TestLid\n    lid_test.go:4: Lids() = 3, want 2\n--- FAIL: TestLi
 BROWSER = (
     "  [chrome] > lid.spec.ts:3:5 > opens a lid ---\n\n    Error: no lid\n    at lid.spec.ts:3:9"
 )
+COLLECTED = "tests/lids.py:5: in open_lid\n    lid(shut=1)\nE   TypeError: lid() takes no 'shut'"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ BROWSER = (
         ("add returned 3", "another line", "add", "add returned 3"),
         ("the lid is shut", GO, "TestLid", "the lid is shut"),
         ("Failed", "", "TestLid", "Failed"),
+        ("collection failure", COLLECTED, "", "TypeError: lid() takes no 'shut'"),
+        ("the lid is shut", COLLECTED, "", "the lid is shut"),
         ("", "", "", ""),
     ],
 )

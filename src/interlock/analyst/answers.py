@@ -18,6 +18,9 @@ SURE_KIND = 0.6
 SAME_COMMIT = 0.9
 SAME_LOOK = 0.85
 _NO_LEAD = 0.35
+_CLEAR, _DOUBT, _GREAT_DOUBT = 0.7, 0.15, 0.3
+"""From that share of the first's score on a second suspect is a doubt; and the most it takes from
+one in a file of the stack, and from one that is only named alike."""
 _FAINT = 0.4
 """A lead below this is none: it would be less sure than having none."""
 _MOST_SUSPECTS = 5
@@ -154,7 +157,8 @@ def _score(suspects: Sequence[Lead]) -> float:
     """As sure as the first suspect; a second that is nearly as likely takes some of it."""
     first = suspects[0].score
     second = suspects[1].score if len(suspects) > 1 else 0.0
-    doubt = 0.15 * max(0.0, second / first - 0.8) / 0.2 if first else 0.0
+    most = _DOUBT if suspects[0].is_placed else _GREAT_DOUBT
+    doubt = most * max(0.0, second / first - _CLEAR) / (1 - _CLEAR) if first else 0.0
     return round(max(0.0, min(0.95, first) - doubt), 3)
 
 

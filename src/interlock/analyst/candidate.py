@@ -24,6 +24,10 @@ _LANGUAGES = {
 }
 
 
+_FOLDERS_OWN = ("index", "__init__", "mod")
+"""Files that stand for the folder they are in."""
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """A candidate taken apart."""
 
@@ -31,6 +35,8 @@ class Candidate(msgspec.Struct, frozen=True):
     parts: tuple[str, ...]
     """What holds it: package, group or folders."""
     leaf: str
+    title: str
+    """What it is called: its last name, or of a file that stands for its folder that one's."""
     coordinate: bool
     path: bool
     words: frozenset[str]
@@ -54,10 +60,10 @@ def parsed(text: str) -> Candidate:
         parts = tuple(part for part in plain.split("/" if path else ".") if part)
         leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
         leaf = leaf.rpartition(".")[0] or leaf if path else leaf
+    title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
     words = text_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
-    return Candidate(
-        text, parts, leaf, coordinate, path, frozenset(words), frozenset(name_words(leaf))
-    )
+    name = frozenset(name_words(title))
+    return Candidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
 
 
 def rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:

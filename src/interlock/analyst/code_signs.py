@@ -13,6 +13,7 @@ from interlock.analyst.naming import COMMON_WORDS, name_words, subject_of, text_
 from interlock.analyst.ownership import is_library, is_test
 from interlock.analyst.testimony import Testimony
 
+_TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
@@ -76,11 +77,11 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
-    subjects = _subjects(said.class_name)
+    subjects = _subjects(said.class_name) | _filed(said)
     class_words = name_words(said.class_name) - COMMON_WORDS
     package = tuple(said.class_name.split(".")[:-1])
     told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
-    meant = [each for each in known if subject_of(each.leaf).lower() in subjects]
+    meant = [each for each in known if subject_of(each.title).lower() in subjects]
     beside = [each for each in meant if package and each.parts[-len(package) :] == package]
     for each in meant:
         yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
@@ -105,8 +106,17 @@ def _subjects(class_name: str) -> frozenset[str]:
     return frozenset(each.lower() for each in named if each)
 
 
+def _filed(said: Testimony) -> frozenset[str]:
+    """What the file of the failing test is named after, where the stack never leaves the tests."""
+    own = [each for each in said.frames if each.file and not is_library(each, said.class_name)]
+    files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
+    stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
+    named = _TEST_MARK.sub("", stem)
+    return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
+
+
 def mentioned(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
     named = set(_IDENTIFIER.findall(f"{said.message[:2_000]} {said.test_name}"))
     for each in known:
-        if each.leaf in named:
+        if each.title in named:
             yield "mention", each.text, 1.0

@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.analyst.candidate import language
 from interlock.analyst.changed import Changed, is_aside
-from interlock.analyst.culprit_words import Body, body_of, quoted, spoken, stems
+from interlock.analyst.culprit_words import Body, body_of, missed, parts, quoted, spoken, stems
 from interlock.analyst.frames import Frame, read_frames
 from interlock.analyst.ownership import is_library, is_test, looks_tested
 from interlock.analyst.suspect import Ranked, rank
@@ -29,12 +29,14 @@ CLOSE_LOOK = 40
 _MOST_PATHS = 20_000
 _BLAMED_FRAMES = 4
 _MOST_FILES = 4
+_MOST_REACHED = 4
+"""So many stretches of lines are asked about who wrote them."""
 _FURTHER = 0.4
 """What a commit's further files count, of their own score."""
 _WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
 _NEAR = 10
 """So many lines from a place of the stack are beside it."""
-_ELSEWHERE = 0.75
+_ELSEWHERE = 0.6
 """What is left of a file's score if it is in the stack, but was changed somewhere else."""
 _OTHER_TEST = 0.4
 """What is left of a change of tests that leaves the failing one alone."""
@@ -43,10 +45,17 @@ _CODE = 0.04
 """What a change of code counts that nothing but its words may connect to the failure."""
 _SPOKEN, _MOST_SPOKEN = 0.35, 0.6
 _TESTED, _MOST_TESTED = 0.3, 0.5
+_CALLED, _MOST_CALLED = 0.5, 0.6
+_FAR = 0.75
+"""What is left of that where nothing else points at the change."""
+_PART, _MOST_PART = 0.2, 0.35
 _QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
 """A long text that a message quotes is hardly in a change by chance."""
+_DROPPED = 0.7
 _ACCUSED, _MOST_ACCUSED = 0.45, 0.7
 _FAINT = 0.02
+_BROAD = 20
+"""A change of so many more files counts half as much by each: it would touch anything."""
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
 _SAID = {
@@ -70,6 +79,8 @@ class Lead(msgspec.Struct, frozen=True):
     why: tuple[str, ...]
     path: str
     """The file that speaks loudest against it."""
+    is_placed: bool = False
+    """Whether it changed a file of the stack, and not only what is named alike."""
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -188,23 +199,57 @@ class _Look:
         self._spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
         self._blamed = _blamed(self._spots, repository, rev)
         self._places = {spot.path for spot in self._spots}
+        tests = [spot for spot in self._spots if spot.is_test]
+        outermost = max(tests, key=lambda spot: spot.depth).path if tests else ""
+        self._helpers = {spot.path for spot in tests} - {outermost}
         self._words = spoken(said.message) | stems(_functions(said))
         self._quoted = quoted(said.message)
+        self._missed = missed(said.message)
+        self._test_name = said.test_name
         self._reach = {spot: self._around(spot, rev) for spot in self._spots}
+        self._writers = {
+            spot: frozenset[str]().union(
+                *(repository.writers(spot.path, *lines, rev) for lines in reach[:_MOST_REACHED])
+            )
+            for spot, reach in self._reach.items()
+        }
+        named = re.findall(r"[^\W\d]\w*", said.test_name.partition("[")[0])
         self._tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
+        self._named = parts(named)
         self._changed: dict[str, Changed] = {}
         self._spread: Counter[str] = Counter()
 
-    def _around(self, spot: Spot, rev: str) -> tuple[str, int, int]:
-        """The lines that count as beside a place: of a test, those of itself."""
+    def _around(self, spot: Spot, rev: str) -> list[tuple[int, int]]:
+        """The lines that count as beside a place: of a test, those of itself and its values."""
         if not spot.is_test:
-            return spot.path, spot.line - _NEAR, spot.line + _NEAR
+            return [(spot.line - _NEAR, spot.line + _NEAR)]
         body = self._body(spot, rev)
-        return spot.path, body.first, body.last
+        return [(body.first, body.last), *((row, row) for row in body.rows)]
 
     def _body(self, spot: Spot, rev: str) -> Body:
         entry = self._repository.entry(spot.path, rev)
-        return body_of(entry.content if entry else None, spot.line)
+        return body_of(entry.content if entry else None, spot.line, self._test_name)
+
+    def _beside(self, changed: Changed) -> Spot | None:
+        """The first place of the stack at which something was changed. Who changes the product
+        too has seen the tests that go with it pass: their checks are not held against it."""
+        for spot, reach in self._reach.items():
+            if spot.is_test and self._is_check and changed.product_paths:
+                continue
+            if changed.hash in self._writers[spot] and changed.touches(spot.path):
+                return spot
+            if changed.within(spot.path, *reach[0]):
+                return spot
+            if not spot.is_test and changed.inside(spot.path, spot.function):
+                return spot
+        return None
+
+    def _wrote(self, commit: str, changed: Changed) -> Spot | None:
+        """The innermost line of the stack that it wrote."""
+        spot = self._blamed.get(commit)
+        if spot is None or not changed.touches(spot.path):
+            return None
+        return None if spot.is_test and self._is_check and changed.product_paths else spot
 
     def _in_test(self, rev: str) -> frozenset[str]:
         """What the failing test speaks of, in its source."""
@@ -215,6 +260,8 @@ class _Look:
         self._changed = {each.hash: Changed(self._repository, each) for each in commits}
         for each in self._changed.values():
             self._spread.update((self._words & each.words) | self._about(each))
+            self._spread.update(f"{name}()" for name in self._tested & each.functions)
+            self._spread.update(f"{part}-" for part in self._named & each.parts)
 
     def _about(self, changed: Changed) -> frozenset[str]:
         """What the failure and the code that was changed are both about."""
@@ -231,49 +278,64 @@ class _Look:
             lead = found
         lead = self._weighed(lead, changed)
         score, why = lead.score, list(lead.why)
-        signs = [*self._signs(lead.commit.hash, changed)]
-        if lead.score > _CODE:  # a few words in common are no reason to join what others say
+        is_near = lead.score > _CODE
+        signs = [*self._signs(lead.commit.hash, changed, is_near)]
+        # A few words in common are no reason to join what others say; nor is a name, where
+        # something broke by itself and its stack shows where.
+        if is_near and (self._is_check or lead.path in self._places):
             signs += self._accusations(lead.commit.hash)
         for sign, reason in signs:
             score = _more(score, sign)
             why.append(reason)
-        return msgspec.structs.replace(lead, score=round(score, 4), why=tuple(why))
+        is_placed = lead.path in self._places
+        return msgspec.structs.replace(
+            lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
+        )
 
     def _weighed(self, lead: Lead, changed: Changed) -> Lead:
         """Less where it changed the file, but not the place. A merge does not say where."""
-        close = lead.commit.hash in self._blamed or any(
-            changed.within(*reach) for reach in self._reach.values()
-        )
+        close = self._wrote(lead.commit.hash, changed) or self._beside(changed)
         if close or not changed.whole:
             return lead
-        if changed.only_tests:
+        if changed.only_tests and lead.path not in self._helpers:
             return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
         if looks_tested(lead.path) and (product := changed.product_paths):
             found = _by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
             lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
-        if lead.path in self._places:
+        if lead.path in self._places and not changed.on_top(lead.path):
             return _less(lead, _ELSEWHERE, "but elsewhere in the file")
-        return lead
+        others = max(0, len(changed.product_paths) - 1)
+        return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
 
-    def _signs(self, commit: str, changed: Changed) -> Iterator[tuple[float, str]]:
-        if spot := self._blamed.get(commit):
+    def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
+        if spot := self._wrote(commit, changed):
             last = not self._is_check and spot.depth == min(each.depth for each in self._spots)
             which = "the line that failed" if last else "a line of the stack"
             yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
-        for depth, (near, reach) in enumerate(self._reach.items(), 1):
-            if changed.within(*reach):
-                place = f"{near.path}:{near.line}"
-                yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
-                break
+        if near := self._beside(changed):
+            depth = self._spots.index(near) + 1 if self._is_check else 1
+            place = f"{near.path}:{near.line}"
+            yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
         # A word that every change uses tells nothing; one that only this uses tells much.
         told = self._words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
         yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
-        own = self._about(changed) - told
+        called = self._tested & changed.functions
+        share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
+        yield from self._shared(
+            called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
+        )
+        own = self._about(changed) - told - called
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
-        if text := next(filter(changed.holds, self._quoted), ""):
+        rest = (self._named & changed.parts) - told - called - own
+        yield from self._shared(
+            rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
+        )
+        if name := next(filter(changed.drops, self._missed), ""):
+            yield _DROPPED, f"it took away {name}, which is missed"
+        elif text := next(filter(changed.holds, self._quoted), ""):
             sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
             yield sign, f"it changed the text {text!r}"
 
@@ -283,9 +345,9 @@ class _Look:
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
 
     def _shared(
-        self, words: Iterable[str], what: str, each: float, most: float
+        self, words: Iterable[str], what: str, each: float, most: float, mark: str = ""
     ) -> Iterator[tuple[float, str]]:
-        weights = {word: each / self._spread[word] ** 2 for word in words}
+        weights = {word: each / self._spread[word + mark] ** 2 for word in words}
         if weights and (total := min(most, sum(weights.values()))) > _FAINT:
             named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
             yield total, f"{what} {', '.join(named)}"

@@ -78,6 +78,11 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         ": in ",
         re.compile(rf"^{_FILE}:(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$"),
     ),
+    (
+        "pytest",
+        ".py:",
+        re.compile(r"^(?P<file>[^\s():'\"<>|,;=]+\.py):(?P<line>\d+): ?(?:[A-Z][\w.]*)?\s*$"),
+    ),
     ("go", ".go:", re.compile(r"^\s+(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?\s*$")),
     ("rust", ".rs:", re.compile(r"^\s+at (?P<file>\S+\.rs):(?P<line>\d+)(?::\d+)?\s*$")),
     ("javascript", "at ", re.compile(_JAVASCRIPT)),
@@ -98,6 +103,10 @@ SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 _CAUSED = re.compile(
     r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$"
 )
+_BREAKS = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "ImportError")
+"""Errors of the code itself: raised while another is handled, it is the handler that broke."""
+_DEF = re.compile(r"^\s*(?:async )?def (\w+)\(")
+"""Where a function begins in the source that pytest shows above a place."""
 _HANDLING = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)"
 )
@@ -122,7 +131,9 @@ def read_frame(line: str) -> Frame | None:
 def read_traces(text: str) -> tuple[Trace, ...]:
     """The errors of a text, root cause first."""
     parts = [part for part in _parts(_bounded(text)) if part[1].frames or part[1].type]
-    if any(link == "handling" for link, _ in parts):
+    if parts and parts[-1][0] == "during" and parts[-1][1].type in _BREAKS:
+        return tuple(trace for _, trace in reversed(parts))
+    if any(link in ("handling", "during") for link, _ in parts):
         return tuple(trace for _, trace in parts)
     return tuple(trace for _, trace in reversed(parts))
 
@@ -142,17 +153,23 @@ def _bounded(text: str) -> list[str]:
 def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
     """Each error of the text, with how the text came to it."""
     link, python = "", False
-    head, frames, above = Trace(), list[Frame](), ""
+    head, frames, above, shown = Trace(), list[Frame](), "", ""
     for line in lines:
         caused, handling = _CAUSED.match(line), _HANDLING.match(line)
         if caused or handling:
             yield link, _closed(head, frames, python)
-            link = "caused" if caused else "handling"
+            link = "caused" if caused else "during" if line.startswith("During") else "handling"
             head, frames, python = _headed(caused.group(1)) if caused else Trace(), [], False
         elif found := _shaped(line):
             name, frame = found
             python |= name in ("python", "pytest")
-            frames.append(_named(name, frame, above))
+            frame = _named(name, frame, above)
+            if name == "pytest" and not frame.function:
+                frame = msgspec.structs.replace(frame, function=shown)
+            frames.append(frame)
+            shown = ""
+        elif not shown and (begun := _DEF.match(line)):
+            shown = begun[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
             said := _headed(line)
         ).type:

@@ -11,6 +11,7 @@ from interlock.analyst.answers import Kind, Where
 from interlock.analyst.candidate import language
 from interlock.analyst.culprit import Lead, Spot
 from interlock.analyst.triage import is_check
+from interlock.analyst.whereabouts import words_of
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 from interlock.sources.file_kinds import is_document
@@ -22,6 +23,13 @@ _SETTINGS = re.compile(
     r"|manifests?|provision\w*|ops|cluster)\b",
     re.IGNORECASE,
 )
+_MISSING = re.compile(
+    r"(?:[Nn]o such file or directory|cannot find the (?:file|path) specified)\W{1,4}"
+    r"(?:open |stat )?['\"]?((?:/|[A-Z]:[\\/])[^'\"\n:*?]{3,300})"
+)
+_LOOKED_AT = 20_000
+_MOST_MISSING = 5
+_NOT_THERE = 0.75
 _BROKE_THERE = 0.75
 _SURE_LEAD = 0.7
 _NEW_LINE = 0.6
@@ -56,6 +64,17 @@ def by_new_line(kind: Kind, spot: Spot, commit: str) -> Kind:
     category, code = ("automation", "ab001") if spot.is_test else ("product", "pb001")
     why = f"{commit[:12]} wrote the line that failed, {spot.path}:{spot.line}"
     return Kind(category=category, code=code, confidence=_NEW_LINE, why=why)
+
+
+def missing_files(failure: Failure) -> list[str]:
+    """The files that were not where they were looked for, as the failure's words name them."""
+    return list(dict.fromkeys(_MISSING.findall(words_of(failure)[:_LOOKED_AT])))[:_MOST_MISSING]
+
+
+def by_missing(path: str) -> Kind:
+    """The kind, if a file was missing that the tested revision does have."""
+    why = f"{path} is in the repository, but it was not there where the tests ran"
+    return Kind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
 
 
 def by_lead(kind: Kind, lead: Lead | None) -> Kind:

@@ -10,7 +10,16 @@ from functools import cached_property
 
 from interlock.analyst.answers import Kind, Where
 from interlock.analyst.culprit import Lead, Spot, leads, spots
-from interlock.analyst.places import best_of, by_changes, by_new_line, by_place, by_stack, by_use
+from interlock.analyst.places import (
+    best_of,
+    by_changes,
+    by_missing,
+    by_new_line,
+    by_place,
+    by_stack,
+    by_use,
+    missing_files,
+)
 from interlock.analyst.triage import triage
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
@@ -44,7 +53,20 @@ class Clues:
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
         innermost = self._innermost(ask, failure)
-        return self._if_new(ask, by_place(kind, failure, innermost), innermost)
+        kind = self._if_new(ask, by_place(kind, failure, innermost), innermost)
+        return self._if_missing(ask, failure) or kind
+
+    def _if_missing(self, ask: Ask, failure: Failure) -> Kind | None:
+        """A file that the tested revision has was lost where the tests ran."""
+        launch = self._work.launch(ask.case_no)
+        for said in missing_files(failure):
+            path = said.replace("\\", "/")
+            for name, repository in self._work.workspace.repositories.items():
+                tested = self._work.workspace.tested(name, launch)
+                for match in repository.files_named(path, tested)[:1]:
+                    if "/" in match.path and path.endswith(f"/{match.path}"):
+                        return by_missing(match.path)
+        return None
 
     def _if_new(self, ask: Ask, kind: Kind, innermost: tuple[Repo, Spot] | None) -> Kind:
         """The environment is not to blame for a line that was not there when it last passed."""

@@ -23,10 +23,19 @@ MOST = 8_000_000
 _MOST_COMPLAINT = 4_000
 _CHUNK = 1 << 16
 _NOWHERE = os.devnull
+_LANGUAGES = str(Path(__file__).with_name("languages.gitattributes"))
+_ECMASCRIPT = (
+    r"^[ \t]*((export[ \t]+)?(default[ \t]+)?(async[ \t]+)?(function|class)[ \t*].*"
+    r"|(export[ \t]+)?(const|let|var)[ \t]+[A-Za-z_$][A-Za-z0-9_$]*[ \t]*=[ \t]*(async[ \t]*)?"
+    r"(function.*|\(.*|[A-Za-z_$][A-Za-z0-9_$]*[ \t]*=>.*)"
+    r"|[A-Za-z_$.]+[ \t]*=[ \t]*(async[ \t]*)?function.*)$"
+)
+"""Where a function begins in JavaScript and TypeScript, which git does not know."""
 _SETTINGS = {
     "core.hooksPath": _NOWHERE,
     "core.fsmonitor": "false",
-    "core.attributesFile": _NOWHERE,
+    "core.attributesFile": _LANGUAGES,
+    "diff.ecmascript.xfuncname": _ECMASCRIPT,
     "core.excludesFile": _NOWHERE,
     "core.quotePath": "false",
     "protocol.allow": "never",

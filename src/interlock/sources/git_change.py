@@ -15,6 +15,11 @@ from interlock.sources.git_log import Commit
 BEHAVIOUR = "behaviour"
 UNKNOWN = "unknown"
 _HEADING = re.compile(r"@@ -\S+ \+(\d+)\S* @@(.*)")
+_STATEMENT = re.compile(
+    r"\s*(?:(?:async )?def |class |return\b|@\w|raise |import |from \w|pass\s*$"
+    r"|[\w.\[\]]+ ?[-+*/]?= |[\w.]+\()"
+)
+_DOCSTRING = re.compile(r"""r?(\"{3}|'{3})""")
 _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
 
 
@@ -151,16 +156,40 @@ def _of_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
     before, after = _essence(removed, path), _essence(added, path)
     if before != after:
         return BEHAVIOUR
-    comments = any(is_comment(line, path) for line in (*removed, *added))
+    lines = (*removed, *added)
+    comments = any(is_comment(line, path) for line in lines) or _code(lines, path) != [*lines]
     return "comments" if comments else "whitespace"
 
 
 def _essence(lines: Sequence[str], path: str) -> list[str]:
     """What counts in these lines: no comments, and no spaces where they mean nothing."""
-    kept = [line.rstrip() for line in lines if line.strip() and not is_comment(line, path)]
+    kept = [
+        line.rstrip() for line in _code(lines, path) if line.strip() and not is_comment(line, path)
+    ]
     if indent_matters(path) or not knows_comments(path):
         return kept
     return ["\0".join(_pieces(" ".join(line.strip() for line in kept)))]
+
+
+def _code(lines: Sequence[str], path: str) -> list[str]:
+    """Without texts of Python that stand for themselves: their quotes begin and end lines."""
+    if not path.endswith(".py"):
+        return [*lines]
+    kept, held, quote = list[str](), list[str](), ""
+    for line in lines:
+        plain = line.strip()
+        opening = _DOCSTRING.match(plain) if not quote else None
+        if opening and opening.end() == len(plain) and any(map(_STATEMENT.match, lines)):
+            opening = None  # it may as well be where one ends
+        held = [*held, line] if quote or opening else []
+        if opening:
+            quote = opening[1]
+            plain = plain[opening.end() :]
+        if not quote:
+            kept.append(line)
+        elif plain.endswith(quote):
+            held, quote = [], ""
+    return [*kept, *held]
 
 
 def _pieces(code: str) -> Iterator[str]:

@@ -117,13 +117,23 @@ class Content:
         return hits
 
     def blame(self, path: str, line: int, rev: str) -> Blame | None:
-        """Who wrote a line; whoever only moved it to the right or left did not."""
+        """Who wrote a line; whoever only moved it, also from another file, did not."""
         path = inside(path)
         if not path or not 0 < line < 10**9 or not _FULL_HASH.fullmatch(rev):
             return None
-        words = ("blame", "-w", "--porcelain", "--no-textconv", "-L", f"{line},{line}")
+        words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", "-L", f"{line},{line}")
         ran = self._git.run(*words, rev, "--", path)
         return _blamed(ran.text) if ran.fine else None
+
+    def writers(self, path: str, first: int, last: int, rev: str) -> frozenset[str]:
+        """The commits that wrote these lines as they stand; a last one past the end is none."""
+        path = inside(path)
+        if not path or not 0 < first <= last < 10**9 or not _FULL_HASH.fullmatch(rev):
+            return frozenset()
+        words = ("blame", "-w", "-M", "-C", "-s", "-l", "--no-textconv", "-L", f"{first},{last}")
+        ran = self._git.run(*words, rev, "--", path)
+        rows = ran.text.split("\n") if ran.fine else []
+        return frozenset(row.partition(" ")[0].lstrip("^") for row in rows if row)
 
     def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
         """What a commit changed, in these paths or everywhere."""

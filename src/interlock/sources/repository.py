@@ -228,6 +228,15 @@ class Repository:
             self.note("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
             return None
 
+    def writers(self, path: str, first: int, last: int, tip: str = "") -> frozenset[str]:
+        """The commits that last changed any of these lines."""
+        try:
+            found = self._content.writers(path, max(1, first), last, self.at(tip))
+        except SourceError as error:
+            self.note("slow", f"who wrote {path[:200]}:{first} is not known: {error}")
+            return frozenset()
+        return found
+
     # Changes
 
     def diff_of(self, commit: str, path: str = "", most: int = 20_000) -> str:
