@@ -20,7 +20,8 @@ from interlock.analyst.answers import (
     resolve_answer,
     triage_answer,
 )
-from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.culprit import Lead
+from interlock.analyst.spots import Spot
 from interlock.apps.rca.examine import vague
 from interlock.apps.rca.failure import Failure
 from interlock.sources.git_log import Change, Commit

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.analyst.culprit import Lead, leads, spots
+from interlock.analyst.culprit import Lead, leads
+from interlock.analyst.spots import spots
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 from interlock.sources.repository import Repository

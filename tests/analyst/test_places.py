@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.analyst.answers import Kind, Where
-from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.culprit import Lead
 from interlock.analyst.places import (
     best_of,
     by_changes,
@@ -16,6 +16,7 @@ from interlock.analyst.places import (
     missing_files,
     use_of,
 )
+from interlock.analyst.spots import Spot
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
 from interlock.sources.git_log import Change, Commit

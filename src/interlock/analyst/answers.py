@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.culprit import Lead
+from interlock.analyst.spots import Spot
 from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 

@@ -5,7 +5,6 @@ then the few likeliest are looked into: did one change the very line, does it sp
 things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -14,12 +13,10 @@ import msgspec
 
 from interlock.analyst.candidate import language
 from interlock.analyst.changed import Changed, is_aside
-from interlock.analyst.culprit_words import Body, body_of, missed, parts, quoted, spoken, stems
-from interlock.analyst.frames import Frame, read_frames
-from interlock.analyst.ownership import is_library, is_test, looks_tested
+from interlock.analyst.ownership import looks_tested
+from interlock.analyst.scene import Scene
 from interlock.analyst.suspect import Ranked, rank
 from interlock.analyst.testimony import Testimony, hear
-from interlock.analyst.triage import is_check
 from interlock.apps.rca.failure import Failure
 from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
@@ -27,15 +24,10 @@ from interlock.sources.repository import Repository
 CLOSE_LOOK = 40
 """How many commits are looked into."""
 _MOST_PATHS = 20_000
-_BLAMED_FRAMES = 4
 _MOST_FILES = 4
-_MOST_REACHED = 4
-"""So many stretches of lines are asked about who wrote them."""
 _FURTHER = 0.4
 """What a commit's further files count, of their own score."""
 _WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
-_NEAR = 10
-"""So many lines from a place of the stack are beside it."""
 _ELSEWHERE = 0.6
 """What is left of a file's score if it is in the stack, but was changed somewhere else."""
 _OTHER_TEST = 0.4
@@ -83,35 +75,6 @@ class Lead(msgspec.Struct, frozen=True):
     """Whether it changed a file of the stack, and not only what is named alike."""
 
 
-class Spot(msgspec.Struct, frozen=True):
-    """A place of a failure's stack that is there in a repository."""
-
-    path: str
-    line: int
-    function: str
-    is_test: bool
-    depth: int = 0
-    """How many frames of the stack are further inside."""
-    shared: int = 1
-    """How many names of the path agree: the more, the surer it is this file."""
-
-
-def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Spot]:
-    """The places of the stack in that repository, the product's before the tests', innermost
-    first."""
-    if not repository.readable:
-        return []
-    found: dict[tuple[str, int], Spot] = {}
-    for depth, frame in enumerate(_own(failure)):
-        word = frame.file if "/" in frame.file else frame.scope or frame.file
-        for match in repository.files_named(word, rev)[:1]:
-            spot = Spot(
-                *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
-            )
-            found.setdefault((spot.path, spot.line), spot)
-    return sorted(found.values(), key=lambda spot: spot.is_test)
-
-
 def leads(
     failure: Failure,
     repository: Repository,
@@ -135,11 +98,6 @@ def leads(
     look.open([lead.commit for lead in near])
     found = [lead for each in near if (lead := look.into(each)).score > _CODE]
     return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
-
-
-def _own(failure: Failure) -> Iterable[Frame]:
-    frames = read_frames(failure.stack) or read_frames(failure.message) or read_frames(failure.log)
-    return (frame for frame in frames if frame.file and not is_library(frame, failure.class_name))
 
 
 def _by_files(
@@ -193,79 +151,18 @@ class _Look:
         accused: Mapping[str, int],
     ) -> None:
         self._repository = repository
-        self._is_check = is_check(failure)
         self._ranked = ranked
         self._accused = accused
-        self._spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
-        self._blamed = _blamed(self._spots, repository, rev)
-        self._places = {spot.path for spot in self._spots}
-        tests = [spot for spot in self._spots if spot.is_test]
-        outermost = max(tests, key=lambda spot: spot.depth).path if tests else ""
-        self._helpers = {spot.path for spot in tests} - {outermost}
-        self._words = spoken(said.message) | stems(_functions(said))
-        self._quoted = quoted(said.message)
-        self._missed = missed(said.message)
-        self._test_name = said.test_name
-        self._reach = {spot: self._around(spot, rev) for spot in self._spots}
-        self._writers = {
-            spot: frozenset[str]().union(
-                *(repository.writers(spot.path, *lines, rev) for lines in reach[:_MOST_REACHED])
-            )
-            for spot, reach in self._reach.items()
-        }
-        named = re.findall(r"[^\W\d]\w*", said.test_name.partition("[")[0])
-        self._tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
-        self._named = parts(named)
+        self._scene = Scene(failure, said, repository, rev)
         self._changed: dict[str, Changed] = {}
         self._spread: Counter[str] = Counter()
-
-    def _around(self, spot: Spot, rev: str) -> list[tuple[int, int]]:
-        """The lines that count as beside a place: of a test, those of itself and its values."""
-        if not spot.is_test:
-            return [(spot.line - _NEAR, spot.line + _NEAR)]
-        body = self._body(spot, rev)
-        return [(body.first, body.last), *((row, row) for row in body.rows)]
-
-    def _body(self, spot: Spot, rev: str) -> Body:
-        entry = self._repository.entry(spot.path, rev)
-        return body_of(entry.content if entry else None, spot.line, self._test_name)
-
-    def _beside(self, changed: Changed) -> Spot | None:
-        """The first place of the stack at which something was changed. Who changes the product
-        too has seen the tests that go with it pass: their checks are not held against it."""
-        for spot, reach in self._reach.items():
-            if spot.is_test and self._is_check and changed.product_paths:
-                continue
-            if changed.hash in self._writers[spot] and changed.touches(spot.path):
-                return spot
-            if changed.within(spot.path, *reach[0]):
-                return spot
-            if not spot.is_test and changed.inside(spot.path, spot.function):
-                return spot
-        return None
-
-    def _wrote(self, commit: str, changed: Changed) -> Spot | None:
-        """The innermost line of the stack that it wrote."""
-        spot = self._blamed.get(commit)
-        if spot is None or not changed.touches(spot.path):
-            return None
-        return None if spot.is_test and self._is_check and changed.product_paths else spot
-
-    def _in_test(self, rev: str) -> frozenset[str]:
-        """What the failing test speaks of, in its source."""
-        tests = [spot for spot in self._spots if spot.is_test]
-        return self._body(tests[0], rev).words if tests else frozenset()
 
     def open(self, commits: Sequence[Commit]) -> None:
         self._changed = {each.hash: Changed(self._repository, each) for each in commits}
         for each in self._changed.values():
-            self._spread.update((self._words & each.words) | self._about(each))
-            self._spread.update(f"{name}()" for name in self._tested & each.functions)
-            self._spread.update(f"{part}-" for part in self._named & each.parts)
-
-    def _about(self, changed: Changed) -> frozenset[str]:
-        """What the failure and the code that was changed are both about."""
-        return (self._tested & changed.product_words) | (self._words & changed.line_words)
+            self._spread.update((self._scene.words & each.words) | self._scene.about(each))
+            self._spread.update(f"{name}()" for name in self._scene.tested & each.functions)
+            self._spread.update(f"{part}-" for part in self._scene.named & each.parts)
 
     def into(self, lead: Lead) -> Lead:
         changed = self._changed[lead.commit.hash]
@@ -282,60 +179,60 @@ class _Look:
         signs = [*self._signs(lead.commit.hash, changed, is_near)]
         # A few words in common are no reason to join what others say; nor is a name, where
         # something broke by itself and its stack shows where.
-        if is_near and (self._is_check or lead.path in self._places):
+        if is_near and (self._scene.is_check or lead.path in self._scene.places):
             signs += self._accusations(lead.commit.hash)
         for sign, reason in signs:
             score = _more(score, sign)
             why.append(reason)
-        is_placed = lead.path in self._places
+        is_placed = lead.path in self._scene.places
         return msgspec.structs.replace(
             lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
         )
 
     def _weighed(self, lead: Lead, changed: Changed) -> Lead:
         """Less where it changed the file, but not the place. A merge does not say where."""
-        close = self._wrote(lead.commit.hash, changed) or self._beside(changed)
+        close = self._scene.wrote(lead.commit.hash, changed) or self._scene.beside(changed)
         if close or not changed.whole:
             return lead
-        if changed.only_tests and lead.path not in self._helpers:
+        if changed.only_tests and lead.path not in self._scene.helpers:
             return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
         if looks_tested(lead.path) and (product := changed.product_paths):
             found = _by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
             lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
-        if lead.path in self._places and not changed.on_top(lead.path):
+        if lead.path in self._scene.places and not changed.on_top(lead.path):
             return _less(lead, _ELSEWHERE, "but elsewhere in the file")
         others = max(0, len(changed.product_paths) - 1)
         return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
 
     def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
-        if spot := self._wrote(commit, changed):
-            last = not self._is_check and spot.depth == min(each.depth for each in self._spots)
+        if spot := self._scene.wrote(commit, changed):
+            last = self._scene.failed_at(spot)
             which = "the line that failed" if last else "a line of the stack"
             yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
-        if near := self._beside(changed):
-            depth = self._spots.index(near) + 1 if self._is_check else 1
+        if near := self._scene.beside(changed):
+            depth = self._scene.spots.index(near) + 1 if self._scene.is_check else 1
             place = f"{near.path}:{near.line}"
             yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
         # A word that every change uses tells nothing; one that only this uses tells much.
-        told = self._words & changed.words
+        told = self._scene.words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
         yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
-        called = self._tested & changed.functions
+        called = self._scene.tested & changed.functions
         share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
         yield from self._shared(
             called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
         )
-        own = self._about(changed) - told - called
+        own = self._scene.about(changed) - told - called
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
-        rest = (self._named & changed.parts) - told - called - own
+        rest = (self._scene.named & changed.parts) - told - called - own
         yield from self._shared(
             rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
         )
-        if name := next(filter(changed.drops, self._missed), ""):
+        if name := next(filter(changed.drops, self._scene.missed), ""):
             yield _DROPPED, f"it took away {name}, which is missed"
-        elif text := next(filter(changed.holds, self._quoted), ""):
+        elif text := next(filter(changed.holds, self._scene.quoted), ""):
             sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
             yield sign, f"it changed the text {text!r}"
 
@@ -359,20 +256,3 @@ def _less(lead: Lead, share: float, why: str) -> Lead:
 
 def _more(score: float, sign: float) -> float:
     return 1 - (1 - score) * (1 - sign)
-
-
-def _blamed(places: Sequence[Spot], repository: Repository, rev: str) -> dict[str, Spot]:
-    """Commits that wrote a line of the stack, each with the innermost such line."""
-    found: dict[str, Spot] = {}
-    for spot in places:
-        blame = repository.blame_line(spot.path, spot.line, rev) if spot.line else None
-        if blame is not None:
-            found.setdefault(blame.commit, spot)
-    return found
-
-
-def _functions(said: Testimony) -> frozenset[str]:
-    """Functions of the product that are in the stack."""
-    own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
-    names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
-    return frozenset(name for name in names if len(name) > 2)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from interlock.analyst.answers import Kind, Where
 from interlock.analyst.candidate import language
-from interlock.analyst.culprit import Lead, Spot
+from interlock.analyst.culprit import Lead
+from interlock.analyst.spots import Spot
 from interlock.analyst.triage import is_check
 from interlock.analyst.whereabouts import words_of
 from interlock.apps.rca.failure import Failure

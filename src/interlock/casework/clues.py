@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from interlock.analyst.answers import Kind, Where
-from interlock.analyst.culprit import Lead, Spot, leads, spots
+from interlock.analyst.culprit import Lead, leads
 from interlock.analyst.places import (
     best_of,
     by_changes,
@@ -20,6 +20,7 @@ from interlock.analyst.places import (
     by_use,
     missing_files,
 )
+from interlock.analyst.spots import Spot, spots
 from interlock.analyst.triage import triage
 from interlock.apps.rca.failure import Failure
 from interlock.apps.rca.launch import Repo
