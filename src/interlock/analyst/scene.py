@@ -5,7 +5,6 @@ Knows what a change must do to have been at the scene. Refuses to know what that
 """
 
 import re
-from collections.abc import Sequence
 
 from interlock.analyst.changed import Changed
 from interlock.analyst.culprit_words import Body, body_of, missed, parts, quoted, spoken, stems
@@ -41,14 +40,16 @@ class Scene:
         self.quoted = quoted(said.message)
         self.missed = missed(said.message)
         """Names that the message says are not there."""
-        self._blamed = _blamed(self.spots, repository, rev)
         self._reach = {spot: self._around(spot, rev) for spot in self.spots}
         self._writers = {
-            spot: frozenset[str]().union(
-                *(repository.writers(spot.path, *lines, rev) for lines in reach[:_MOST_REACHED])
-            )
+            spot: repository.writers(spot.path, reach[:_MOST_REACHED], rev) if spot.line else {}
             for spot, reach in self._reach.items()
         }
+        self._blamed: dict[str, Spot] = {}
+        """Commits that wrote a line of the stack, each with the innermost such line."""
+        for spot, writers in self._writers.items():
+            if spot.line in writers:
+                self._blamed.setdefault(writers[spot.line], spot)
         self.tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
         """What the failing test speaks of."""
         self.named = parts(re.findall(r"[^\W\d]\w*", said.test_name.partition("[")[0]))
@@ -57,7 +58,7 @@ class Scene:
     def _around(self, spot: Spot, rev: str) -> list[tuple[int, int]]:
         """The lines that count as beside a place: of a test, those of itself and its values."""
         if not spot.is_test:
-            return [(spot.line - _NEAR, spot.line + _NEAR)]
+            return [(max(1, spot.line - _NEAR), spot.line + _NEAR)]
         body = self._body(spot, rev)
         return [(body.first, body.last), *((row, row) for row in body.rows)]
 
@@ -71,7 +72,7 @@ class Scene:
         for spot, reach in self._reach.items():
             if spot.is_test and self.is_check and changed.product_paths:
                 continue
-            if changed.hash in self._writers[spot] and changed.touches(spot.path):
+            if changed.hash in self._writers[spot].values() and changed.touches(spot.path):
                 return spot
             if changed.within(spot.path, *reach[0]):
                 return spot
@@ -97,16 +98,6 @@ class Scene:
     def about(self, changed: Changed) -> frozenset[str]:
         """What the failure and the code that was changed are both about."""
         return (self.tested & changed.product_words) | (self.words & changed.line_words)
-
-
-def _blamed(places: Sequence[Spot], repository: Repository, rev: str) -> dict[str, Spot]:
-    """Commits that wrote a line of the stack, each with the innermost such line."""
-    found: dict[str, Spot] = {}
-    for spot in places:
-        blame = repository.blame_line(spot.path, spot.line, rev) if spot.line else None
-        if blame is not None:
-            found.setdefault(blame.commit, spot)
-    return found
 
 
 def _functions(said: Testimony) -> frozenset[str]:

@@ -6,6 +6,7 @@ links are not followed. Revisions are full hashes here. Refuses to know why anyb
 
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import msgspec
 
@@ -20,6 +21,8 @@ _MOST_PATH = 4_096
 _MOST_LINE = 400
 _LINK = b"160000"
 _FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_WRITTEN = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
+"""The head of a blamed line: the commit, where the line stood then, and where it stands now."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -125,15 +128,19 @@ class Content:
         ran = self._git.run(*words, rev, "--", path)
         return _blamed(ran.text) if ran.fine else None
 
-    def writers(self, path: str, first: int, last: int, rev: str) -> frozenset[str]:
-        """The commits that wrote these lines as they stand; a last one past the end is none."""
+    def writers(self, path: str, ranges: Sequence[tuple[int, int]], rev: str) -> dict[int, str]:
+        """The commits that wrote the lines of these ranges as they stand, by line; nothing if one
+        begins past the end."""
         path = inside(path)
-        if not path or not 0 < first <= last < 10**9 or not _FULL_HASH.fullmatch(rev):
-            return frozenset()
-        words = ("blame", "-w", "-M", "-C", "-s", "-l", "--no-textconv", "-L", f"{first},{last}")
+        sound = ranges and all(0 < first <= last < 10**9 for first, last in ranges)
+        if not path or not sound or not _FULL_HASH.fullmatch(rev):
+            return {}
+        lines = (f"-L{first},{last}" for first, last in ranges)
+        words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", *lines)
         ran = self._git.run(*words, rev, "--", path)
-        rows = ran.text.split("\n") if ran.fine else []
-        return frozenset(row.partition(" ")[0].lstrip("^") for row in rows if row)
+        return {
+            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.fine else "")
+        }
 
     def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
         """What a commit changed, in these paths or everywhere."""

@@ -228,14 +228,15 @@ class Repository:
             self.note("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
             return None
 
-    def writers(self, path: str, first: int, last: int, tip: str = "") -> frozenset[str]:
-        """The commits that last changed any of these lines."""
+    def writers(
+        self, path: str, ranges: Sequence[tuple[int, int]], tip: str = ""
+    ) -> dict[int, str]:
+        """The commits that last changed the lines of these ranges, by line."""
         try:
-            found = self._content.writers(path, max(1, first), last, self.at(tip))
+            return self._content.writers(path, ranges, self.at(tip)) if self.readable else {}
         except SourceError as error:
-            self.note("slow", f"who wrote {path[:200]}:{first} is not known: {error}")
-            return frozenset()
-        return found
+            self.note("slow", f"who wrote {path[:200]} is not known: {error}")
+            return {}
 
     # Changes
 
