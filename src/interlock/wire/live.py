@@ -8,6 +8,7 @@ Sources are "\\n" + text, so that every line starts with a newline.
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -87,12 +88,20 @@ _CLOSERS: Final = {
 
 
 class LiveLines:
-    """Finds the live lines that match `line`: a pattern of a whole line, without groups."""
+    """Finds the live lines that match `line`: a pattern of a whole line, without groups. Most runs
+    never read a message: the patterns are compiled when the first one comes."""
 
     def __init__(self, line: str) -> None:
-        line = rf"(?:{line})[ \t]*+{_EOL}"
-        self.anywhere = re.compile(rf"\n{line}")
-        self._skip = re.compile(
+        self._line = rf"(?:{line})[ \t]*+{_EOL}"
+
+    @cached_property
+    def anywhere(self) -> re.Pattern[str]:
+        return re.compile(rf"\n{self._line}")
+
+    @cached_property
+    def _skip(self) -> re.Pattern[str]:
+        line = self._line
+        return re.compile(
             rf"(?:\n+(?=\n)|\n(?![\s>`~+*0-9-]|{line})[^\n<`]*+|{_FENCE}|{_QUOTE}"
             rf"|\n(?!{line}|{_FENCE_OPEN}|{_PROMPT_OPEN})[^\n<`]*+"
             rf"|{_CODE_SPAN}|{_CODE_TAG}|<+(?=<)|<(?!{_TAG})[^\n<`]*+|[^\n<`]++)*+"
