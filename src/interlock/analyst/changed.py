@@ -14,7 +14,7 @@ from interlock.sources.git_log import Commit
 from interlock.sources.repository import Repository
 
 _MOST_TEXT = 100_000
-_LONGEST = 1_000
+_LONGEST, _LONGEST_HEADING = 1_000, 200
 _PIECE, _SAME = 5, 0.8
 """So many lines are a piece, and moved if so much of it is the same."""
 _ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
@@ -143,7 +143,7 @@ def _functions(hunk: Hunk) -> Iterator[str]:
     begins = bool(lines) and _HEADING.match(lines[0])
     headings = [line for line in hunk.removed if _HEADING.match(line)]
     for heading in (*headings, *(() if begins else (hunk.inside,))):
-        if found := _FUNCTION.search(heading.strip()):
+        if found := _FUNCTION.search(heading.strip()[:_LONGEST_HEADING]):
             yield found[1]
 
 
