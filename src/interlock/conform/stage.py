@@ -129,11 +129,12 @@ class Stage:
         wrong = _Standing(dispatch.before)
         limit = time.monotonic() + self._timeout
         while True:
-            found = _read(dispatch)
+            raw = peek(dispatch.artifact_path)  # once: it may come between two looks
+            found = _read(dispatch, raw)
             if isinstance(found, Artifact):
                 self._not_anothers(dispatch, found)
                 return found
-            stands = wrong.stands_for(peek(dispatch.artifact_path))
+            stands = wrong.stands_for(raw)
             late = time.monotonic() > limit
             if late or (stands > self.settle and not patient):
                 raise FailedError(_wanted(dispatch), self._instead(found, wrong.written))
@@ -214,8 +215,7 @@ class _Standing:
         return time.monotonic() - self._since if self.written else 0.0
 
 
-def _read(dispatch: Dispatch) -> Artifact | Problem:
-    raw = peek(dispatch.artifact_path)
+def _read(dispatch: Dispatch, raw: bytes | None) -> Artifact | Problem:
     found = read_artifact(raw) if raw is not None else Problem("empty", "there is no artifact")
     if isinstance(found, Artifact) and found.dispatch_id != dispatch.dispatch_id:
         sentence = f"the artifact has dispatch_id {found.dispatch_id}"
