@@ -85,7 +85,8 @@ def test_term_in_a_tool_that_became_a_task_ends_the_tool_alone(claude: Claude) -
     process.until_said(b'"task_started"')
     process.send(signal.SIGTERM)
     ran = process.finish()
-    assert (ran.code, ran.last["subtype"], ran.last["result"]) == (0, "success", "All is well.")
+    assert ran.code in (0, 128 + signal.SIGTERM), "both were seen"
+    assert (ran.last["subtype"], ran.last["result"]) == ("success", "All is well.")
     assert "137" in claude.model.asked[-1].results[0].text
 
 
