@@ -15,13 +15,13 @@ from statistics import median
 
 import msgspec
 
+from interlock.api.project import open_run
 from interlock.calibrate.campaign import FOLDER
 from interlock.calibrate.grid import points
-from interlock.calibrate.scenario_file import find_scenario
 from interlock.calibrate.tune import Bench, recordings
-from interlock.cli.crew import open_run
-from interlock.store.database import driver, reading
-from interlock.store.runs import find_run
+from interlock.journal.database import driver, reading
+from interlock.journal.runs import find_run
+from interlock.rca.calibration.scenario_file import find_scenario
 
 COMMAND = (sys.executable, "-m", "interlock")
 SIXTY = "web-shop"

@@ -17,19 +17,19 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.core.circuit import HUMAN
-from interlock.dispatch.carrier import Ask, Carrier, Reply
-from interlock.dispatch.human import HumanDesk
-from interlock.dispatch.labour import LabourDesk
-from interlock.foreman.plan_watch import cases_of, usable_plan
-from interlock.foreman.steps import PROGRAMS
-from interlock.foreman.terms import Terms
-from interlock.runner.clock import RealClock
-from interlock.runner.library import find_circuit
-from interlock.runner.session import Sitting
-from interlock.store.database import writing
-from interlock.store.runs import begin_run, find_run
-from interlock.wiring.delivery import staff
+from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.human import HumanDesk
+from interlock.agents.labour import LabourDesk
+from interlock.delivery.delivery import staff
+from interlock.delivery.plan.watch import cases_of, usable_plan
+from interlock.delivery.steps import PROGRAMS
+from interlock.delivery.terms import Terms
+from interlock.engine.circuit import HUMAN
+from interlock.journal.database import writing
+from interlock.journal.runs import begin_run, find_run
+from interlock.runtime.library import find_circuit
+from interlock.runtime.session import Sitting
+from interlock.system.clock import RealClock
 
 TASKS = 200
 SLOTS = 16

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from interlock.dispatch.carrier import Ask
-from interlock.dispatch.human import HumanDesk
+from interlock.agents.carrier import Ask
+from interlock.agents.human import HumanDesk
 
 _SESSION = """#!/bin/sh
 date +%s.%N >> starts

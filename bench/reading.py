@@ -6,7 +6,7 @@ Runs in this process: reading is pure. Knows nothing of the report.
 import time
 from collections.abc import Callable
 
-from interlock.wire.text import read_message
+from interlock.signals.text import read_message
 
 SIGNAL = "READY_FOR_REVIEW: task-1\n\nFiles Modified:\n- src/a.py\n"
 MB = 1_000_000

@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from interlock.analyst.bands import bands_of
-from interlock.analyst.cluster import cluster
-from interlock.analyst.fingerprint import fingerprint
-from interlock.analyst.likeness import kept, restored, traits
-from interlock.analyst.recall import Known, recall
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.bands import bands_of
+from interlock.rca.analyst.cluster import cluster
+from interlock.rca.analyst.fingerprint import fingerprint
+from interlock.rca.analyst.likeness import kept, restored, traits
+from interlock.rca.analyst.recall import Known, recall
+from interlock.rca.failure import Failure
 
 SYMPTOMS = 1_000_000
 CLUSTERED = 10_000

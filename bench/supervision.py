@@ -14,15 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import census
-from interlock.supervise.clocks import Clocks
-from interlock.supervise.lines import Lines
-from interlock.supervise.lookout import Lookout
-from interlock.supervise.pipes import CHUNK
-from interlock.supervise.sight import Alive, Line, Sight
-from interlock.supervise.start import Start
-from interlock.supervise.supervised import Supervised, supervise
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.sight import Alive, Line, Sight
+from interlock.agents.cli.start import Start
+from interlock.agents.cli.supervised import Supervised, supervise
+from interlock.system.census import census
+from interlock.system.clock import RealClock
+from interlock.system.lines import Lines
+from interlock.system.lookout import Lookout
+from interlock.system.pipes import CHUNK
 
 AGENTS = 100
 STREAM = 200_000_000

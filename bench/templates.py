@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 
-from interlock.analyst.templates import Miner
+from interlock.rca.analyst.templates import Miner
 
 LINES = 1_000_000
 MESSAGES = 5_000

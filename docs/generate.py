@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.apps.rca.guards import guard_page
-from interlock.core.draw import draw, draw_text
-from interlock.core.format import circuit_schema
-from interlock.core.verify import verify
-from interlock.dispatch.profiles.page import agents_page
-from interlock.mcp.tools import tools_page
-from interlock.report.document import document_schema
-from interlock.runner.library import bundle, shelves
-from interlock.wire.pages import render_pages, render_schemas
+from interlock.agents.cli.profiles_page import agents_page
+from interlock.agents.mcp.tools import tools_page
+from interlock.engine.draw import draw, draw_text
+from interlock.engine.format import circuit_schema
+from interlock.engine.verify import verify
+from interlock.rca.prompt_data.guards import guard_page
+from interlock.rca.report.document import document_schema
+from interlock.runtime.library import bundle, shelves
+from interlock.signals.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent
 

@@ -12,33 +12,29 @@ import pytest
 from tests.world.clock import FakeClock
 from tests.world.paper import GOOD_CREW, PAPER
 
-from interlock.core.circuit import HUMAN, Role
-from interlock.core.errors import SourceError
-from interlock.core.notation import read_circuit
-from interlock.dispatch.batch import BatchDesk
-from interlock.dispatch.briefer import Gauge
-from interlock.dispatch.carrier import Carrier
-from interlock.dispatch.command import CommandAgent
-from interlock.dispatch.file import FileDesk
-from interlock.dispatch.human import HumanDesk
-from interlock.dispatch.manual import ManualDesk
-from interlock.dispatch.script import ScriptAgent
-from interlock.wiring import (
-    Files,
-    Settings,
-    agent,
+from interlock.agents.carrier import Carrier
+from interlock.agents.command import CommandAgent
+from interlock.agents.files.batch import BatchDesk
+from interlock.agents.files.briefer import Gauge
+from interlock.agents.files.file import FileDesk
+from interlock.agents.files.manual import ManualDesk
+from interlock.agents.human import HumanDesk
+from interlock.agents.script import ScriptAgent
+from interlock.agents.specs import agent
+from interlock.agents.wiring_files import Files, file_carrier
+from interlock.engine.circuit import HUMAN, Role
+from interlock.engine.notation import read_circuit
+from interlock.runtime.roles import (
     agents_by_role,
-    answers_folder,
-    by_hand,
     carriers,
-    database,
-    file_carrier,
+    roles_by_hand,
     roles_with,
-    settings,
     split_agent,
     with_patience,
     written_by_hand,
 )
+from interlock.runtime.settings import Settings, answers_folder, database, read_settings
+from interlock.system.errors import SourceError
 
 CIRCUIT = read_circuit(PAPER).circuit
 PATIENT = read_circuit(PAPER.replace("    timeout: 10s\n", "", 1)).circuit
@@ -69,12 +65,12 @@ thresholds = {good = 4}
 
 
 def test_a_project_without_settings(tmp_path: Path) -> None:
-    assert settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == Settings()
     assert database(tmp_path, None) == tmp_path / ".interlock" / "interlock.db"
 
 
 def test_all_settings(tmp_path: Path) -> None:
-    assert settings(project(tmp_path, FULL)) == Settings(
+    assert read_settings(project(tmp_path, FULL)) == Settings(
         db="data/my.db",
         parallel=3,
         agents={"author": "exec:a", "": "script:b"},
@@ -92,9 +88,9 @@ def test_a_flag_goes_before_the_settings(tmp_path: Path) -> None:
 
 def in_environment(folder: Path, **environment: str) -> str:
     code = (
-        "from pathlib import Path; from interlock.core.errors import SourceError\n"
-        "from interlock.wiring import settings\n"
-        "try:\n    found = settings(Path()); print(found.db, found.parallel)\n"
+        "from pathlib import Path; from interlock.system.errors import SourceError\n"
+        "from interlock.runtime.settings import read_settings\n"
+        "try:\n    found = read_settings(Path()); print(found.db, found.parallel)\n"
         "except SourceError as error:\n    print(error)"
     )
     done = subprocess.run(
@@ -143,7 +139,7 @@ def test_the_environment_goes_before_the_file(
 )
 def test_bad_settings(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(SourceError) as caught:
-        settings(project(tmp_path, text))
+        read_settings(project(tmp_path, text))
     assert str(caught.value) == problem.format(file=tmp_path / "interlock.toml")
 
 
@@ -300,7 +296,7 @@ def test_roles_without_an_agent_are_carried_by_files(
     assert type(found["critic"]) is CommandAgent
     hands = {"author"} if word == "manual" else set()
     assert written_by_hand(found) == hands
-    assert by_hand(found) == {HUMAN, *hands}
+    assert roles_by_hand(found) == {HUMAN, *hands}
 
 
 @pytest.mark.parametrize("spec", ["exec:cat", "file", "batch-file", "manual"])
@@ -309,7 +305,7 @@ def test_a_gate_that_somebody_else_answers_is_not_left_to_a_later_command(
 ) -> None:
     files = file_carrier(Files(root=str(tmp_path)), CIRCUIT, FakeClock(), Gauge(), tokens=0)
     found = carriers({"author": "exec:cat", HUMAN: spec}, tmp_path / "db", FakeClock(), files)
-    assert by_hand(found) == ({HUMAN} if spec == "manual" else set())
+    assert roles_by_hand(found) == ({HUMAN} if spec == "manual" else set())
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.core.notation import read_circuit
-from interlock.core.plan import Suite
-from interlock.dispatch.file import FileDesk
-from interlock.runner.clock import RealClock
-from interlock.runner.loop import Loop
-from interlock.store.database import writing
-from interlock.store.journal import Batch, Journal
-from interlock.store.runs import NewCase, begin_run, load_cases, open_dispatches
+from interlock.agents.files.file import FileDesk
+from interlock.engine.notation import read_circuit
+from interlock.engine.schedule import Suite
+from interlock.journal.database import writing
+from interlock.journal.journal import Batch, Journal
+from interlock.journal.runs import NewCase, begin_run, load_cases, open_dispatches
+from interlock.runtime.loop import Loop
+from interlock.system.clock import RealClock
 
 CIRCUIT = """\
 circuit: one

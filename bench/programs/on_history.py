@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.repository import Repository
 
 
 def main() -> None:

@@ -16,14 +16,14 @@ from session import Session, job_parser, read_pragmas
 from workload import STEPS, opening, prompt
 
 from interlock import __version__
-from interlock.core.notation import read_circuit
-from interlock.core.plan import Suite
-from interlock.dispatch.carrier import Ask, Deliver, Reply
-from interlock.runner.clock import RealClock
-from interlock.runner.loop import Loop
-from interlock.store.database import driver, writing
-from interlock.store.journal import Journal
-from interlock.store.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
+from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.engine.notation import read_circuit
+from interlock.engine.schedule import Suite
+from interlock.journal.database import driver, writing
+from interlock.journal.journal import Journal
+from interlock.journal.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
+from interlock.runtime.loop import Loop
+from interlock.system.clock import RealClock
 
 CIRCUIT: dict[str, Any] = {
     "circuit": "seven",

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.sources.junit import read_junit
+from interlock.rca.sources.junit import read_junit
 
 path = Path(sys.argv[1])
 started = time.perf_counter()

@@ -1,5 +1,5 @@
 """`python -m interlock`."""
 
-from interlock.cli import main
+from interlock.cli.door import main
 
 main()

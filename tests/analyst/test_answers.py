@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.answers import (
+from interlock.rca.analyst.answers import (
     SAME_COMMIT,
     SAME_LOOK,
     SURE_KIND,
@@ -20,11 +20,11 @@ from interlock.analyst.answers import (
     resolve_answer,
     triage_answer,
 )
-from interlock.analyst.culprit import Lead
-from interlock.analyst.spots import Spot
-from interlock.apps.rca.examine import vague
-from interlock.apps.rca.failure import Failure
-from interlock.sources.git_log import Change, Commit
+from interlock.rca.analyst.culprit import Lead
+from interlock.rca.analyst.spots import Spot
+from interlock.rca.check_answer import vague
+from interlock.rca.failure import Failure
+from interlock.rca.sources.git.git_log import Change, Commit
 
 FAILURE = Failure(id="a", test_name="test_weigh", message="keel weighs 5", item_id=9, launch="L1")
 SPOT = Spot("hull/keel.py", 9, "weigh", False)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analyst.failing import refused, shut, wrong
 
-from interlock.analyst.cluster import SMALL_BLOCK, cluster
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.cluster import SMALL_BLOCK, cluster
+from interlock.rca.failure import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
 SUITE = (

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.analyst.culprit import Lead, leads
-from interlock.analyst.spots import spots
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Repo
-from interlock.sources.repository import Repository
+from interlock.rca.analyst.culprit import Lead, leads
+from interlock.rca.analyst.spots import spots
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.repository import Repository
 
 KEEL = """\
 \"\"\"The keel.\"\"\"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.evidence import evidence, excerpt
+from interlock.rca.analyst.evidence import evidence, excerpt
 
 GOOD = [
     "2024-01-01T10:00:00Z checking out 1111111111",

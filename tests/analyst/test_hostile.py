@@ -2,12 +2,12 @@
 
 import pytest
 
-from interlock.analyst.bands import bands
-from interlock.analyst.cluster import cluster
-from interlock.analyst.features import features
-from interlock.analyst.suspect import suspects
-from interlock.analyst.triage import CATEGORIES, triage
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.bands import bands
+from interlock.rca.analyst.cluster import cluster
+from interlock.rca.analyst.features import features
+from interlock.rca.analyst.suspect import suspects
+from interlock.rca.analyst.triage import CATEGORIES, triage
+from interlock.rca.failure import Failure
 
 FIELDS = ("test_name", "class_name", "type", "message", "stack", "log")
 BITS = (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.intake import read_candidates, read_failures, read_labelled
-from interlock.apps.rca.failure import Failure
-from interlock.core.errors import SourceError
+from interlock.rca.analyst.failure_lines import read_candidates, read_failures, read_labelled
+from interlock.rca.failure import Failure
+from interlock.system.errors import SourceError
 
 
 def test_nulls_are_empty_and_the_unknown_is_let_be() -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.analyst.features import features
-from interlock.analyst.learner import Learner
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.classifier import Learner
+from interlock.rca.analyst.features import features
+from interlock.rca.failure import Failure
 
 
 def bag(message: str, log: str = "") -> frozenset[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.masking import masked, masked_line
+from interlock.rca.analyst.masking import masked, masked_line
 
 SAME = [
     ("took 12 ms", "took 9 ms"),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.memory import EXACT, NOT_SURE_ENOUGH, OTHER_VERSION, Memory, recall_answer
-from interlock.analyst.recall import UNSURE
+from interlock.rca.analyst.recall import UNSURE
+from interlock.rca.memory import EXACT, NOT_SURE_ENOUGH, OTHER_VERSION, Memory, recall_answer
 
 HIT = 0.8
 """From here on the circuit takes a memory for the same."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.analyst.frames import Frame
-from interlock.analyst.ownership import looks_tested, own_frames, owner, product_frames
+from interlock.rca.analyst.frames import Frame
+from interlock.rca.analyst.ownership import looks_tested, own_frames, owner, product_frames
 
 
 @pytest.mark.parametrize(

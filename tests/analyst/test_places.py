@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from interlock.analyst.answers import Kind, Where
-from interlock.analyst.culprit import Lead
-from interlock.analyst.places import (
+from interlock.rca.analyst.answers import Kind, Where
+from interlock.rca.analyst.culprit import Lead
+from interlock.rca.analyst.repo_choice import (
     best_of,
     by_changes,
     by_lead,
@@ -16,10 +16,10 @@ from interlock.analyst.places import (
     missing_files,
     use_of,
 )
-from interlock.analyst.spots import Spot
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git_log import Change, Commit
+from interlock.rca.analyst.spots import Spot
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.git_log import Change, Commit
 
 
 def repo(name: str, purpose: str = "") -> Repo:

@@ -6,10 +6,18 @@ import pytest
 from msgspec.structs import replace
 from tests.analyst.failing import refused, shut, wrong
 
-from interlock.analyst.bands import bands
-from interlock.analyst.likeness import traits
-from interlock.analyst.recall import CANDIDATES, MATCH, UNSURE, Known, Memory, recall, recall_stream
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.bands import bands
+from interlock.rca.analyst.likeness import traits
+from interlock.rca.analyst.recall import (
+    CANDIDATES,
+    MATCH,
+    UNSURE,
+    Known,
+    Memory,
+    recall,
+    recall_stream,
+)
+from interlock.rca.failure import Failure
 
 
 class Drawer:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.analyst.setup_failure import fails_in_set_up
-from interlock.apps.rca.failure import Failure
+from interlock.rca.failure import Failure
+from interlock.rca.setup_failure import fails_in_set_up
 
 
 @pytest.mark.parametrize(

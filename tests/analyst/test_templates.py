@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.analyst.templates import Miner, blocks_of, mined
+from interlock.rca.analyst.templates import Miner, blocks_of, mined
 
 WORDS = st.lists(st.sampled_from(["box", "lid", "shut", "of", "7", "x=1", "/a/b", ""]), max_size=6)
 

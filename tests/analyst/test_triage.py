@@ -7,8 +7,8 @@ from hypothesis import given
 from tests.analyst.failing import shut
 from tests.analyst.test_likeness import FAILURES
 
-from interlock.analyst.triage import CATEGORIES, Rule, Teacher, rules, triage
-from interlock.apps.rca.failure import Failure
+from interlock.rca.analyst.triage import CATEGORIES, Rule, Teacher, rules, triage
+from interlock.rca.failure import Failure
 
 PLACES = {"type", "message", "stack", "log", "attributes"}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from interlock.core.case import OPEN, Case, Signal
-from interlock.core.circuit import ARTIFACT, FAILURES, Circuit
-from interlock.core.engine import advance, apply, open_case
-from interlock.core.yaml_text import read_yaml
-from interlock.runner.library import shelves
+from interlock.engine.advance import advance, apply, open_case
+from interlock.engine.case import OPEN, Case, Signal
+from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
+from interlock.runtime.library import shelves
+from interlock.system.yaml_text import read_yaml
 
 SHIPPED: dict[str, Path] = shelves(Path())[1].files()
 _TABLES = Path(__file__).with_name("behaviour")

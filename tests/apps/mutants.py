@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from interlock.core.circuit import FAILURES
+from interlock.engine.circuit import FAILURES
 
 Value = dict[str, Any]
 Rule = dict[str, Any]

@@ -10,10 +10,10 @@ import pytest
 from tests.apps.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
 from tests.apps.mutants import Mutant, Value, limit_mutants, rule_mutants
 
-from interlock.core.errors import CircuitError
-from interlock.core.notation import circuit_on, read_circuit
-from interlock.core.verify import verify
-from interlock.core.yaml_text import Page, read_yaml
+from interlock.engine.notation import circuit_on, read_circuit
+from interlock.engine.verify import verify
+from interlock.system.errors import CircuitError
+from interlock.system.yaml_text import Page, read_yaml
 
 TABLE = [
     pytest.param(circuit, wanted, id=f"{circuit}: {wanted.name}")

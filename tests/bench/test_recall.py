@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench import recall
-from interlock.analyst.likeness import score, traits
+from interlock.rca.analyst.likeness import score, traits
 
 
 def test_speeds(tmp_path: Path) -> None:

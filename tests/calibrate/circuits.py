@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from interlock.core.circuit import Circuit
-from interlock.runner.library import find_circuit
+from interlock.engine.circuit import Circuit
+from interlock.runtime.library import find_circuit
 
 
 def rca() -> Circuit:

@@ -3,9 +3,9 @@
 import pytest
 from tests.calibrate.worlds import built, small
 
-from interlock.calibrate.baselines import MEANINGS, baselines, most_frequent
 from interlock.calibrate.metrics import Rules, measure, tally
-from interlock.calibrate.scenario_file import find_scenario
+from interlock.rca.calibration.baselines import MEANINGS, baselines, most_frequent
+from interlock.rca.calibration.scenario_file import find_scenario
 
 
 def test_majority_counts_the_train_split_alone() -> None:

@@ -7,10 +7,10 @@ from tests.calibrate.worlds import built, small
 
 from interlock.calibrate.compare import FEWEST, Comparison, compare
 from interlock.calibrate.metrics import Rules
-from interlock.calibrate.scenario_file import find_scenario
 from interlock.calibrate.scorecard import Calibration, Results, calibration
 from interlock.calibrate.scorecard_text import comparison_text
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.system.errors import SourceError
 
 SHOP = find_scenario("web-shop").scenario
 GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.calibrate.circuits import rca
 
 from interlock.calibrate.grid import axis, points
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 RCA = rca()
 

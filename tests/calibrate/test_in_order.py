@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.calibrate.in_order import InOrder
-from interlock.core.case import Case
-from interlock.runner.application import Plain
+from interlock.engine.case import Case
+from interlock.runtime.application import Plain
 
 
 def test_only_the_first_may_go_and_the_next_follows_when_it_is_over() -> None:

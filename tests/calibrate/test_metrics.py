@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.calibrate.case_result import CaseResult
 from interlock.calibrate.metric_table import metric_table, passing
 from interlock.calibrate.metrics import Measure, Rules, measure, overall_by, tally
-from interlock.calibrate.scenario import Scenario
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.case_result import CaseResult
+from interlock.rca.calibration.scenario import Scenario
+from interlock.system.errors import SourceError
 
 Fields = Mapping[str, Any]
 

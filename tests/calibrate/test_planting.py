@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.calibrate.worlds import built, small
 
-from interlock.calibrate.planting import plant
-from interlock.calibrate.scenario_file import find_scenario
-from interlock.core.errors import SourceError
-from interlock.demo.repository import git
+from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.rca.calibration.world import plant
+from interlock.system.errors import SourceError
+from interlock.system.repository import git
 
 
 def test_a_world_is_its_history(tmp_path: Path) -> None:

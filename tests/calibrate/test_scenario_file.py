@@ -7,8 +7,8 @@ import pytest
 import yaml
 from tests.calibrate.worlds import small
 
-from interlock.calibrate.scenario_file import LARGEST, find_scenario, read_scenario, shipped
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.scenario_file import LARGEST, find_scenario, read_scenario, shipped
+from interlock.system.errors import SourceError
 
 
 def test_json_and_yaml_give_the_same_scenario() -> None:

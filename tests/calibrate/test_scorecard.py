@@ -8,16 +8,16 @@ import pytest
 from tests.calibrate.answers import mistaken, perfect
 from tests.calibrate.worlds import built, small
 
-from interlock.calibrate.case_result import CaseResult
 from interlock.calibrate.cost_bill import cost_bill, lasted, money
 from interlock.calibrate.metrics import Rules
 from interlock.calibrate.prices import Prices, cost_of, prices_from
-from interlock.calibrate.scenario_file import find_scenario, shipped
 from interlock.calibrate.scorecard import About, Calibration, calibration
 from interlock.calibrate.scorecard_html import scorecard_html
 from interlock.calibrate.scorecard_json import calibration_json, read_calibration
 from interlock.calibrate.scorecard_text import scorecard_text
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.case_result import CaseResult
+from interlock.rca.calibration.scenario_file import find_scenario, shipped
+from interlock.system.errors import SourceError
 
 SHOP = find_scenario("web-shop").scenario
 TIMES = 200

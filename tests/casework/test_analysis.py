@@ -9,12 +9,12 @@ from tests.analyst.test_culprit import BROKEN, FAILURE, KEEL, STACK, Yard
 from tests.world.caseroom import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Repo
-from interlock.apps.rca.steps import F3, F5
-from interlock.casework.terms import Terms
-from interlock.store.database import driver, writing
-from interlock.store.lifecycle import DAY, set_rca_status, sweep_dormant
+from interlock.journal.database import driver, writing
+from interlock.rca.failure import Failure
+from interlock.rca.knowledge.lifecycle import DAY, set_rca_status, sweep_dormant
+from interlock.rca.launch import Repo
+from interlock.rca.steps import F3, F5
+from interlock.rca.terms import Terms
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ from tests.world.caseroom import (
 )
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from interlock.casework.terms import Terms
-from interlock.core.case import Case
-from interlock.core.plan import Budget
-from interlock.dispatch.carrier import NO_PREMISES
-from interlock.store.blobs import read_blob
-from interlock.store.database import driver
-from interlock.wiring.staff import Staff
+from interlock.agents.carrier import NO_PREMISES
+from interlock.engine.case import Case
+from interlock.engine.schedule import Budget
+from interlock.journal.blobs import read_blob
+from interlock.journal.database import driver
+from interlock.rca.launch import Repo
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
+from interlock.rca.terms import Terms
+from interlock.runtime.staff import Staff
 
 MESSAGE = str(CAUSE["rca_message"])
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

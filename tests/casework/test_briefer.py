@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.casework.briefer import enriched
-from interlock.casework.families import Families
-from interlock.casework.terms import Terms
-from interlock.core.plan import Budget
-from interlock.wire.batch import Phase
-from interlock.wire.briefing import Briefing
-from interlock.wiring.staff import Staff
+from interlock.engine.schedule import Budget
+from interlock.rca.briefer import enriched
+from interlock.rca.casework_families import Families
+from interlock.rca.terms import Terms
+from interlock.runtime.staff import Staff
+from interlock.signals.batch import Phase
+from interlock.signals.briefing import Briefing
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 TERMS = Terms(families=True)

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.steps import F4, F5
-from interlock.apps.rca.taxonomy import TAXONOMY
-from interlock.casework.facts import Facts
-from interlock.casework.facts import told as spelled
-from interlock.casework.terms import Terms
-from interlock.casework.workspace import Workspace
-from interlock.core.case import Case
-from interlock.store.looks import place_of
+from interlock.engine.case import Case
+from interlock.rca.failure import Failure
+from interlock.rca.knowledge.looks import place_of
+from interlock.rca.prompt_data.facts import Facts
+from interlock.rca.prompt_data.facts import told as spelled
+from interlock.rca.steps import F4, F5
+from interlock.rca.taxonomy import TAXONOMY
+from interlock.rca.terms import Terms
+from interlock.rca.workspace import Workspace
 
 
 @pytest.fixture

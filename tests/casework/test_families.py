@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.casework.families import Families
-from interlock.core.case import Case
+from interlock.engine.case import Case
+from interlock.rca.casework_families import Families
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 
 
 def at(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
 
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5
-from interlock.casework.folder import REGRESSIONS, STATE, project, state_of
-from interlock.core.plan import Budget
-from interlock.store.history import cases_of, life_of
+from interlock.engine.schedule import Budget
+from interlock.journal.history import cases_of, life_of
+from interlock.rca.case_folder import REGRESSIONS, STATE, project, state_of
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5
 
 
 @pytest.fixture

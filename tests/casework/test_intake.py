@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.apps.rca.failure import Failure, Ticket
-from interlock.casework.intake import (
+from interlock.journal.database import writing
+from interlock.journal.runs import NewCase
+from interlock.rca.failure import Failure, Ticket
+from interlock.rca.intake import (
     Known,
     arrivals,
     begin_cases,
@@ -18,9 +20,7 @@ from interlock.casework.intake import (
     failure_fields,
     failure_of,
 )
-from interlock.store.database import writing
-from interlock.store.intake import Arrival, FailedCase
-from interlock.store.runs import NewCase
+from interlock.rca.knowledge.intake import Arrival, FailedCase
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.apps.rca.steps import F3, F5
-from interlock.casework.lore import NEAREST, Lore, Memory
-from interlock.store.looks import place_of
+from interlock.rca.knowledge.looks import place_of
+from interlock.rca.lore import NEAREST, Lore, Memory
+from interlock.rca.steps import F3, F5
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

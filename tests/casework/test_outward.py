@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.apps.rca.findings import Evidence, Findings
-from interlock.apps.rca.steps import F5
-from interlock.casework.outward import updates
-from interlock.store.suites import suite_cases
+from interlock.rca.findings import Evidence, Findings
+from interlock.rca.knowledge.suites import suite_cases
+from interlock.rca.outward import updates
+from interlock.rca.steps import F5
 
 
 @pytest.fixture

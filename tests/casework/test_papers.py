@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from interlock.apps.rca.steps import F0, F1, F3, STEPS
-from interlock.casework.papers import CALIBRATE, INVESTIGATIONS, names, phase_of
-from interlock.dispatch.case_folder import Papers
+from interlock.agents.files.case_folder import Papers
+from interlock.rca.papers import CALIBRATE, INVESTIGATIONS, names, phase_of
+from interlock.rca.steps import F0, F1, F3, STEPS
 
 
 def test_prompts_are_numbered_in_the_manual_flow_only() -> None:

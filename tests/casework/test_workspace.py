@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Checkout, Launch, Repo
-from interlock.casework.terms import Terms
-from interlock.casework.workspace import Workspace
+from interlock.rca.launch import Checkout, Launch, Repo
+from interlock.rca.terms import Terms
+from interlock.rca.workspace import Workspace
 
 
 @pytest.fixture

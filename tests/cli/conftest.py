@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.cli.world import World
 
-from interlock.demo.world import World as Demo
-from interlock.demo.world import build_world
+from interlock.rca.demo.world import World as Demo
+from interlock.rca.demo.world import build_world
 
 
 @pytest.fixture

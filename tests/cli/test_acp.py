@@ -10,8 +10,8 @@ from tests.cli.world import Said, World, ended, until
 from tests.soak import again
 from tests.world.acp_crew import GOOD
 
-from interlock.supervise.census import census
-from interlock.wiring.agents import workspace_of
+from interlock.agents.agents import workspace_of
+from interlock.system.census import census
 
 CIRCUIT = """\
 circuit: one

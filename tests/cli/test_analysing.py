@@ -2,9 +2,9 @@
 
 import pytest
 
-from interlock.apps.rca.launch import Repo
-from interlock.casework.terms import Terms
-from interlock.cli.analysing import agreed
+from interlock.rca.analysing import agreed
+from interlock.rca.launch import Repo
+from interlock.rca.terms import Terms
 
 REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.world import Said, World, ended, until
 
-from interlock.cli.answering import user
+from interlock.api.answering import user
 
 CIRCUIT = """\
 circuit: talk

@@ -16,9 +16,9 @@ from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
 from interlock.cli.board import age, picture
-from interlock.core.plan import Spent
-from interlock.foreman.board import Asked, Board, Row
-from interlock.runner.tally import Tally
+from interlock.delivery.report.board import Asked, Board, Row
+from interlock.engine.schedule import Spent
+from interlock.runtime.tally import Tally
 
 
 def row(task_id: str, **more: object) -> Row:

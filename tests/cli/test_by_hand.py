@@ -34,7 +34,7 @@ from tests.cli.reds import (
 )
 from tests.cli.world import Said, World
 
-from interlock.store.lock import only_writer
+from interlock.journal.lock import only_writer
 
 ASTERISK = (sys.executable, "-c", "from interlock.cli import asterisk; asterisk()")
 LOW = {**CAUSE, "convergence_score": 0.3}

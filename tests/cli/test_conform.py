@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from interlock.conform.scenarios import SCENARIOS, markdown
+from interlock.testing.conform.scenarios import SCENARIOS, markdown
 
 WATCHERS = Path(__file__).parents[1] / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))

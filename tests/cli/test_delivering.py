@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from interlock.cli.crew import Options
-from interlock.cli.delivering import Wishes, free_slug, with_roles, with_stand_ins
-from interlock.wiring import RoleSettings, Settings
+from interlock.api.project import Options
+from interlock.delivery.delivering import Wishes, free_slug, with_roles, with_stand_ins
+from interlock.runtime.settings import RoleSettings, Settings
 
 
 def test_three_agents_are_enough() -> None:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.world import Said, World
 
-from interlock.dispatch.channel import Channel
-from interlock.wire.lines import LineReader, LineSignal, canonical_line
+from interlock.epic.sessions.channel import Channel
+from interlock.signals.line_payload import LineSignal, canonical_line
+from interlock.signals.lines import LineReader
 
 FOUR = "epic:story:phase:task"
 ISSUE = "issue:{issue_number}"

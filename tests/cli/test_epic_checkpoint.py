@@ -10,11 +10,11 @@ from tests.apps.epic.legacy_files import SHAPES
 from tests.cli.world import Said, World
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.epic.resume_policy import Action
-from interlock.dispatch.channel import Channel
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.place import find_place
-from interlock.expedition.recovery import recover
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.place import find_place
+from interlock.epic.recovery.policy import Action
+from interlock.epic.recovery.recovery import recover
+from interlock.epic.sessions.channel import Channel
 
 WORDS = ("--epic", "epic-3", "--story", "3-1", "--phase", "phase-2", "--task", "5")
 LINE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:phase-2:5\n"

@@ -14,10 +14,10 @@ from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.apps.epic.checkpoint import Checkpoint
-from interlock.apps.epic.status import Status
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.place import find_place
+from interlock.epic.checkpoints.checkpoint import Checkpoint
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.place import find_place
+from interlock.epic.status import Status
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from tests.cli import triage
 from tests.cli.world import LIMIT, World, until
 from tests.world.bench import gone, noted
 
-from interlock.store.runs import FINISHED
-from interlock.supervise.tag import Tag
-from interlock.wiring.agents import ours
+from interlock.agents.agents import ours
+from interlock.agents.cli.tag import Tag
+from interlock.journal.runs import FINISHED
 
 DAEMON = """\
 #!/bin/sh

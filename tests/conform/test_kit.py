@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.soak import again
 
-from interlock.conform.kit import Kit
-from interlock.conform.scenarios import SCENARIOS
-from interlock.conform.stage import Patience
-from interlock.conform.verdict import Verdict
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
+from interlock.testing.conform.kit import Kit
+from interlock.testing.conform.scenarios import SCENARIOS
+from interlock.testing.conform.stage import Patience
+from interlock.testing.conform.verdict import Verdict
 
 WATCHERS = Path(__file__).parent / "watchers"
 PATIENCE = Patience(5.0)

@@ -1,8 +1,8 @@
 """Circuits for tests: a sound one, ways to break it in one place, and what verify finds then."""
 
-from interlock.core.notation import Written, read_circuit
-from interlock.core.verify import verify
-from interlock.core.verify.finding import Finding
+from interlock.engine.notation import Written, read_circuit
+from interlock.engine.verify import verify
+from interlock.engine.verify.finding import Finding
 
 FILE = "press.yaml"
 SOUND = """\

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.case import Signal
-from interlock.core.circuit import FAILURES, Circuit
-from interlock.core.notation import Written, read_circuit
-from interlock.core.verify.routes import signals_at
+from interlock.engine.case import Signal
+from interlock.engine.circuit import FAILURES, Circuit
+from interlock.engine.notation import Written, read_circuit
+from interlock.engine.verify.routes import signals_at
 
 FIELDS: dict[str, Any] = {
     "type": "object",

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tests.core.circuits import one_step, press
 from tests.core.generated import ANSWER_GUARDS, circuits, signals
 
-from interlock.core.case import ENDED, OPEN, STUCK, Case, Passed, Signal
-from interlock.core.circuit import Circuit
-from interlock.core.engine import MAX_DETOURS, advance, apply, open_case
-from interlock.core.errors import StateError
-from interlock.core.notation import Written, read_circuit
-from interlock.core.verify import verify
-from interlock.core.verify.guards import placed
-from interlock.core.verify.outcome import Table
+from interlock.engine.advance import MAX_DETOURS, advance, apply, open_case
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, Passed, Signal
+from interlock.engine.circuit import Circuit
+from interlock.engine.notation import Written, read_circuit
+from interlock.engine.verify import verify
+from interlock.engine.verify.guards import placed
+from interlock.engine.verify.outcome import Table
+from interlock.system.errors import StateError
 
 Answer = tuple[str, dict[str, Any]]
 GOOD = {"score": 0.9, "verdict": "pass", "doubts": [], "rank": None}

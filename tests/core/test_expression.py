@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import ExpressionError
-from interlock.core.expression import MAX_DEPTH, MAX_LENGTH, Scope, brief, parse
+from interlock.engine.expression import MAX_DEPTH, MAX_LENGTH, Scope, brief, parse
+from interlock.system.errors import ExpressionError
 
 VALUES: dict[str, Any] = {
     "n": 3,

@@ -4,11 +4,11 @@ import jsonschema
 import pytest
 from tests.core.circuits import SOUND, changed, press
 
-from interlock.core.circuit import FAILURES
-from interlock.core.errors import CircuitError
-from interlock.core.format import circuit_schema, seconds_of
-from interlock.core.notation import read_circuit
-from interlock.core.yaml_text import read_yaml
+from interlock.engine.circuit import FAILURES
+from interlock.engine.format import circuit_schema, seconds_of
+from interlock.engine.notation import read_circuit
+from interlock.system.errors import CircuitError
+from interlock.system.yaml_text import read_yaml
 
 
 def test_a_circuit_is_read_whole() -> None:

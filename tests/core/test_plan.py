@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from interlock.core.circuit import HUMAN, Role
-from interlock.core.errors import StateError
-from interlock.core.plan import (
+from interlock.engine.circuit import HUMAN, Role
+from interlock.engine.schedule import (
     Budget,
     Spent,
     Suite,
@@ -19,6 +18,7 @@ from interlock.core.plan import (
     refuse_cycles,
     used,
 )
+from interlock.system.errors import StateError
 
 ROLES = {name: Role(name) for name in ("author", "critic", HUMAN)}
 

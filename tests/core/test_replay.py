@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.world.paper import PAPER
 
-from interlock.core.case import Decision, Signal
-from interlock.core.circuit import TIMEOUT
-from interlock.core.engine import advance, apply, open_case
-from interlock.core.notation import read_circuit
-from interlock.core.replay import Replayed, Turn, replay, standing
+from interlock.engine.advance import advance, apply, open_case
+from interlock.engine.case import Decision, Signal
+from interlock.engine.circuit import TIMEOUT
+from interlock.engine.notation import read_circuit
+from interlock.engine.replay import Replayed, Turn, replay, standing
 
 CIRCUIT = read_circuit(PAPER).circuit
 START = open_case(CIRCUIT, "A", {})

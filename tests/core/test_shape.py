@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import CircuitError
-from interlock.core.shape import MAX_PARTS, shape_of
+from interlock.engine.shape import MAX_PARTS, shape_of
+from interlock.system.errors import CircuitError
 
 PERSON: dict[str, Any] = {
     "type": "object",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.shape import shape_of
-from interlock.core.shape_schema import schema_of
-from interlock.runner.library import bundle, shelves
+from interlock.engine.shape import shape_of
+from interlock.engine.shape_schema import schema_of
+from interlock.runtime.library import bundle, shelves
 
 _LEAVES = st.sampled_from(
     [

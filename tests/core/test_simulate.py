@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.core.circuits import HOPELESS, one_step, press
 from tests.core.generated import circuits
 
-from interlock.core.circuit import FAILURES
-from interlock.core.notation import Written
-from interlock.core.simulate import Player, Spread, simulate, spread_of
-from interlock.core.verify import verify
+from interlock.engine.circuit import FAILURES
+from interlock.engine.notation import Written
+from interlock.engine.simulate import Player, Spread, simulate, spread_of
+from interlock.engine.verify import verify
 
 
 def test_the_same_seed_gives_the_same_simulation() -> None:

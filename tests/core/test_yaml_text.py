@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import CircuitError
-from interlock.core.yaml_text import MAX_CHARACTERS, MAX_DEPTH, read_yaml
+from interlock.system.errors import CircuitError
+from interlock.system.yaml_text import MAX_CHARACTERS, MAX_DEPTH, read_yaml
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{name}: &{name} [*{before}, *{before}]\n" for before, name in pairwise("abcdefghi")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.demo.world import World, build_world
+from interlock.rca.demo.world import World, build_world
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.demo.chronicle import PEOPLE, Change, changed, read_history, trees
-from interlock.demo.world import PURPOSES
+from interlock.rca.demo.chronicle import PEOPLE, Change, changed, read_history, trees
+from interlock.rca.demo.world import PURPOSES
 
 TREE = {"a.txt": "one\ntwo\n\n  two\n", "b.txt": "b\n"}
 

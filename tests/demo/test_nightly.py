@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.demo.junit import failing, read_results
 
-from interlock.core.errors import SourceError
-from interlock.demo.nightly import run_job, run_nightly
-from interlock.demo.repository import check_out, git
-from interlock.demo.world import World
+from interlock.rca.demo.nightly import run_job, run_nightly
+from interlock.rca.demo.world import World
+from interlock.system.errors import SourceError
+from interlock.system.repository import check_out, git
 
 QUIET = "1198"  # a build in which no mail is slow
 BEGAN = "2026-11-12T05:30:00+00:00"

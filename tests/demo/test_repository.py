@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.demo.chronicle import Change
-from interlock.demo.repository import check_out, git, write_repository
+from interlock.rca.demo.chronicle import Change
+from interlock.system.errors import SourceError
+from interlock.system.repository import check_out, git, write_repository
 
 HISTORY = [
     Change(at="2026-09-07T08:12:41Z", by="mara", say="Begin", write={"a b/ü.txt": "x\n"}),

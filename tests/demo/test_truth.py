@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from interlock.demo.repository import git
-from interlock.demo.world import World
+from interlock.rca.demo.world import World
+from interlock.system.repository import git
 
 CODES = {"product": "pb001", "automation": "ab001", "infra": "si001", "flake": "nd001"}
 

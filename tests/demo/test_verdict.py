@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from interlock.apps.rca.findings import Family, Finding, Findings, Suspect
-from interlock.demo.truth import Planted
-from interlock.demo.verdict import HEAD, judge, sentences, table
+from interlock.rca.demo.truth import Planted
+from interlock.rca.demo.verdict import HEAD, judge, sentences, table
+from interlock.rca.findings import Family, Finding, Findings, Suspect
 
 GUILTY = "c0ffee0" + "0" * 33
 OTHER = "bad5eed" + "0" * 33

@@ -13,16 +13,16 @@ from xml.etree import ElementTree
 import pytest
 from tests.demo.junit import Result, failing, read_results
 
-from interlock.core.errors import SourceError, StateError
-from interlock.demo.repository import git
-from interlock.demo.truth import Planted
-from interlock.demo.world import PURPOSES, World, build_world
+from interlock.rca.demo.truth import Planted
+from interlock.rca.demo.world import PURPOSES, World, build_world
+from interlock.system.errors import SourceError, StateError
+from interlock.system.repository import git
 
 MAKE = """
 import sys
 from pathlib import Path
-from interlock.core.errors import InterlockError
-from interlock.demo.world import build_world
+from interlock.system.errors import InterlockError
+from interlock.rca.demo.world import build_world
 try:
     world = build_world(Path(sys.argv[1]))
 except InterlockError as error:

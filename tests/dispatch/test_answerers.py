@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.dispatch.answerers import EVERYBODY, Answerers
+from interlock.agents.answerers import EVERYBODY, Answerers
 
 POLICY = Answerers(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open": ()})
 

@@ -10,11 +10,11 @@ from tests.world.bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.desk import ask_for, turn, wrapped
 
-from interlock.dispatch.batch import BatchDesk
-from interlock.dispatch.briefer import Gauge, PlainBriefer, Reading
-from interlock.dispatch.file import FileDesk
-from interlock.dispatch.watch import Mode
-from interlock.wire.batch import Phase
+from interlock.agents.files.batch import BatchDesk
+from interlock.agents.files.briefer import Gauge, PlainBriefer, Reading
+from interlock.agents.files.file import FileDesk
+from interlock.signals.batch import Phase
+from interlock.system.watch import Mode
 
 
 class Batches(Bench):

@@ -11,24 +11,24 @@ from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
-from interlock.core.circuit import Step
-from interlock.core.shape import ANYTHING
-from interlock.dispatch.batch import BatchDesk
-from interlock.dispatch.briefer import Gauge, PlainBriefer
-from interlock.dispatch.carrier import Ask, Carrier, Deliver, Reply
-from interlock.dispatch.command import CommandAgent
-from interlock.dispatch.file import FileDesk
-from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.dispatch.manual import ManualDesk
-from interlock.dispatch.process import ProcessAgent, Station, nonce
-from interlock.dispatch.profiles.profile import profile
-from interlock.dispatch.profiles.settings import AgentSettings
-from interlock.dispatch.pull import PullDesk
-from interlock.dispatch.pull_words import Next, Submit
-from interlock.dispatch.query_desk import QueryDesk
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.clock import RealClock
-from interlock.supervise.ours import Ours
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.cli.ours import Ours
+from interlock.agents.cli.process import ProcessAgent, Station, nonce
+from interlock.agents.cli.profile import profile
+from interlock.agents.cli.settings import AgentSettings
+from interlock.agents.command import CommandAgent
+from interlock.agents.files.batch import BatchDesk
+from interlock.agents.files.briefer import Gauge, PlainBriefer
+from interlock.agents.files.file import FileDesk
+from interlock.agents.files.manual import ManualDesk
+from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.mcp.carrier import PullDesk
+from interlock.agents.mcp.pull_words import Next, Submit
+from interlock.agents.query_desk import QueryDesk
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.engine.circuit import Step
+from interlock.engine.shape import ANYTHING
+from interlock.system.clock import RealClock
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:

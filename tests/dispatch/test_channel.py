@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.dispatch.channel import LONGEST, Channel, deliver
+from interlock.epic.sessions.channel import LONGEST, Channel, deliver
+from interlock.system.errors import SourceError
 
 TOKEN = "s3cret"
 

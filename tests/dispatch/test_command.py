@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.world.bench import Bench, appears, ask, gone, noted
 
-from interlock.dispatch.carrier import MAX_ANSWER, Ask, Premises, Reply
-from interlock.dispatch.command import CommandAgent
+from interlock.agents.carrier import MAX_ANSWER, Ask, Premises, Reply
+from interlock.agents.command import CommandAgent
 
 MEGABYTE = "x" * 1_000_000
 

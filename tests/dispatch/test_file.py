@@ -12,10 +12,10 @@ import pytest
 from tests.world.clock import FakeClock
 from tests.world.desk import Desk, again, ask_for, turn, wrapped
 
-from interlock.dispatch.artifact import LARGEST
-from interlock.dispatch.case_folder import Papers
-from interlock.dispatch.file import FileDesk
-from interlock.dispatch.watch import Mode
+from interlock.agents.files.artifact import LARGEST
+from interlock.agents.files.case_folder import Papers
+from interlock.agents.files.file import FileDesk
+from interlock.system.watch import Mode
 
 MODES: tuple[Mode, ...] = ("inotify", "poll")
 ARTIFACT = "work-result.json"

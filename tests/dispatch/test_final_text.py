@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.dispatch.carrier import MAX_ANSWER
-from interlock.dispatch.final_text import NoObject, object_in
+from interlock.agents.carrier import MAX_ANSWER
+from interlock.signals.answer_text import NoObject, object_in
 
 FOUND = {
     "alone": ('{"n": 1}', b'{"n": 1}'),

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from tests.world.github import REPO
 
-from interlock.core.errors import SourceError
-from interlock.dispatch.github_hook import LARGEST, PATH, GithubHook
+from interlock.epic.approval.github_hook import LARGEST, PATH, GithubHook
+from interlock.system.errors import SourceError
 
 SECRET = "a secret of the tests"
 BODY = {"action": "created", "repository": {"full_name": REPO}, "issue": {"number": 7}}

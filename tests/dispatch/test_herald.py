@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.world.clock import START, FakeClock
 
-from interlock.dispatch.herald import MOST_WAITING, PATIENCE, RETRIES, Address, Herald
-from interlock.dispatch.notice import Notice
+from interlock.journal.events import Notice
+from interlock.runtime.herald import MOST_WAITING, PATIENCE, RETRIES, Address, Herald
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 OVER = Notice("over", 7, START, "run 7: done", "done")

@@ -7,8 +7,8 @@ import pytest
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
-from interlock.dispatch.carrier import Reply
-from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.carrier import Reply
+from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
 
 YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")

@@ -10,10 +10,10 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 from tests.world.github import OWN, REPO, Github, a_github
 
-from interlock.dispatch.issue_desk import LONGEST_S, POLL_S, IssueDesk
-from interlock.sources.github_address import GithubAddress
-from interlock.sources.github_issues import Issues, request_mark
-from interlock.sources.github_rest import GithubRest
+from interlock.epic.approval.github_address import GithubAddress
+from interlock.epic.approval.github_issues import Issues, request_mark
+from interlock.epic.approval.github_rest import GithubRest
+from interlock.epic.approval.issue_desk import LONGEST_S, POLL_S, IssueDesk
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.world.bench import Bench, ask
 
-from interlock.core.errors import SourceError
-from interlock.dispatch.carrier import Ask, Reply
-from interlock.dispatch.labour import LabourDesk
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.labour import LabourDesk
+from interlock.system.errors import SourceError
 
 
 async def test_the_answer_comes_when_the_work_is_done() -> None:

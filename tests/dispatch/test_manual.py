@@ -8,9 +8,9 @@ import pytest
 from tests.world.desk import Desk, ask_for, wrapped
 from tests.world.project import Project, until
 
-from interlock.core.errors import SourceError, StoreError
-from interlock.dispatch.manual import leave_artifact, read_saved
-from interlock.wire.signal_file import Artifact
+from interlock.agents.files.manual import leave_artifact, read_saved
+from interlock.signals.signal_file import Artifact
+from interlock.system.errors import SourceError, StoreError
 
 
 @pytest.fixture

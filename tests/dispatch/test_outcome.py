@@ -16,14 +16,14 @@ from tests.world.scenes_codex import CODEX
 from tests.world.scenes_others import AIDER, COPILOT, CURSOR, GEMINI, OPENCODE, START
 from tests.world.streams import Claude, Codex, Event, Gemini, Opencode
 
-from interlock.core.case import Usage
-from interlock.dispatch.hearing import Hearing
-from interlock.dispatch.outcome import Facts, Outcome, judge, row_for
-from interlock.dispatch.profiles.profile import NAMES, Row, profile
-from interlock.supervise.ended import Ended
-from interlock.supervise.lines import Lines
-from interlock.supervise.sight import Line
-from interlock.supervise.standing import Standing
+from interlock.agents.cli.ended import Ended
+from interlock.agents.cli.health import Standing
+from interlock.agents.cli.hearing import Hearing
+from interlock.agents.cli.outcome import Facts, Outcome, judge, row_for
+from interlock.agents.cli.profile import NAMES, Row, profile
+from interlock.agents.cli.sight import Line
+from interlock.engine.case import Usage
+from interlock.system.lines import Lines
 
 I, C, X, G, O = Claude.init(), Claude, Codex, Gemini, Opencode  # noqa: E741
 B = Codex.begun()

@@ -14,15 +14,15 @@ from tests.world.bench import Bench, appears, ask, gone
 from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
-from interlock.core.case import Usage
-from interlock.dispatch.carrier import Ask, Reply
-from interlock.dispatch.process import ProcessAgent, Station, nonce
-from interlock.dispatch.profiles.profile import profile
-from interlock.dispatch.profiles.settings import AgentSettings
-from interlock.dispatch.standings import read_standings
-from interlock.dispatch.workplace import Session, workplace
-from interlock.runner.clock import RealClock
-from interlock.supervise.ours import Ours
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.cli.ours import Ours
+from interlock.agents.cli.process import ProcessAgent, Station, nonce
+from interlock.agents.cli.profile import profile
+from interlock.agents.cli.settings import AgentSettings
+from interlock.agents.cli.workplace import Session, workplace
+from interlock.agents.status import read_standings
+from interlock.engine.case import Usage
+from interlock.system.clock import RealClock
 
 GOOD = '{"n":1}'
 ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import SourceError
-from interlock.dispatch.profiles.launch import LONGEST_WORD, Launch, environment, guarded, launch
-from interlock.dispatch.profiles.probe import flags_of, login_of
-from interlock.dispatch.profiles.profile import NAMES, Profile, profile, profiles
-from interlock.dispatch.profiles.settings import (
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.launch import LONGEST_WORD, Launch, environment, guarded, launch
+from interlock.agents.cli.probe import flags_of, login_of
+from interlock.agents.cli.profile import NAMES, Profile, profile, profiles
+from interlock.agents.cli.settings import (
     AgentSettings,
     agent_settings,
     clocks_of,
     for_writing,
     skips_permissions,
 )
-from interlock.supervise.clocks import Clocks
+from interlock.system.errors import SourceError
 
 PAPER = Path("/papers/prompt-1.md")
 

@@ -7,10 +7,10 @@ import pytest
 from tests.world.paper import GOOD_CREW
 from tests.world.world import World
 
-from interlock.core.errors import SourceError
-from interlock.dispatch.carrier import Ask, Reply
-from interlock.dispatch.program import ProgramDesk, answer
-from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.program import ProgramDesk, answer
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.system.errors import SourceError
 
 
 @pytest.fixture

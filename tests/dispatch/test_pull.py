@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from tests.world.clock import FakeClock
 
-from interlock.core.case import Refused, Usage
-from interlock.core.circuit import Step
-from interlock.core.errors import SourceError
-from interlock.core.shape import ANYTHING
-from interlock.dispatch import pull_words as words
-from interlock.dispatch.briefer import Gauge
-from interlock.dispatch.carrier import Ask, Reply
-from interlock.dispatch.pull import PullDesk
-from interlock.dispatch.pull_door import SOCKET, PullDoor, near
-from interlock.dispatch.query_desk import QueryDesk
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.files.briefer import Gauge
+from interlock.agents.mcp import pull_words as words
+from interlock.agents.mcp.carrier import PullDesk
+from interlock.agents.mcp.pull_door import SOCKET, PullDoor, near
+from interlock.agents.query_desk import QueryDesk
+from interlock.engine.case import Refused, Usage
+from interlock.engine.circuit import Step
+from interlock.engine.shape import ANYTHING
+from interlock.system.errors import SourceError
 
 STEPS = {
     "look": Step("look", "scout", ANYTHING, timeout=60),

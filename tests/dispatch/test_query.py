@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import StateError
-from interlock.dispatch.query import (
+from interlock.agents.query import (
     MOST_QUERIES,
     Query,
     QueryReply,
@@ -18,6 +17,7 @@ from interlock.dispatch.query import (
     reply_to,
     unfit,
 )
+from interlock.system.errors import StateError
 
 
 def ask(folder: Path, dispatch_id: int, at: float = 0) -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.world.bench import ask
 
-from interlock.dispatch.answerers import Answerers
-from interlock.dispatch.carrier import Reply
-from interlock.dispatch.notice import Notice, as_json
-from interlock.dispatch.query import PERMISSION, QueryReply, put_reply, reply_to
-from interlock.dispatch.query_desk import QueryDesk
+from interlock.agents.answerers import Answerers
+from interlock.agents.carrier import Reply
+from interlock.agents.query import PERMISSION, QueryReply, put_reply, reply_to
+from interlock.agents.query_desk import QueryDesk
+from interlock.journal.events import Notice, as_json
 
 ME = getpass.getuser()
 

@@ -4,10 +4,10 @@ import pytest
 from tests.world.bench import Bench, ask
 from tests.world.clock import START, FakeClock
 
-from interlock.core.case import Usage
-from interlock.core.errors import CircuitError, SourceError
-from interlock.dispatch.carrier import Reply
-from interlock.dispatch.script import Behaviour, ScriptAgent, read_script
+from interlock.agents.carrier import Reply
+from interlock.agents.script import Behaviour, ScriptAgent, read_script
+from interlock.engine.case import Usage
+from interlock.system.errors import CircuitError, SourceError
 
 GIVEN = Reply(1, b'{"x":1}')
 

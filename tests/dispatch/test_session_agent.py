@@ -16,15 +16,15 @@ from tests.world.bench import Bench, appears, gone
 from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.core.case import Case
-from interlock.dispatch.carrier import Ask, Clock, Reply
-from interlock.dispatch.process import Station, nonce
-from interlock.dispatch.profiles.profile import profile
-from interlock.dispatch.profiles.settings import AgentSettings
-from interlock.dispatch.session_agent import Life, Limits, SessionAgent, pause_after
-from interlock.dispatch.session_ear import CliTongue, ExecTongue, Tongue
-from interlock.runner.clock import RealClock
-from interlock.supervise.ours import Ours
+from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.cli.ours import Ours
+from interlock.agents.cli.process import Station, nonce
+from interlock.agents.cli.profile import profile
+from interlock.agents.cli.settings import AgentSettings
+from interlock.engine.case import Case
+from interlock.epic.sessions.carrier import Life, Limits, SessionAgent, pause_after
+from interlock.epic.sessions.listen import CliTongue, ExecTongue, Tongue
+from interlock.system.clock import RealClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"

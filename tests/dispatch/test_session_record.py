@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
-from interlock.core.errors import SourceError
-from interlock.dispatch.session_record import Heard, SessionRecord
-from interlock.wire.catalogue import rows
-from interlock.wire.line_payload import LineSignal, read_payload
+from interlock.epic.sessions.record import Heard, SessionRecord
+from interlock.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
+from interlock.signals.catalogue import rows
+from interlock.signals.line_payload import LineSignal, read_payload
+from interlock.system.errors import SourceError
 
 SAID = {
     "CHECKPOINT": "WRITE:epic-3:3-1:p:1",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.world.desk import turn
 
-from interlock.dispatch.inotify import Inotify
-from interlock.dispatch.watch import FAST, SAFETY, Mode, Watch, file_system
+from interlock.system.inotify import Inotify
+from interlock.system.watch import FAST, SAFETY, Mode, Watch, file_system
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 MOUNTS = """\

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from interlock.cli.door import Exit
-from interlock.foreman.terms import Work
-from interlock.runner.library import find_circuit
-from interlock.wiring import Settings
+from interlock.delivery.terms import Work
+from interlock.runtime.library import find_circuit
+from interlock.runtime.settings import Settings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "deliver-a-plan.md").read_text("utf-8")
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.apps.epic.outcomes import ENDINGS, LOCKED_EXIT, table
 from interlock.cli.epic_run import _CODES
-from interlock.core.notation import read_circuit
-from interlock.expedition.terms import EpicSettings
-from interlock.runner.library import shelves
+from interlock.engine.notation import read_circuit
+from interlock.epic.outcomes import ENDINGS, LOCKED_EXIT, table
+from interlock.epic.terms import EpicSettings
+from interlock.runtime.library import shelves
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from interlock.apps.delivery.plan_check import check_plan
-from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText
-from interlock.apps.delivery.plan_markdown import read_markdown
-from interlock.apps.delivery.plan_yaml import PhaseText, PlanText, TaskText
+from interlock.delivery.plan.plan_check import check_plan
+from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
+from interlock.delivery.plan.plan_markdown import read_markdown
+from interlock.delivery.plan.plan_yaml import PhaseText, PlanText, TaskText
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = (ROOT / "docs" / "howto" / "write-a-plan.md").read_text(encoding="utf-8")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.format import CircuitText, RuleText, StepText
-from interlock.core.notation import read_circuit
-from interlock.core.verify import verify
+from interlock.engine.format import CircuitText, RuleText, StepText
+from interlock.engine.notation import read_circuit
+from interlock.engine.verify import verify
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

@@ -9,8 +9,8 @@ import pytest
 from tests.report.reading import Page
 from tests.world.findings import example, hostile
 
-from interlock.apps.rca.findings import Findings
-from interlock.report.page import page
+from interlock.rca.findings import Findings
+from interlock.rca.report.page import page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 

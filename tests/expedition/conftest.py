@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.place import find_place
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.place import find_place
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from interlock.apps.epic.checkpoint import Checkpoint, Moved, moved
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.generations import Loaded
-from interlock.expedition.git_state import current_work
-from interlock.expedition.place import find_place
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Moved, moved
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.generations import Loaded
+from interlock.epic.checkpoints.place import find_place
+from interlock.epic.recovery.git_state import current_work
 
 AT = "2026-01-02T03:04:05Z"
 EPIC = "epic-3"

@@ -11,10 +11,10 @@ from tests.apps.epic.legacy_files import SHAPES
 from tests.expedition.sayings import AT, EPIC, checkpoints, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.epic.checkpoint import Checkpoint, Epic
-from interlock.apps.epic.migrate import Unread
-from interlock.core.errors import SourceError, StateError
-from interlock.expedition.checkpoints import Checkpoints
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.migrate import Unread
+from interlock.system.errors import SourceError, StateError
 
 
 def files(kept: Checkpoints, name: str = f"{EPIC}.json") -> list[Path]:

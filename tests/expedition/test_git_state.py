@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.epic.checkpoint import Work
-from interlock.apps.epic.resume_policy import Action, Finding, decide
-from interlock.core.errors import SourceError
-from interlock.expedition.git_state import current_work, look
+from interlock.epic.checkpoints.checkpoint import Work
+from interlock.epic.recovery.git_state import current_work, look
+from interlock.epic.recovery.policy import Action, Finding, decide
+from interlock.system.errors import SourceError
 
 F = Finding
 

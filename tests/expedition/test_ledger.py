@@ -3,9 +3,9 @@
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.core.errors import SourceError
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.ledger import add_try, ledger_file, tried
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.recovery.ledger import add_try, ledger_file, tried
+from interlock.system.errors import SourceError
 
 
 def test_counts_each_key(kept: Checkpoints) -> None:

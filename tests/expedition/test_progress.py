@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.checkpoint import Checkpoint, Epic, Hitl, Position, Story, Work
-from interlock.apps.epic.status import NEXT, Status
-from interlock.dispatch.session_record import Heard
-from interlock.expedition.progress import (
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, Hitl, Position, Story, Work
+from interlock.epic.progress import (
     contradicts,
     is_unanswered,
     is_written,
@@ -21,6 +19,8 @@ from interlock.expedition.progress import (
     with_place,
     with_stories,
 )
+from interlock.epic.sessions.record import Heard
+from interlock.epic.status import NEXT, Status
 
 EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLOG),))
 AT = "2026-01-01T00:00:00+00:00"

@@ -7,12 +7,12 @@ import pytest
 from tests.expedition.sayings import AT, EPIC, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.epic.checkpoint import Recovery
-from interlock.apps.epic.resume_policy import Action, Finding, read_policy
-from interlock.core.errors import SourceError, StateError
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.ledger import ledger_file, tried
-from interlock.expedition.recovery import Outcome, recover, restore_stash, try_key
+from interlock.epic.checkpoints.checkpoint import Recovery
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.recovery.ledger import ledger_file, tried
+from interlock.epic.recovery.policy import Action, Finding, read_policy
+from interlock.epic.recovery.recovery import Outcome, recover, restore_stash, try_key
+from interlock.system.errors import SourceError, StateError
 
 S = "SAGE_SIGNAL:RECOVERY_"
 

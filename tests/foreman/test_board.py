@@ -1,11 +1,11 @@
 """The board: what is at work or waits, bounded, with what is known of each."""
 
-from interlock.core.plan import Spent
-from interlock.dispatch.standings import AgentStanding
-from interlock.foreman.board import MOST, Asked, Sign, agent_of, board
-from interlock.foreman.lookout import sign_of
-from interlock.store.turns import Stand
-from interlock.supervise.standing import Facts, standing
+from interlock.agents.cli.health import Facts, standing
+from interlock.agents.status import AgentStanding
+from interlock.delivery.report.board import MOST, Asked, Sign, agent_of, board
+from interlock.delivery.report.lookout import sign_of
+from interlock.engine.schedule import Spent
+from interlock.journal.turns import Stand
 
 STANDS = [
     Stand("a", "ended", "COMPLETE", "MERGE"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, review, task
 
-from interlock.dispatch.carrier import Ask
+from interlock.agents.carrier import Ask
 
 HAPPY = ["prepared", "written", "checked", "reviewed", "audited", "proven", "merged"]
 

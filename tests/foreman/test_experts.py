@@ -8,9 +8,9 @@ from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
 from tests.world.yard import Agent, Yard, develop, plan, task
 
-from interlock.dispatch.carrier import Ask
-from interlock.foreman.experts import Experts, is_name
-from interlock.foreman.terms import Work
+from interlock.agents.carrier import Ask
+from interlock.delivery.experts import Experts, is_name
+from interlock.delivery.terms import Work
 
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
 

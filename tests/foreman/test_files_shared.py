@@ -7,7 +7,7 @@ from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
 from tests.world.yard import Yard, develop, git, plan, review, task
 
-from interlock.dispatch.carrier import Ask
+from interlock.agents.carrier import Ask
 
 
 def own_file(ask: Ask, folder: Path) -> str:

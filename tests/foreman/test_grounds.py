@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
-from interlock.core.errors import InterlockError, SourceError
-from interlock.dispatch.carrier import Ask
-from interlock.foreman.terms import Work
+from interlock.agents.carrier import Ask
+from interlock.delivery.terms import Work
+from interlock.system.errors import InterlockError, SourceError
 
 
 def test_a_dirty_repository_is_told_and_not_touched(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from interlock.core.case import OPEN, Decision
-from interlock.foreman.history import Past, guidance, last_of, open_points
+from interlock.delivery.history import Past, guidance, last_of, open_points
+from interlock.engine.case import OPEN, Decision
 
 
 def past(step: str, rule: str, signal: str = "artifact", **answer: Any) -> Past:

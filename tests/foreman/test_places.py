@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.foreman.places import Outcome, outcome, places
-from interlock.store.turns import Stand
+from interlock.delivery.report.places import Outcome, outcome, places
+from interlock.journal.turns import Stand
 
 
 def stand(name: str, *needs: str, end: str = "", role: str = "", status: str = "open") -> Stand:

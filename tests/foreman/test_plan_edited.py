@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.world.yard import Yard, develop, plan, task
 
-from interlock.dispatch.carrier import Ask
+from interlock.agents.carrier import Ask
 
 OLD = "Add a function called"
 

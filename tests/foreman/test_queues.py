@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.foreman.queues import Queues
+from interlock.delivery.queues import Queues
 
 NAMES = ("a", "b", "c", "d")
 

@@ -7,8 +7,8 @@ from tests.foreman.test_rework import in_turn, says
 from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
 
-from interlock.apps.delivery.plan_checks import CheckText
-from interlock.dispatch.carrier import Ask
+from interlock.agents.carrier import Ask
+from interlock.delivery.plan.plan_checks import CheckText
 
 HEALTHY = says(sayings.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"

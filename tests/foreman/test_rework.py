@@ -6,8 +6,8 @@ import pytest
 from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
 
-from interlock.dispatch.carrier import Ask
-from interlock.foreman.terms import Work
+from interlock.agents.carrier import Ask
+from interlock.delivery.terms import Work
 
 
 def in_turn(*agents: Agent) -> Agent:

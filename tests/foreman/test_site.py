@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.workbench import Workbench
 
-from interlock.apps.delivery.check import Check, Environment
-from interlock.apps.delivery.plan import Plan, Task
-from interlock.core.errors import SourceError
-from interlock.foreman.site import Ground
-from interlock.foreman.terms import Terms, Work
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.plan import Plan, Task
+from interlock.delivery.site import Ground
+from interlock.delivery.terms import Terms, Work
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError
 
 PLAN = Plan(
     tasks=(Task("one"), Task("two", environment="box")),

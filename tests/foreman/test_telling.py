@@ -6,16 +6,16 @@ import msgspec
 import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
-from interlock.apps.delivery.delivered import Delivered, Told
-from interlock.core.circuit import Circuit
-from interlock.dispatch.carrier import Ask
-from interlock.foreman.board import Board
-from interlock.foreman.lookout import Lookout
-from interlock.foreman.telling import Teller, answers
-from interlock.foreman.terms import Terms
-from interlock.runner.library import find_circuit
-from interlock.store.database import reading
-from interlock.store.runs import find_run
+from interlock.agents.carrier import Ask
+from interlock.delivery.report.board import Board
+from interlock.delivery.report.lookout import Lookout
+from interlock.delivery.report.records import Delivered, Told
+from interlock.delivery.report.telling import Teller, answers
+from interlock.delivery.terms import Terms
+from interlock.engine.circuit import Circuit
+from interlock.journal.database import reading
+from interlock.journal.runs import find_run
+from interlock.runtime.library import find_circuit
 
 
 def circuit() -> Circuit:

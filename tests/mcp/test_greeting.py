@@ -11,11 +11,11 @@ import pytest
 from mcp.server.stdio import stdio_server
 from mcp.types import version as versions
 
-from interlock.dispatch.query_desk import QueryDesk
-from interlock.mcp.greeting import HANDSHAKES, Greeter
-from interlock.mcp.link import Link
-from interlock.mcp.server import make_server
-from interlock.mcp.worker import Worker
+from interlock.agents.mcp.greeting import HANDSHAKES, Greeter
+from interlock.agents.mcp.link import Link
+from interlock.agents.mcp.server import make_server
+from interlock.agents.mcp.worker import Worker
+from interlock.agents.query_desk import QueryDesk
 
 ME = {"name": "me", "version": "1"}
 

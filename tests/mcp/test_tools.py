@@ -10,7 +10,7 @@ import pytest
 from tests.cli.world import LIMIT, World
 from tests.mcp.pulling import BEFORE, NOW, worker
 
-from interlock.mcp.tools import TEMPLATES, TOOLS, Tool, specs, tools_page
+from interlock.agents.mcp.tools import TEMPLATES, TOOLS, Tool, specs, tools_page
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

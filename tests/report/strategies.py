@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from tests.world.findings import HOSTILE, LINKS
 
-from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
+from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
 
 texts = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE[:-1]))
 times = st.sampled_from(

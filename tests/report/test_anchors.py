@@ -7,9 +7,9 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.apps.rca.findings import Finding, Findings
-from interlock.report.anchors import anchors
-from interlock.report.outline import outline
+from interlock.rca.findings import Finding, Findings
+from interlock.rca.report.anchors import anchors
+from interlock.rca.report.outline import outline
 
 
 @given(findings_of_any_kind())

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.apps.rca.findings import Findings
-from interlock.report.document import Document, document, document_schema
+from interlock.rca.findings import Findings
+from interlock.rca.report.document import Document, document, document_schema
 
 
 def test_nothing_is_lost() -> None:

@@ -10,9 +10,9 @@ from tests.report.marked import assert_inert
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.apps.rca.findings import Findings
-from interlock.report.jira import draft_of, draft_text, drafts, file_names, plain_text
-from interlock.report.outline import outline
+from interlock.rca.findings import Findings
+from interlock.rca.report.jira import draft_of, draft_text, drafts, file_names, plain_text
+from interlock.rca.report.outline import outline
 
 FIELDS = {
     "schema_version",

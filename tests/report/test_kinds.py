@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.apps.rca.findings import Finding
-from interlock.report.kinds import (
+from interlock.rca.findings import Finding
+from interlock.rca.report.kinds import (
     DEFECTS,
     defect_meaning,
     kind_of,

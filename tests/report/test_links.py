@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.findings import LINKS
 
-from interlock.apps.rca.findings import Suspect
-from interlock.apps.rca.launch import Launch, Repo
-from interlock.report.links import commit_link, launch_link, safe_link, suspect_link
+from interlock.rca.findings import Suspect
+from interlock.rca.launch import Launch, Repo
+from interlock.rca.report.links import commit_link, launch_link, safe_link, suspect_link
 
 SHA = "4be1c07d92aa41c5"
 

@@ -8,8 +8,8 @@ from tests.report.marked import assert_inert
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.apps.rca.findings import Findings
-from interlock.report.markdown import ROOM, markdown
+from interlock.rca.findings import Findings
+from interlock.rca.report.markdown import ROOM, markdown
 
 
 def test_the_overview_comes_first_and_adds_up() -> None:

@@ -6,10 +6,10 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.apps.rca.findings import Family, Finding, Findings
-from interlock.report.kinds import KINDS, STATES
-from interlock.report.outline import is_known, outline
-from interlock.report.verdict import kind_label
+from interlock.rca.findings import Family, Finding, Findings
+from interlock.rca.report.kinds import KINDS, STATES
+from interlock.rca.report.outline import is_known, outline
+from interlock.rca.report.verdict import kind_label
 
 
 def test_families_by_importance() -> None:

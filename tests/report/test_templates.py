@@ -1,7 +1,7 @@
 """What templates may use: values a decision read, verdicts on evidence, times for machines."""
 
-from interlock.apps.rca.findings import Evidence, Turn
-from interlock.report.templates import environment, machine_time, source, values, verdict_word
+from interlock.rca.findings import Evidence, Turn
+from interlock.system.html import environment, machine_time, source, values, verdict_word
 
 
 def _turn(**read: object) -> Turn:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.apps.rca.findings import Finding, Findings
-from interlock.report.terminal import folded, summary
-from interlock.report.text import columns
+from interlock.rca.findings import Finding, Findings
+from interlock.rca.report.terminal import folded, summary
+from interlock.system.text import columns
 
 WHOLE = """\
 Lantern nightly

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.report.text import (
+from interlock.system.text import (
     block,
     clean,
     columns,

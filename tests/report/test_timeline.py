@@ -7,9 +7,9 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, many
 
-from interlock.apps.rca.findings import Findings
-from interlock.report.outline import outline
-from interlock.report.timeline import shades, timeline
+from interlock.rca.findings import Findings
+from interlock.rca.report.outline import outline
+from interlock.rca.report.timeline import shades, timeline
 
 
 def _timed(*times: str) -> Findings:

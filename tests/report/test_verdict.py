@@ -8,9 +8,9 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.apps.rca.findings import Family, Finding, Findings
-from interlock.report.outline import outline
-from interlock.report.verdict import history, made_by, standing, trust, verdict
+from interlock.rca.findings import Family, Finding, Findings
+from interlock.rca.report.outline import outline
+from interlock.rca.report.verdict import history, made_by, standing, trust, verdict
 
 
 def test_the_whole_sentence() -> None:

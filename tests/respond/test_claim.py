@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.respond.claim import take
-from interlock.respond.tree import Tree
+from interlock.system.errors import SourceError
+from interlock.system.tree import Tree
+from interlock.testing.responder.claim import take
 
 HOLD = """
 import sys
 from pathlib import Path
-from interlock.respond.claim import take
-from interlock.respond.tree import Tree
+from interlock.testing.responder.claim import take
+from interlock.system.tree import Tree
 claim = take(Tree(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
 print(claim is not None, flush=True)
 sys.stdin.read()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.respond.lookout import Lookout
-from interlock.wire.batch import encode_manifest, move_entry, move_manifest, new_manifest
-from interlock.wire.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
+from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
+from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
+from interlock.testing.responder.lookout import Lookout
 
 AT = "2026-02-16T12:00:00Z"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.respond.tree import Tree
+from interlock.system.errors import SourceError
+from interlock.system.tree import Tree
 
 
 @pytest.fixture

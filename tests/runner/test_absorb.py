@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from interlock.core.case import Refused, Signal, Usage
-from interlock.core.circuit import FAILURES, Step
-from interlock.core.shape import shape_of
-from interlock.dispatch.carrier import MAX_ANSWER, Premises, Reply
-from interlock.runner.absorb import absorb
+from interlock.agents.carrier import MAX_ANSWER, Premises, Reply
+from interlock.engine.case import Refused, Signal, Usage
+from interlock.engine.circuit import FAILURES, Step
+from interlock.engine.shape import shape_of
+from interlock.runtime.answers import absorb
 
 SHAPE = shape_of({"type": "object", "properties": {"mark": {"type": "integer"}}})
 STEP = Step("judge", "critic", SHAPE, signals=("artifact", "question"))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.world.world import World
 
-from interlock.core.plan import Budget
+from interlock.engine.schedule import Budget
 
 ANSWERS = {
     "write": st.fixed_dictionaries({"words": st.integers()}),

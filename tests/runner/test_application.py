@@ -10,12 +10,12 @@ import pytest
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.core.case import Case, Decision, Refused, Signal
-from interlock.core.errors import StoreError
-from interlock.dispatch.carrier import Premises
-from interlock.runner.application import Plain
-from interlock.store.history import life_of
-from interlock.store.journal import Effect
+from interlock.agents.carrier import Premises
+from interlock.engine.case import Case, Decision, Refused, Signal
+from interlock.journal.history import life_of
+from interlock.journal.journal import Effect
+from interlock.runtime.application import Plain
+from interlock.system.errors import StoreError
 
 NOTES = "create table if not exists notes (note text not null)"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import SourceError
-from interlock.runner.casefile import MAX_LINE, MAX_PRIORITY, read_cases
-from interlock.store.runs import NewCase
+from interlock.journal.runs import NewCase
+from interlock.runtime.casefile import MAX_LINE, MAX_PRIORITY, read_cases
+from interlock.system.errors import SourceError
 
 HINT = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
 

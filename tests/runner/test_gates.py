@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.runner.loop import Loop
+from interlock.runtime.loop import Loop
 
 ASKED = ["A write#1 artifact written", "A judge#1 artifact good"]
 QUESTION = 3

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.world.paper import ONE_STEP
 
-from interlock.core.errors import CircuitError, SourceError
-from interlock.core.yaml_text import MAX_CHARACTERS
-from interlock.runner.library import Bundle, bundle, find_circuit, read_text, shelves
+from interlock.runtime.library import Bundle, bundle, find_circuit, read_text, shelves
+from interlock.system.errors import CircuitError, SourceError
+from interlock.system.yaml_text import MAX_CHARACTERS
 
 
 def with_prompt(name: str) -> str:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.core.plan import Budget, Spent
-from interlock.runner.limits import Limits, Spending, flat, parts, read_limits
+from interlock.engine.schedule import Budget, Spent
+from interlock.runtime.limits import Limits, Spending, flat, parts, read_limits
+from interlock.system.errors import SourceError
 
 
 def test_words_that_are_right() -> None:

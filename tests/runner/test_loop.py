@@ -7,12 +7,12 @@ import pytest
 from tests.world.paper import GOOD_CREW, HOLDING, ONE_STEP
 from tests.world.world import World
 
-from interlock.core.plan import Budget, Spent
-from interlock.dispatch.carrier import Ask, Deliver
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.loop import Loop
-from interlock.runner.tally import Tally
-from interlock.store.runs import NewCase
+from interlock.agents.carrier import Ask, Deliver
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.engine.schedule import Budget, Spent
+from interlock.journal.runs import NewCase
+from interlock.runtime.loop import Loop
+from interlock.runtime.tally import Tally
 
 
 @pytest.fixture

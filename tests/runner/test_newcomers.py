@@ -7,10 +7,10 @@ import pytest
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.core.case import Case
-from interlock.dispatch.carrier import Premises
-from interlock.runner.application import Plain
-from interlock.store.runs import NewCase
+from interlock.agents.carrier import Premises
+from interlock.engine.case import Case
+from interlock.journal.runs import NewCase
+from interlock.runtime.application import Plain
 
 
 @pytest.fixture

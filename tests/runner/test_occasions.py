@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.world.paper import GOOD_CREW, PAPER
 from tests.world.world import World
 
-from interlock.store.runs import NewCase
+from interlock.journal.runs import NewCase
 
 STUCK = PAPER.replace("otherwise: dropped\n", "")
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from interlock.core.case import Case
-from interlock.core.notation import read_circuit
-from interlock.dispatch.carrier import NO_PREMISES
-from interlock.runner.application import Application, Plain
-from interlock.runner.once import Once
+from interlock.agents.carrier import NO_PREMISES
+from interlock.engine.case import Case
+from interlock.engine.notation import read_circuit
+from interlock.runtime.application import Application, Plain
+from interlock.runtime.once import Once
 
 CIRCUIT = read_circuit(
     """\

@@ -10,15 +10,15 @@ from tests.world.clock import START, FakeClock
 from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
-from interlock.core.case import Usage
-from interlock.core.circuit import RATE_LIMIT
-from interlock.core.plan import Budget, Spent
-from interlock.dispatch.carrier import Accounted, Ask, Carrier, Deliver, Reply
-from interlock.dispatch.program import ProgramDesk
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.loop import Loop
-from interlock.runner.pauses import BACK_OFF, LONGEST, Pauses
-from interlock.store.journal import Pause
+from interlock.agents.carrier import Accounted, Ask, Carrier, Deliver, Reply
+from interlock.agents.program import ProgramDesk
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.engine.case import Usage
+from interlock.engine.circuit import RATE_LIMIT
+from interlock.engine.schedule import Budget, Spent
+from interlock.journal.journal import Pause
+from interlock.runtime.loop import Loop
+from interlock.runtime.pauses import BACK_OFF, LONGEST, Pauses
 
 OWN_ROW = ONE_STEP.replace("otherwise: failed", "")
 OWN_ROW += "  - {id: tired, at: work, on: rate-limit, to: failed}\n"

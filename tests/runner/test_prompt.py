@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.paper import PAPER
 
-from interlock.core.case import Case
-from interlock.core.circuit import Circuit
-from interlock.core.errors import CircuitError
-from interlock.core.notation import read_circuit
-from interlock.runner.prompt import fill
+from interlock.engine.case import Case
+from interlock.engine.circuit import Circuit
+from interlock.engine.notation import read_circuit
+from interlock.runtime.prompt import fill
+from interlock.system.errors import CircuitError
 
 CIRCUIT = read_circuit(PAPER).circuit
 CASE = Case(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.core.plan import Budget, Spent
-from interlock.runner.purse import plain_purse
+from interlock.engine.schedule import Budget, Spent
+from interlock.runtime.purse import plain_purse
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import msgspec
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.core.plan import Budget
-from interlock.dispatch.carrier import Ask, Carrier, Deliver, Rationed
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.rations import Rations
+from interlock.agents.carrier import Ask, Carrier, Deliver, Rationed
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.engine.schedule import Budget
+from interlock.runtime.rations import Rations
 
 CREW = """\
 "*":

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.runner.strict_json import MAX_DEPTH, decode
+from interlock.system.runner_strict_json import MAX_DEPTH, decode
 
 DEEP = f"it is nested deeper than {MAX_DEPTH} levels"
 

@@ -8,10 +8,10 @@ from tests.world.clock import START
 from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
-from interlock.core.plan import Spent
-from interlock.runner.loop import Loop
-from interlock.store.spending import spent_by_role, spent_on
-from interlock.store.standstill import open_inquiries
+from interlock.engine.schedule import Spent
+from interlock.journal.spending import spent_by_role, spent_on
+from interlock.journal.standstill import open_inquiries
+from interlock.runtime.loop import Loop
 
 PAID = '"*": {work: {answer: {}, usage: {tokens: 10, money: 0.5}}}'
 CREW = """\

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.archive import members
-from interlock.sources.intake import read_sources
-from interlock.sources.leaf import Leaf
+from interlock.rca.sources.archive import members
+from interlock.rca.sources.intake import read_sources
+from interlock.rca.sources.leaf import Leaf
+from interlock.system.errors import SourceError
 
 REPORT = b"<testsuite name='s'><testcase name='t'><failure/></testcase></testsuite>"
 

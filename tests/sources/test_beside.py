@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.failure import Failure
-from interlock.sources.beside import PART_BOUND, LogParts, log_beside
-from interlock.sources.leaf import Leaf
+from interlock.rca.failure import Failure
+from interlock.rca.sources.beside import PART_BOUND, LogParts, log_beside
+from interlock.rca.sources.leaf import Leaf
 
 
 def leaf(name: str, *around: str) -> Leaf:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.sources.bounded import Bounded, bounded
+from interlock.system.bounded import Bounded, bounded
 
 MARK = 60
 """Room for the line that says what was cut."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.apps.rca.launch import Launch
-from interlock.sources.build_facts import harmless_facts, with_build_facts
+from interlock.rca.launch import Launch
+from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.launch import Tally
-from interlock.sources.ci_log import Log, read_log
+from interlock.rca.launch import Tally
+from interlock.system.test_output.ci_log import Log, read_log
 
 RULE = "=" * 70
 DASHES = "-" * 70

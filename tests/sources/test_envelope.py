@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from interlock.apps.rca.failure import Ticket
-from interlock.apps.rca.launch import Tally
-from interlock.core.errors import SourceError
-from interlock.sources.envelope import read_envelope
+from interlock.rca.failure import Ticket
+from interlock.rca.launch import Tally
+from interlock.rca.sources.envelope import read_envelope
+from interlock.system.errors import SourceError
 
 PLAIN: dict[str, Any] = {
     "run_id": "4711",

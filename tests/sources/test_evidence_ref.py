@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.sources.evidence_ref import Pointer, pointers
+from interlock.rca.sources.git.evidence_refs import Pointer, pointers
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.sources.file_kinds import is_comment, is_document, is_test
+from interlock.system.file_kinds import is_comment, is_document, is_test
 
 TESTS = """
 test_cart.py cart_test.go src/cart.spec.ts src/cart.test.js CartTest.java CartTests.cs TestCart.java

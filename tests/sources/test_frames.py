@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.sources.frames import PathIndex, readings
+from interlock.rca.sources.git.stack_paths import PathIndex, readings
 
 PATHS = [
     "setup.py",

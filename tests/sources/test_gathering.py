@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.apps.rca.launch import Launch, Tally
-from interlock.sources.intake import Intake, read_sources
+from interlock.rca.launch import Launch, Tally
+from interlock.rca.sources.intake import Intake, read_sources
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

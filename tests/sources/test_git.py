@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.core.errors import SourceError
-from interlock.sources.git import Git, environment, first_line
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.repository import Repository
+from interlock.system.errors import SourceError
+from interlock.system.git import Git, environment, first_line
 
 
 @pytest.fixture

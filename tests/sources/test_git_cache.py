@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git_cache import HistoryCache
-from interlock.sources.git_log import Change, Commit
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.git_cache import HistoryCache
+from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.repository import Repository
 
 
 def commit(number: int) -> Commit:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git_change import nature_by_diff, nature_by_files
-from interlock.sources.git_log import Change, Commit
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.change import nature_by_diff, nature_by_files
+from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.repository import Repository
 
 CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
     "behaviour": [

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git_evidence import check_evidence
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.git_evidence import check_evidence
+from interlock.rca.sources.git.repository import Repository
 
 CART = "class Cart:\n    def add(self, item):\n        return item\n"
 LOG = "start\nconnection refused by peer\nend\n"

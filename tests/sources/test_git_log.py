@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.core.errors import SourceError
-from interlock.sources.git import Git
-from interlock.sources.git_cache import HistoryCache
-from interlock.sources.git_log import MOST_FILES, Change, Commit, Log, parse_log, rfc3339
+from interlock.rca.sources.git.git_cache import HistoryCache
+from interlock.rca.sources.git.git_log import MOST_FILES, Change, Commit, Log, parse_log, rfc3339
+from interlock.system.errors import SourceError
+from interlock.system.git import Git
 
 LINES = "".join(f"line {number}\n" for number in range(40))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git import Git
-from interlock.sources.git_open import examine, resolve
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.git_open import examine, resolve
+from interlock.rca.sources.git.repository import Repository
+from interlock.system.git import Git
 
 
 @pytest.fixture
@@ -219,8 +219,8 @@ def test_a_folder_of_somebody_else(world: GitRepo) -> None:
 
 READ_IT = """
 import sys
-from interlock.apps.rca.launch import Repo
-from interlock.sources.repository import Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.repository import Repository
 print([one.kind for one in Repository(Repo(name="shop", path=sys.argv[1])).problems])
 """
 

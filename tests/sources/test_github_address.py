@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.github_address import PUBLIC, github_address
+from interlock.epic.approval.github_address import PUBLIC, github_address
+from interlock.system.errors import SourceError
 
 ENV = {"GITHUB_TOKEN": "t0", "GITHUB_REPOSITORY": "harbour/boats"}
 

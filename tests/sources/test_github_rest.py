@@ -5,9 +5,14 @@ from collections.abc import Iterator
 import pytest
 from tests.world.github import REPO, TOKEN, Github, a_github
 
-from interlock.core.errors import SourceError
-from interlock.sources.github_address import GithubAddress
-from interlock.sources.github_rest import GithubAuthError, GithubBusyError, GithubError, GithubRest
+from interlock.epic.approval.github_address import GithubAddress
+from interlock.epic.approval.github_rest import (
+    GithubAuthError,
+    GithubBusyError,
+    GithubError,
+    GithubRest,
+)
+from interlock.system.errors import SourceError
 
 PATH = f"/repos/{REPO}/issues"
 

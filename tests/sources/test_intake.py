@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
-from interlock.core.errors import SourceError
-from interlock.sources.intake import read_sources
+from interlock.rca.sources.intake import read_sources
+from interlock.system.errors import SourceError
 
 REPORT = '<testsuite name="s"><testcase classname="C" name="t"><failure/></testcase></testsuite>'
 ENVELOPE = {"run_id": "9", "name": "night", "failure_list": [{"id": 5, "name": "glows"}]}

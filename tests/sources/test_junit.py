@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Tally
-from interlock.core.errors import SourceError
-from interlock.sources.junit import JUnitReport, read_junit
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Tally
+from interlock.rca.sources.junit import JUnitReport, read_junit
+from interlock.system.errors import SourceError
 
 WHOLE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="all">\n'

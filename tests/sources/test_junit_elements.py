@@ -2,9 +2,9 @@
 
 import io
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Tally
-from interlock.sources.junit import JUnitReport, read_junit
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Tally
+from interlock.rca.sources.junit import JUnitReport, read_junit
 
 
 def read(text: str, name: str = "report.xml") -> tuple[list[Failure], JUnitReport]:

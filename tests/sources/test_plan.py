@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.plan import MOST, read_plan
+from interlock.delivery.plan import MOST, read_plan
+from interlock.system.errors import SourceError
 
 
 @pytest.mark.parametrize(

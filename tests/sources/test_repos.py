@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.launch import Repo
-from interlock.core.errors import SourceError
-from interlock.sources.repos import parse_repo, read_workspace, repos_of
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.repos import parse_repo, read_workspace, repos_of
+from interlock.system.errors import SourceError
 
 
 @pytest.mark.parametrize(

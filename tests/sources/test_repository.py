@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.apps.rca.launch import Repo
-from interlock.sources.git_content import MOST_FILE, inside
-from interlock.sources.repository import UNBOUND, Repository
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.content import MOST_FILE, inside
+from interlock.rca.sources.git.repository import UNBOUND, Repository
 
 
 class Shop:

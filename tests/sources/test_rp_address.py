@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.rp_address import Address, LaunchWord, address, launch_word
+from interlock.rca.sources.reportportal.rp_address import Address, LaunchWord, address, launch_word
+from interlock.system.errors import SourceError
 
 FULL = {
     "ASTERISK_RP_URL": "https://rp.example.org/",

@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 from tests.world.reportportal import an_item
 
-from interlock.apps.rca.failure import Ticket
-from interlock.sources.rp_items import attributes, failure_of_item, own_failures, read_items
+from interlock.rca.failure import Ticket
+from interlock.rca.sources.reportportal.rp_items import (
+    attributes,
+    failure_of_item,
+    own_failures,
+    read_items,
+)
 
 
 def holder(item_id: int, total: int, failed: int, **news: Any) -> dict[str, Any]:

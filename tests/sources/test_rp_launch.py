@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from tests.world.reportportal import LAUNCH_ID, Portal, a_portal, an_item
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Tally
-from interlock.core.errors import SourceError
-from interlock.sources.reportportal import ReportPortal
-from interlock.sources.rp_launch import read_launch
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Tally
+from interlock.rca.sources.reportportal.project import ReportPortal
+from interlock.rca.sources.reportportal.rp_launch import read_launch
+from interlock.system.errors import SourceError
 
 
 @pytest.fixture

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 import pytest
 from tests.world.reportportal import Portal, a_portal, a_type, an_item, stock_types
 
-from interlock.sources.reportportal import ReportPortal
-from interlock.sources.rp_push import DefectTypes, Pushed, Update, comment, push, shown
-from interlock.sources.rp_rest import DELAYS_S, PortalError
+from interlock.rca.sources.reportportal.project import ReportPortal
+from interlock.rca.sources.reportportal.push import (
+    DefectTypes,
+    Pushed,
+    Update,
+    comment,
+    push,
+    shown,
+)
+from interlock.rca.sources.reportportal.rp_rest import DELAYS_S, PortalError
 
 WORDS = comment("The lamp is dark.", submitted_by="mo")
 

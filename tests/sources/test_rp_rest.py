@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
-from interlock.core.errors import SourceError
-from interlock.sources.rp_address import Address
-from interlock.sources.rp_rest import DELAYS_S, PortalError, Rest
+from interlock.rca.sources.reportportal.rp_address import Address
+from interlock.rca.sources.reportportal.rp_rest import DELAYS_S, PortalError, Rest
+from interlock.system.errors import SourceError
 
 PATH = f"/api/v1/{PROJECT}/launch/{LAUNCH_ID}"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.searching import leaves_of
+from interlock.rca.sources.searching import leaves_of
+from interlock.system.errors import SourceError
 
 
 @pytest.fixture

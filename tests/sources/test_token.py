@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.sources.token import find_token
+from interlock.system.errors import SourceError
+from interlock.system.token import find_token
 
 NAMES = ("BOAT_TOKEN", "BOAT_KEY")
 

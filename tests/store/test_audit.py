@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.store.audit import Fault
+from interlock.journal.audit import Fault
 
 CREW = """\
 "*": {write: {answer: {words: 5}}, judge: {answer: {mark: 4}}}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import StoreError
-from interlock.store.blobs import BlobWriter, hash_of, read_blob
-from interlock.store.database import driver, writing
+from interlock.journal.blobs import BlobWriter, hash_of, read_blob
+from interlock.journal.database import driver, writing
+from interlock.system.errors import StoreError
 
 TEXT = b"the same words again and again, " * 40
 NOISE = random.Random(1).randbytes(600)

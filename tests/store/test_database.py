@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.core.errors import StoreError
-from interlock.store.database import HEAD, driver, reading, revision, transaction, writing
+from interlock.journal.database import HEAD, driver, reading, revision, transaction, writing
+from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
 BLOB = "insert into blobs values (?, x'00', 0, x'00')"

@@ -18,8 +18,8 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.apps.rca.effects import Closed, SentBack
-from interlock.core.errors import StoreError
+from interlock.rca.effects import Closed, SentBack
+from interlock.system.errors import StoreError
 
 
 @pytest.fixture

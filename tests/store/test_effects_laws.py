@@ -20,10 +20,10 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.apps.rca.effects import Closed, Effect, SentBack
-from interlock.store.database import driver, writing
-from interlock.store.effects import carry_out
-from interlock.store.knowledge_audit import MISMATCHES
+from interlock.journal.database import driver, writing
+from interlock.rca.effects import Closed, Effect, SentBack
+from interlock.rca.knowledge.audit import MISMATCHES
+from interlock.rca.knowledge.writer import carry_out
 
 CASES = 5
 STATUSES = ["open", "triaged", "investigated"]

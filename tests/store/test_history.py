@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.core.errors import StoreError
-from interlock.core.plan import Budget
-from interlock.store.history import (
+from interlock.engine.schedule import Budget
+from interlock.journal.history import (
     Question,
     RefusedLine,
     counts,
@@ -18,6 +17,7 @@ from interlock.store.history import (
     open_questions,
     refusals_of,
 )
+from interlock.system.errors import StoreError
 
 CREW = """\
 "*": {write: {answer: {words: 5}}, judge: {answer: {mark: 4}}}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import APPROVED, Inquiry, failed, launched
 
-from interlock.apps.rca.effects import Closed
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Job, Launch, Tally
-from interlock.core.errors import InterlockError, SourceError, StoreError
-from interlock.store.database import writing
-from interlock.store.intake import Arrival, FailedCase, Opened, extend_suite, seconds_of
-from interlock.store.runs import load_cases
+from interlock.journal.database import writing
+from interlock.journal.runs import load_cases
+from interlock.rca.effects import Closed
+from interlock.rca.failure import Failure
+from interlock.rca.knowledge.intake import Arrival, FailedCase, Opened, extend_suite, seconds_of
+from interlock.rca.launch import Job, Launch, Tally
+from interlock.system.errors import InterlockError, SourceError, StoreError
 
 LAUNCH = Launch(
     launch_id="42",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
 
-from interlock.core.errors import StoreError
+from interlock.system.errors import StoreError
 
 FOREIGN = "FOREIGN KEY constraint failed"
 CHECK = "CHECK constraint failed: "

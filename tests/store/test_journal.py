@@ -13,14 +13,22 @@ from sqlalchemy import Connection
 from tests.core.generated import circuits, signals
 from tests.world.world import World
 
-from interlock.core.case import OPEN, Decision, Signal, Usage
-from interlock.core.circuit import Circuit
-from interlock.core.engine import advance, apply, open_case
-from interlock.core.notation import Written
-from interlock.store.database import driver, writing
-from interlock.store.history import cases_of
-from interlock.store.journal import Batch, Entry, Journal, NewDispatch, Refusal, Standing, state_of
-from interlock.store.runs import NewCase, begin_run, load_cases
+from interlock.engine.advance import advance, apply, open_case
+from interlock.engine.case import OPEN, Decision, Signal, Usage
+from interlock.engine.circuit import Circuit
+from interlock.engine.notation import Written
+from interlock.journal.database import driver, writing
+from interlock.journal.history import cases_of
+from interlock.journal.journal import (
+    Batch,
+    Entry,
+    Journal,
+    NewDispatch,
+    Refusal,
+    Standing,
+    state_of,
+)
+from interlock.journal.runs import NewCase, begin_run, load_cases
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
 DECISION = Decision("write", 1, "artifact", "open", "judge")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
-from interlock.store.knowledge import (
+from interlock.rca.knowledge.knowledge import (
     History,
     Occurrence,
     Rca,

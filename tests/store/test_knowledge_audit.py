@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
 
-from interlock.apps.rca.effects import Closed
-from interlock.store.audit import Fault
+from interlock.journal.audit import Fault
+from interlock.rca.effects import Closed
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
-from interlock.core.errors import StateError, StoreError
-from interlock.store.database import writing
-from interlock.store.lifecycle import DAY, set_rca_status, set_symptom_status, sweep_dormant
+from interlock.journal.database import writing
+from interlock.rca.knowledge.lifecycle import DAY, set_rca_status, set_symptom_status, sweep_dormant
+from interlock.system.errors import StateError, StoreError
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import StoreError
-from interlock.store.database import reading, writing
-from interlock.store.lock import Writer, only_writer, writer_of
+from interlock.journal.database import reading, writing
+from interlock.journal.lock import Writer, only_writer, writer_of
+from interlock.system.errors import StoreError
 
 HOLD = """\
 import sys
 from pathlib import Path
-from interlock.store.database import writing
+from interlock.journal.database import writing
 with writing(Path(sys.argv[1])):
     print("holding", flush=True)
     sys.stdin.read()

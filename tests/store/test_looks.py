@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.apps.rca.steps import F0, F3, F5, F6
-from interlock.casework.terms import Terms
-from interlock.store.database import driver
-from interlock.store.looks import agreed, looks_of, open_reviews, place_of, shared_by
+from interlock.journal.database import driver
+from interlock.rca.knowledge.looks import agreed, looks_of, open_reviews, place_of, shared_by
+from interlock.rca.steps import F0, F3, F5, F6
+from interlock.rca.terms import Terms
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import pytest
 from tests.world.paper import HOLDING, PAPER
 from tests.world.world import World
 
-from interlock.core.engine import open_case
-from interlock.core.errors import StoreError
-from interlock.core.plan import Budget, Spent
-from interlock.store.database import writing
-from interlock.store.runs import (
+from interlock.engine.advance import open_case
+from interlock.engine.schedule import Budget, Spent
+from interlock.journal.database import writing
+from interlock.journal.runs import (
     Loaded,
     NewCase,
     OpenDispatch,
@@ -24,6 +23,7 @@ from interlock.store.runs import (
     set_options,
     unfinished_run,
 )
+from interlock.system.errors import StoreError
 
 AT = 1_000_000.0
 

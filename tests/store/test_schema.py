@@ -15,14 +15,14 @@ from tests.world.inquiry import Inquiry, failed, launched
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-import interlock.store
-from interlock.core.errors import StoreError
-from interlock.store.database import HEAD, driver, revision, writing
-from interlock.store.intake import Opened
-from interlock.store.runs import NewCase, begin_run
-from interlock.store.schema import metadata
+import interlock.journal
+from interlock.journal.database import HEAD, driver, revision, writing
+from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.schema import metadata
+from interlock.rca.knowledge.intake import Opened
+from interlock.system.errors import StoreError
 
-MIGRATIONS = Path(interlock.store.__file__).parent / "migrations"
+MIGRATIONS = Path(interlock.journal.__file__).parent / "migrations"
 
 
 def config(connection: Connection) -> Config:

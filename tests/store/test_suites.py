@@ -14,10 +14,9 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.apps.rca.effects import Closed
-from interlock.apps.rca.launch import Launch
-from interlock.store.knowledge import rca
-from interlock.store.suites import (
+from interlock.rca.effects import Closed
+from interlock.rca.knowledge.knowledge import rca
+from interlock.rca.knowledge.suites import (
     CaseBrief,
     Pipeline,
     Seen,
@@ -35,6 +34,7 @@ from interlock.store.suites import (
     suite_cases,
     suites,
 )
+from interlock.rca.launch import Launch
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import SourceError
-from interlock.supervise.clocks import CLOCK_NAMES, Clocks, Due, Watch
-from interlock.supervise.sight import (
+from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks, Due, Watch
+from interlock.agents.cli.sight import (
     Alive,
     RateLimited,
     Result,
@@ -18,6 +17,7 @@ from interlock.supervise.sight import (
     ToolEnded,
     WaitsForPermission,
 )
+from interlock.system.errors import SourceError
 
 CLOCKS = Clocks(first_byte=10, silence=100, after_result=20, tool=500, wall=5_000)
 WALL = 1_000_000.0

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from interlock.supervise.clocks import CLOCK_NAMES, Clocks
-from interlock.supervise.ended import By, Ended, why
-from interlock.supervise.standing import Standing
+from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks
+from interlock.agents.cli.ended import By, Ended, why
+from interlock.agents.cli.health import Standing
 
 ENDED = Ended(exit_code=0, by="itself", started_at=0, ended_at=1, last=Standing("dead", ()))
 CLOCKS = Clocks(first_byte=0.5, silence=600)

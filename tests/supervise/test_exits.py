@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from interlock.supervise.exits import Exit
+from interlock.system.exits import Exit
 
 
 def born(*argv: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":

@@ -1,7 +1,7 @@
 """Who belongs to an agent, over censuses of our own making."""
 
-from interlock.supervise.census import Census, Process, Seen
-from interlock.supervise.kinship import descendants, family, line_above
+from interlock.system.census import Census, Process, Seen
+from interlock.system.kinship import descendants, family, line_above
 
 TAG = "w:1:1:a"
 LEADER = Process(10, 10)

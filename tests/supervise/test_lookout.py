@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 
-from interlock.supervise.lookout import Lookout
+from interlock.system.lookout import Lookout
 
 
 def born() -> "subprocess.Popen[bytes]":

@@ -14,11 +14,11 @@ from tests.cli.world import until
 from tests.world.bench import gone
 from tests.world.rogue import new_tag, tagged
 
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import Census, Process, Seen
-from interlock.supervise.reap import Reaped, nothing_is_over, orphans, owner_is_dead, reap
-from interlock.supervise.start import owner
-from interlock.supervise.tag import Tag, read_tag
+from interlock.agents.cli.reap import Reaped, nothing_is_over, orphans, owner_is_dead, reap
+from interlock.agents.cli.start import owner
+from interlock.agents.cli.tag import Tag, read_tag
+from interlock.system.census import Census, Process, Seen
+from interlock.system.clock import RealClock
 
 ROOT = Path(__file__).parents[2]
 _NUMBERS = count(1)

@@ -6,9 +6,9 @@ import subprocess
 import psutil
 import pytest
 
-from interlock.supervise import signals
-from interlock.supervise.census import Process, look
-from interlock.supervise.signals import send
+from interlock.system import signals
+from interlock.system.census import Process, look
+from interlock.system.signals import send
 
 
 def child() -> "subprocess.Popen[bytes]":

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.supervise.standing import Facts, Word, standing
+from interlock.agents.cli.health import Facts, Word, standing
 
 CALM: dict[str, Any] = {
     "state": "S",

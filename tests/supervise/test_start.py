@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.errors import SourceError
-from interlock.supervise.start import WIDE, Start, spawn
+from interlock.agents.cli.start import WIDE, Start, spawn
+from interlock.system.errors import SourceError
 
 HASTY = """\
 import os

@@ -14,14 +14,14 @@ from tests.world.bench import appears, gone, noted
 from tests.world.leap import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
-from interlock.core.errors import SourceError
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import census, look
-from interlock.supervise.clocks import Clocks
-from interlock.supervise.ended import Ended
-from interlock.supervise.lookout import Lookout
-from interlock.supervise.sight import Line, Sight
-from interlock.supervise.supervised import Supervised, supervise
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.ended import Ended
+from interlock.agents.cli.sight import Line, Sight
+from interlock.agents.cli.supervised import Supervised, supervise
+from interlock.system.census import census, look
+from interlock.system.clock import RealClock
+from interlock.system.errors import SourceError
+from interlock.system.lookout import Lookout
 
 PATIENT = Clocks(grace=1.0)
 

@@ -5,9 +5,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import Process, Seen, look
-from interlock.supervise.tree import Felled, Kin, Left, fell
+from interlock.system.census import Process, Seen, look
+from interlock.system.clock import RealClock
+from interlock.system.supervise_tree import Felled, Kin, Left, fell
 
 
 class HastyClock:

@@ -8,7 +8,7 @@ from functools import partial
 import httpx
 import pytest
 
-from interlock.web.guard import App, Message, Receive, Send
+from interlock.web.access import App, Message, Receive, Send
 from interlock.web.house import House, Part
 
 LIFE: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.batch import (
+from interlock.signals.batch import (
     Budget,
     Manifest,
     allowed_size,
@@ -24,7 +24,7 @@ from interlock.wire.batch import (
     read_manifest,
     subagent_prompt,
 )
-from interlock.wire.strict_json import Problem
+from interlock.system.strict_json import Problem
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-02-17T10:00:00Z"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.briefing import (
+from interlock.signals.briefing import (
     LARGEST_BRIEFING,
     Briefing,
     Cluster,
@@ -17,9 +17,9 @@ from interlock.wire.briefing import (
     harmless,
     render_briefing,
 )
-from interlock.wire.columns import WORKING
-from interlock.wire.reading import Refused
-from interlock.wire.text import read_message
+from interlock.signals.columns import WORKING
+from interlock.signals.reading import Refused
+from interlock.signals.text import read_message
 
 GOLDEN = Path(__file__).parent / "golden"
 FULL = Briefing(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.wire.catalogue import legal_for, role_named, row_of, rows
-from interlock.wire.columns import BASELINE, WORKING, Row
+from interlock.signals.catalogue import legal_for, role_named, row_of, rows
+from interlock.signals.columns import BASELINE, WORKING, Row
 
 GOLDEN = Path(__file__).parent / "golden" / "text"
 HANDLERS = {

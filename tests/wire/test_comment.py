@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire import comment_corpus as corpus
 
-from interlock.wire.comment import LONGEST, read_comment
-from interlock.wire.comment_verdict import Outcome
+from interlock.epic.approval.comment import LONGEST, read_comment
+from interlock.epic.approval.comment_verdict import Outcome
 
 
 def _named(comment: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from interlock.wire.comment import read_comment
-from interlock.wire.comment_verdict import Outcome
+from interlock.epic.approval.comment import read_comment
+from interlock.epic.approval.comment_verdict import Outcome
 
 COMMENTS = Path(__file__).parent / "comments"
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.comment import read_comment
-from interlock.wire.comment_settled import reach, settled_names
-from interlock.wire.comment_verdict import Outcome
+from interlock.epic.approval.comment import read_comment
+from interlock.epic.approval.comment_settled import reach, settled_names
+from interlock.epic.approval.comment_verdict import Outcome
 
 THINGS = ("schema", "rollback", "cache", "index", "migration", "queue", "report", "login")
 FAULTS = ("The {} is broken.", "The {} is missing.", "I reject the {}.", "Please rename the {}.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.wire.comment_thread import (
+from interlock.epic.approval.comment_thread import (
     TRUSTED,
     UNKNOWN_EDITOR,
     Author,
@@ -17,7 +17,7 @@ from interlock.wire.comment_thread import (
     may_answer,
     read_thread,
 )
-from interlock.wire.comment_verdict import Outcome
+from interlock.epic.approval.comment_verdict import Outcome
 
 REQUEST = Request("w-1", 100.0, "robot")
 MAY = may_answer()

@@ -13,11 +13,11 @@ import jsonschema
 import msgspec
 import pytest
 
-from interlock.wire.catalogue import rows
-from interlock.wire.pages import render_pages
-from interlock.wire.reading import Reason
-from interlock.wire.schemas import schemas
-from interlock.wire.transcript import Record, Verdict, judge, read_record
+from interlock.signals.catalogue import rows
+from interlock.signals.pages import render_pages
+from interlock.signals.reading import Reason
+from interlock.signals.schemas import schemas
+from interlock.testing.transcript import Record, Verdict, judge, read_record
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
 LINES = CORPUS.read_text(encoding="utf-8").splitlines()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apps.rca.world import FENCE, outside
 
-from interlock.wire.fence import MISSING, Fence, clean, is_noisy, outline, shorten
+from interlock.runtime.fence import MISSING, Fence, clean, is_noisy, outline, shorten
 
 HERE = Fence(FENCE)
 END = f"--- end {FENCE} ---"

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.wire.reading import Accepted
-from interlock.wire.text import read_message
+from interlock.signals.reading import Accepted
+from interlock.signals.text import read_message
 
 FIELDS = [
     (

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.catalogue import rows
-from interlock.wire.lines import LineReader, LineRefusal, LineSignal, canonical_line
+from interlock.signals.catalogue import rows
+from interlock.signals.line_payload import LineRefusal, LineSignal, canonical_line
+from interlock.signals.lines import LineReader
 
 RULE = "=" * 44
 BAR = "═" * 44

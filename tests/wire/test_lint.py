@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.catalogue import ANYONE, rows
-from interlock.wire.columns import WORKING
-from interlock.wire.lines import LineReader, LineSignal
-from interlock.wire.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
-from interlock.wire.pages import render_pages
-from interlock.wire.reading import Refused
-from interlock.wire.signal_block import signal_block
-from interlock.wire.text import read_message
+from interlock.signals.catalogue import ANYONE, rows
+from interlock.signals.columns import WORKING
+from interlock.signals.line_payload import LineSignal
+from interlock.signals.lines import LineReader
+from interlock.signals.pages import render_pages
+from interlock.signals.reading import Refused
+from interlock.signals.signal_block import signal_block
+from interlock.signals.text import read_message
+from interlock.testing.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
 
 DOCS = Path(__file__).parents[2] / "docs" / "protocols"
 GOOD = "End with\n\n    READY_FOR_REVIEW: [task_id]\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.grammar import WORDS
-from interlock.wire.lookalike import last_lookalike
+from interlock.signals.grammar import WORDS
+from interlock.signals.lookalike import last_lookalike
 
 pieces = st.sampled_from(
     ["READY_FOR_REVIEW", "Audit passed", "a CHECKPOINT", "x", "- ", "```", "\n", "\n\n", "review",

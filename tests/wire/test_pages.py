@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.wire.catalogue import rows
-from interlock.wire.columns import WORKING
-from interlock.wire.pages import render_pages
-from interlock.wire.reading import Refused
-from interlock.wire.text import read_message
+from interlock.signals.catalogue import rows
+from interlock.signals.columns import WORKING
+from interlock.signals.pages import render_pages
+from interlock.signals.reading import Refused
+from interlock.signals.text import read_message
 
 DOCS = Path(__file__).parents[2] / "docs" / "protocols"
 

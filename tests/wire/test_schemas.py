@@ -8,12 +8,13 @@ import jsonschema
 import msgspec
 import pytest
 
-from interlock.wire.catalogue import rows
-from interlock.wire.lines import LineReader, LineSignal
-from interlock.wire.reading import Accepted
-from interlock.wire.schemas import schema_file, schemas
-from interlock.wire.text import read_message
-from interlock.wire.transcript import line_verdict
+from interlock.signals.catalogue import rows
+from interlock.signals.line_payload import LineSignal
+from interlock.signals.lines import LineReader
+from interlock.signals.reading import Accepted
+from interlock.signals.schemas import schema_file, schemas
+from interlock.signals.text import read_message
+from interlock.testing.transcript import line_verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 SAID = [

@@ -2,12 +2,13 @@
 
 import pytest
 
-from interlock.wire.catalogue import legal_for
-from interlock.wire.columns import WORKING
-from interlock.wire.lines import LineReader, LineSignal
-from interlock.wire.reading import Refused
-from interlock.wire.signal_block import signal_block
-from interlock.wire.text import read_message
+from interlock.signals.catalogue import legal_for
+from interlock.signals.columns import WORKING
+from interlock.signals.line_payload import LineSignal
+from interlock.signals.lines import LineReader
+from interlock.signals.reading import Refused
+from interlock.signals.signal_block import signal_block
+from interlock.signals.text import read_message
 
 
 @pytest.mark.parametrize("role", WORKING)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.signal_file import (
+from interlock.signals.signal_file import (
     Artifact,
     SignalFile,
     encode_artifact,
@@ -20,7 +20,7 @@ from interlock.wire.signal_file import (
     read_signal,
     responder_error,
 )
-from interlock.wire.strict_json import Problem
+from interlock.system.strict_json import Problem
 
 GOLDEN = Path(__file__).parent / "golden"
 WAITING = SignalFile(

@@ -7,12 +7,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.catalogue import ANYONE, rows
-from interlock.wire.columns import WORKING
-from interlock.wire.lines import LineReader, LineSignal
-from interlock.wire.lint import is_prompt, lint_prompt
-from interlock.wire.reading import Refused
-from interlock.wire.skills import (
+from interlock.signals.catalogue import ANYONE, rows
+from interlock.signals.columns import WORKING
+from interlock.signals.line_payload import LineSignal
+from interlock.signals.lines import LineReader
+from interlock.signals.reading import Refused
+from interlock.signals.skills import (
     BEGIN,
     END,
     FOLDERS,
@@ -24,7 +24,8 @@ from interlock.wire.skills import (
     version_numbers,
     with_block,
 )
-from interlock.wire.text import read_message
+from interlock.signals.text import read_message
+from interlock.testing.lint import is_prompt, lint_prompt
 
 AGENTS: tuple[Agent, ...] = get_args(Agent)
 BLOCK = managed_block(FOLDERS.values())

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.stream import StreamFormat, StreamReader, read_stream
-from interlock.wire.stream_events import (
+from interlock.signals.streams.stream import StreamFormat, StreamReader, read_stream
+from interlock.signals.streams.stream_events import (
     AssistantText,
     BadLine,
     OtherEvent,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.wire.reading import Accepted, Reason, Refused
-from interlock.wire.text import read_message
+from interlock.signals.reading import Accepted, Reason, Refused
+from interlock.signals.text import read_message
 
 AUDIT = "AUDIT_PASSED: t1\n\nVerification Results:\n- login works: VERIFIED - tests/test_login.py\n"
 REVIEW = "REVIEW_PASSED: t1\n\nFiles Reviewed:\n- src/a.py\n"

@@ -5,10 +5,10 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.catalogue import legal_for, row_of, rows
-from interlock.wire.columns import WORKING
-from interlock.wire.reading import Accepted, Refused
-from interlock.wire.text import read_message
+from interlock.signals.catalogue import legal_for, row_of, rows
+from interlock.signals.columns import WORKING
+from interlock.signals.reading import Accepted, Refused
+from interlock.signals.text import read_message
 
 SIGNALS = [row for row in rows("text") if row.key != "unknown"]
 FILLED = {

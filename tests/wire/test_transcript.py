@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.transcript import Judged, Record, format_of, judge, read_record
+from interlock.testing.transcript import Judged, Record, format_of, judge, read_record
 
 READY = "READY_FOR_REVIEW: t1\n\nFiles Modified:\n- a.py: new\n"
 INIT = {"type": "system", "subtype": "init", "session_id": "s"}

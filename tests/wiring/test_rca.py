@@ -8,22 +8,24 @@ import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 from tests.world.world import World
 
-from interlock.apps.rca.params import NAMES
-from interlock.casework.application import Casework
-from interlock.casework.intake import begin_cases
-from interlock.casework.terms import Terms
-from interlock.core.circuit import HUMAN
-from interlock.core.errors import SourceError
-from interlock.dispatch.carrier import Carrier
-from interlock.dispatch.human import HumanDesk
-from interlock.dispatch.program import ProgramDesk
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.store.database import writing
-from interlock.store.runs import begin_run, find_run
-from interlock.wiring import Settings, Vacancy, apps
-from interlock.wiring.apps import beginning, prompt_names
-from interlock.wiring.rca import staff, terms_of
-from interlock.wiring.staff import Staff
+from interlock.agents.carrier import Carrier
+from interlock.agents.human import HumanDesk
+from interlock.agents.program import ProgramDesk
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.agents.specs import Vacancy
+from interlock.engine.circuit import HUMAN
+from interlock.journal.database import writing
+from interlock.journal.runs import begin_run, find_run
+from interlock.rca.application import Casework
+from interlock.rca.intake import begin_cases
+from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.rca import staff, terms_of
+from interlock.rca.terms import Terms
+from interlock.runtime import apps
+from interlock.runtime.apps import beginning, prompt_names
+from interlock.runtime.settings import Settings
+from interlock.runtime.staff import Staff
+from interlock.system.errors import SourceError
 
 
 @pytest.fixture

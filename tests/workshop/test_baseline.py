@@ -11,16 +11,16 @@ import msgspec
 import pytest
 from tests.workshop.test_checks import site
 
-from interlock.apps.delivery.check import Cell, Check, Environment, Result, matrix
-from interlock.core.errors import SourceError
-from interlock.runner.clock import RealClock
-from interlock.workshop.baseline import (
+from interlock.delivery.checks.baseline import (
     Baseline,
     key_of,
     read_baseline,
     take_baseline,
     write_baseline,
 )
+from interlock.delivery.checks.records import Cell, Check, Environment, Result, matrix
+from interlock.system.clock import RealClock
+from interlock.system.errors import SourceError
 
 COMMIT = "a" * 40
 
@@ -122,9 +122,9 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from tests.workshop.test_baseline import COMMIT, counting
 from tests.workshop.test_checks import site
-from interlock.apps.delivery.check import matrix
-from interlock.runner.clock import RealClock
-from interlock.workshop.baseline import take_baseline
+from interlock.delivery.checks.records import matrix
+from interlock.system.clock import RealClock
+from interlock.delivery.checks.baseline import take_baseline
 
 folder = Path(sys.argv[1])
 die = lambda cell, result: result.check == "b" and os.kill(os.getpid(), signal.SIGKILL)

@@ -13,13 +13,13 @@ from tests.world.bench import appears
 from tests.world.leap import LeapClock
 from tests.world.rogue import WORKSPACE
 
-from interlock.apps.delivery.check import NATIVE, Cell, Check, Environment, Result, matrix
-from interlock.core.errors import SourceError
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import census
-from interlock.supervise.tag import Tag
-from interlock.supervise.tree import Clock
-from interlock.workshop.checks import Bounds, Site, run_checks
+from interlock.agents.cli.tag import Tag
+from interlock.delivery.checks.checks import Bounds, Site, run_checks
+from interlock.delivery.checks.records import NATIVE, Cell, Check, Environment, Result, matrix
+from interlock.system.census import census
+from interlock.system.clock import RealClock
+from interlock.system.errors import SourceError
+from interlock.system.supervise_tree import Clock
 
 _NUMBERS = count(1)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/none"}

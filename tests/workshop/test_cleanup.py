@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
-from interlock.core.errors import SourceError, StateError
-from interlock.workshop.cleanup import clean
+from interlock.delivery.worktrees.cleanup import clean
+from interlock.system.errors import SourceError, StateError
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.core.errors import SourceError
-from interlock.workshop.diff import read_diff
-from interlock.workshop.git import Git
+from interlock.delivery.worktrees.diff import read_diff
+from interlock.system.errors import SourceError
+from interlock.system.workshop_git import Git
 
 LINES = st.lists(
     st.sampled_from(["a", "++ b/x", "-- a/x", "@@ -1 +1 @@", "diff --git a/x b/x", "", "+", "b"]),

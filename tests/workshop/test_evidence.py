@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.workshop.test_checks import site
 
-from interlock.apps.delivery.check import Check, Result, matrix
-from interlock.apps.delivery.claims import Row, compare
-from interlock.apps.delivery.verdict import Verdict, judge
-from interlock.runner.clock import RealClock
-from interlock.workshop.baseline import take_baseline
-from interlock.workshop.checks import run_checks
+from interlock.delivery.checks.baseline import take_baseline
+from interlock.delivery.checks.checks import run_checks
+from interlock.delivery.checks.claims import Row, compare
+from interlock.delivery.checks.records import Check, Result, matrix
+from interlock.delivery.checks.verdict import Verdict, judge
+from interlock.system.clock import RealClock
 
 TESTS = """import unittest
 from calc import add

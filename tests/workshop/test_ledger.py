@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.core.errors import SourceError
-from interlock.workshop.git import Git, Heed, unheeded
-from interlock.workshop.ledger import GONE, Ledger, MovedError
+from interlock.delivery.worktrees.ledger import GONE, Ledger, MovedError
+from interlock.system.errors import SourceError
+from interlock.system.workshop_git import Git, Heed, unheeded
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
-from interlock.core.errors import SourceError, StateError
-from interlock.workshop.ledger import MovedError
-from interlock.workshop.line import (
+from interlock.delivery.worktrees.ledger import MovedError
+from interlock.delivery.worktrees.line import (
     AlreadyMerged,
     Change,
     Conflict,
@@ -18,7 +17,8 @@ from interlock.workshop.line import (
     Proposal,
     Refuted,
 )  # fmt: skip
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError, StateError
 
 
 @pytest.fixture

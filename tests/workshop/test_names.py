@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.errors import SourceError
-from interlock.workshop.names import folder_name, shown
+from interlock.delivery.worktrees.names import folder_name, shown
+from interlock.system.errors import SourceError
 
 IDS = st.text(alphabet="aAbB01-._/#é\n ", min_size=1, max_size=12) | st.text(min_size=1)
 

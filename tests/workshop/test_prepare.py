@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
-from interlock.workshop.line import Merged
-from interlock.workshop.prepare import prepare
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.line import Merged
+from interlock.delivery.worktrees.prepare import prepare
+from interlock.delivery.worktrees.workshop import Workshop
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
-from interlock.core.errors import SourceError
-from interlock.workshop.line import Merged
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.line import Merged
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError
 
 BRANCH = "refs/heads/interlock/plan"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
-from interlock.core.errors import SourceError, StateError
-from interlock.workshop.tree import Tree
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.tree import Tree
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError, StateError
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 _RUN = """
 import sys
 from pathlib import Path
-from interlock.workshop.line import Change
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.line import Change
+from interlock.delivery.worktrees.workshop import Workshop
 source, home, slug = sys.argv[1:]
 with Workshop.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000) as shop:
     print("ready", flush=True)

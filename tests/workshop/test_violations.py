@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
-from interlock.workshop.names import line_ref
-from interlock.workshop.tree import Tree
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.names import line_ref
+from interlock.delivery.worktrees.tree import Tree
+from interlock.delivery.worktrees.workshop import Workshop
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git
 
-from interlock.core.errors import SourceError, StateError
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError, StateError
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from tests.world.bench import Bench, ask
 
-from interlock.dispatch.acp.carrier import AcpAgent
-from interlock.dispatch.acp.terms import Terms
-from interlock.dispatch.carrier import Ask, Clock, Reply
-from interlock.dispatch.permission_desk import PermissionDesk
-from interlock.dispatch.process import Station
-from interlock.runner.clock import RealClock
-from interlock.supervise.ours import Ours
+from interlock.agents.acp.carrier import AcpAgent
+from interlock.agents.acp.terms import Terms
+from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.cli.ours import Ours
+from interlock.agents.cli.process import Station
+from interlock.agents.permission_desk import PermissionDesk
+from interlock.system.clock import RealClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"

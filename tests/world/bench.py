@@ -9,7 +9,7 @@ from typing import Self
 
 from tests.world.clock import FakeClock
 
-from interlock.dispatch.carrier import Ask, Carrier, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 
 
 def ask(dispatch_id: int = 1, prompt: str = "{}", step: str = "work") -> Ask:

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from tests.world.crash import in_a_process_of_its_own
 
-from interlock.store import database
-from interlock.store.database import driver, reading, writing
+from interlock.journal import database
+from interlock.journal.database import driver, reading, writing
 
 TIMES = 40
 

@@ -13,32 +13,33 @@ from sqlalchemy import Connection
 from tests.world.clock import FakeClock, drive
 from tests.world.world import World
 
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.findings import Findings
-from interlock.apps.rca.launch import Launch
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.casework.findings import findings_of
-from interlock.casework.intake import Known, arrivals
-from interlock.casework.terms import Terms
-from interlock.core.circuit import HUMAN, Circuit
-from interlock.core.plan import Budget
-from interlock.dispatch.carrier import Carrier
-from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.library import Bundle, find_circuit
-from interlock.runner.purse import plain_purse
-from interlock.runner.session import Sitting
-from interlock.runner.tally import Tally
-from interlock.runner.treasury import Treasury
-from interlock.sources.intake import Intake
-from interlock.store.database import driver, writing
-from interlock.store.intake import Opened, begin_suite, extend_suite
-from interlock.store.looks import looks_of
-from interlock.store.runs import Run, RunStatus, find_run
-from interlock.store.suites import SuiteCase, find_suite, suite_cases
-from interlock.wiring import RCA, Vacancy
-from interlock.wiring.rca import staff
-from interlock.wiring.staff import Staff
+from interlock.agents.carrier import Carrier
+from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.agents.specs import Vacancy
+from interlock.agents.wiring_files import RCA
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.engine.schedule import Budget
+from interlock.journal.database import driver, writing
+from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.rca.casework_findings import findings_of
+from interlock.rca.failure import Failure
+from interlock.rca.findings import Findings
+from interlock.rca.intake import Known, arrivals
+from interlock.rca.knowledge.intake import Opened, begin_suite, extend_suite
+from interlock.rca.knowledge.looks import looks_of
+from interlock.rca.knowledge.suites import SuiteCase, find_suite, suite_cases
+from interlock.rca.launch import Launch
+from interlock.rca.rca import staff
+from interlock.rca.sources.intake import Intake
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.rca.terms import Terms
+from interlock.runtime.library import Bundle, find_circuit
+from interlock.runtime.purse import plain_purse
+from interlock.runtime.session import Sitting
+from interlock.runtime.staff import Staff
+from interlock.runtime.tally import Tally
+from interlock.runtime.treasury import Treasury
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 from tests.world.powerless import give_up_powers
 
-from interlock.apps.epic.checkpoint import Checkpoint, Epic
-from interlock.core.errors import InterlockError
-from interlock.expedition.checkpoints import Checkpoints
-from interlock.expedition.generations import Loaded
-from interlock.expedition.place import find_place
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
+from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.generations import Loaded
+from interlock.epic.checkpoints.place import find_place
+from interlock.system.errors import InterlockError
 
 EPIC = sys.argv[4] if len(sys.argv) > 4 else "epic-3"
 AT = "2026-01-02T03:04:05Z"

@@ -16,8 +16,8 @@ import msgspec
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.dispatch.carrier import Ask, Deliver, Reply
-from interlock.dispatch.script import ScriptAgent, read_script
+from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.script import ScriptAgent, read_script
 
 CREW = """\
 "*":

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from interlock.apps.delivery.claims import Account, Claim
-from interlock.apps.delivery.delivered import Delivered, Move, Need, Proof, Said, Told
+from interlock.delivery.checks.claims import Account, Claim
+from interlock.delivery.report.records import Delivered, Move, Need, Proof, Said, Told
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(1)> [a](javascript:b) | \x1b[2J"

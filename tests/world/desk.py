@@ -9,9 +9,9 @@ import msgspec
 from tests.world.bench import Bench
 from tests.world.clock import FakeClock
 
-from interlock.dispatch.carrier import Ask
-from interlock.dispatch.file import FileDesk
-from interlock.dispatch.watch import Mode
+from interlock.agents.carrier import Ask
+from interlock.agents.files.file import FileDesk
+from interlock.system.watch import Mode
 
 
 class Desk(Bench):

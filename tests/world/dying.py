@@ -13,10 +13,10 @@ import msgspec
 from tests.world.crash import Death, in_a_process_of_its_own
 from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
 
-from interlock.core.case import Decision
-from interlock.store.database import driver, writing
-from interlock.store.effects import effect_of
-from interlock.store.journal import Batch, Entry, Journal, NewDispatch
+from interlock.engine.case import Decision
+from interlock.journal.database import driver, writing
+from interlock.journal.journal import Batch, Entry, Journal, NewDispatch
+from interlock.rca.knowledge.writer import effect_of
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (

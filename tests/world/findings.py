@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.apps.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
-from interlock.apps.rca.launch import Launch, Repo, Tally
+from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
+from interlock.rca.launch import Launch, Repo, Tally
 
 SHOP = Repo(
     name="lantern-shop",

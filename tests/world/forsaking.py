@@ -8,9 +8,9 @@ import sys
 
 from tests.world.rogue import Ear, shell
 
-from interlock.runner.clock import RealClock
-from interlock.supervise.clocks import Clocks
-from interlock.supervise.supervised import supervise
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.supervised import supervise
+from interlock.system.clock import RealClock
 
 AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 

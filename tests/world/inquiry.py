@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Connection
 from tests.world.world import World
 
-from interlock.apps.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Launch
-from interlock.store.database import driver, writing
-from interlock.store.effects import effect_of
-from interlock.store.intake import Arrival, FailedCase, Opened, begin_suite
-from interlock.store.journal import Batch, Journal
+from interlock.journal.database import driver, writing
+from interlock.journal.journal import Batch, Journal
+from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
+from interlock.rca.failure import Failure
+from interlock.rca.knowledge.intake import Arrival, FailedCase, Opened, begin_suite
+from interlock.rca.knowledge.writer import effect_of
+from interlock.rca.launch import Launch
 
 
 def failed(name: str, fingerprint: str = "", *, launch: str = "L1", **more: Any) -> FailedCase:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from interlock.runner.clock import RealClock
+from interlock.system.clock import RealClock
 
 
 class LeapClock(RealClock):

@@ -7,8 +7,8 @@ import ctypes
 import sys
 from pathlib import Path
 
-from interlock.core.errors import StoreError
-from interlock.store.database import reading, transaction, writing
+from interlock.journal.database import reading, transaction, writing
+from interlock.system.errors import StoreError
 
 _VERSION_3 = 0x20080522
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.cli.world import World
 
-from interlock.store.database import reading
-from interlock.store.history import Episode, find_case, life_of
+from interlock.journal.database import reading
+from interlock.journal.history import Episode, find_case, life_of
 
 CIRCUIT = """\
 circuit: trip

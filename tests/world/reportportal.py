@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from interlock.sources.rp_address import Address
+from interlock.rca.sources.reportportal.rp_address import Address
 
 TOKEN = "key_of_the_tests"
 PROJECT = "harbour"

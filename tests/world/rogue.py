@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.supervise.clocks import Clocks
-from interlock.supervise.sight import (
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.sight import (
     Alive,
     Line,
     RateLimited,
@@ -25,7 +25,7 @@ from interlock.supervise.sight import (
     ToolEnded,
     WaitsForPermission,
 )
-from interlock.supervise.start import Start
+from interlock.agents.cli.start import Start
 
 _NUMBERS = count(1)
 WORKSPACE = f"test{os.getpid()}"

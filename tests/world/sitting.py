@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tests.world.world import World
 
-from interlock.dispatch.command import CommandAgent
-from interlock.runner.clock import RealClock
-from interlock.runner.session import Sitting
-from interlock.store.database import writing
-from interlock.store.runs import find_run
+from interlock.agents.command import CommandAgent
+from interlock.journal.database import writing
+from interlock.journal.runs import find_run
+from interlock.runtime.session import Sitting
+from interlock.system.clock import RealClock
 
 AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.world.git_repo import START, GitRepo
 
-from interlock.workshop.git import Heed, unheeded
-from interlock.workshop.line import Change
-from interlock.workshop.tree import Snapshot, Tree
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.line import Change
+from interlock.delivery.worktrees.tree import Snapshot, Tree
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.workshop_git import Heed, unheeded
 
 SLUG = "plan"
 

@@ -13,9 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-from interlock.workshop.git import Heed, unheeded
-from interlock.workshop.line import Change, Conflict
-from interlock.workshop.workshop import Workshop
+from interlock.delivery.worktrees.line import Change, Conflict
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.workshop_git import Heed, unheeded
 
 START = 1_700_001_000
 

@@ -11,24 +11,18 @@ from sqlalchemy import Connection
 from tests.world.clock import FakeClock, drive
 from tests.world.paper import GOOD_CREW, PAPER
 
-from interlock.core.circuit import HUMAN, Circuit
-from interlock.core.notation import read_circuit
-from interlock.core.plan import Budget, Suite
-from interlock.dispatch.carrier import Carrier
-from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.dispatch.notice import Notice
-from interlock.dispatch.script import ScriptAgent, read_script
-from interlock.runner.application import Application
-from interlock.runner.limits import Limits, Spending, read_limits
-from interlock.runner.loop import Loop
-from interlock.runner.purse import Day, Purse
-from interlock.runner.tally import Tally
-from interlock.runner.treasury import KIND, Treasury
-from interlock.store.audit import Fault, audit
-from interlock.store.database import driver, reading, writing
-from interlock.store.history import cases_of, digest_of, lines_since, refusals_of
-from interlock.store.journal import Journal
-from interlock.store.runs import (
+from interlock.agents.carrier import Carrier
+from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.script import ScriptAgent, read_script
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.engine.notation import read_circuit
+from interlock.engine.schedule import Budget, Suite
+from interlock.journal.audit import Fault, audit
+from interlock.journal.database import driver, reading, writing
+from interlock.journal.events import Notice
+from interlock.journal.history import cases_of, digest_of, lines_since, refusals_of
+from interlock.journal.journal import Journal
+from interlock.journal.runs import (
     NewCase,
     Run,
     RunStatus,
@@ -38,8 +32,14 @@ from interlock.store.runs import (
     load_cases,
     open_dispatches,
 )
-from interlock.store.spending import spent_by_role, spent_on
-from interlock.store.standstill import last_inquiry, newest_pauses
+from interlock.journal.spending import spent_by_role, spent_on
+from interlock.journal.standstill import last_inquiry, newest_pauses
+from interlock.runtime.application import Application
+from interlock.runtime.limits import Limits, Spending, read_limits
+from interlock.runtime.loop import Loop
+from interlock.runtime.purse import Day, Purse
+from interlock.runtime.tally import Tally
+from interlock.runtime.treasury import KIND, Treasury
 
 
 def hours(at: float) -> Day:

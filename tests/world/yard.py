@@ -11,24 +11,24 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.core.circuit import HUMAN, Circuit
-from interlock.core.errors import SourceError
-from interlock.dispatch.carrier import Ask, Carrier, Reply
-from interlock.dispatch.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.dispatch.labour import Labour, LabourDesk
-from interlock.foreman.application import Foreman
-from interlock.foreman.plan_watch import cases_of, usable_plan
-from interlock.foreman.steps import PROGRAMS
-from interlock.foreman.terms import Terms, Work
-from interlock.runner.clock import RealClock
-from interlock.runner.library import find_circuit
-from interlock.runner.session import Sitting
-from interlock.runner.tally import Tally
-from interlock.store.database import reading, writing
-from interlock.store.history import cases_of as case_lines
-from interlock.store.history import lines_since
-from interlock.store.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
-from interlock.wiring.delivery import staff
+from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.labour import Labour, LabourDesk
+from interlock.delivery.application import Foreman
+from interlock.delivery.delivery import staff
+from interlock.delivery.plan.watch import cases_of, usable_plan
+from interlock.delivery.steps import PROGRAMS
+from interlock.delivery.terms import Terms, Work
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.journal.database import reading, writing
+from interlock.journal.history import cases_of as case_lines
+from interlock.journal.history import lines_since
+from interlock.journal.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
+from interlock.runtime.library import find_circuit
+from interlock.runtime.session import Sitting
+from interlock.runtime.tally import Tally
+from interlock.system.clock import RealClock
+from interlock.system.errors import SourceError
 
 Agent = Callable[[Ask, Path], str]
 """What an agent says, after what it did in its folder."""

@@ -1,1 +1,4 @@
-"""The measure: scenarios with a known truth, what agents made of them, and how good that is."""
+"""Calibration.
+
+Agents measured against known answers, with statistics, scorecards and comparisons.
+"""

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.core.errors import SourceError, StateError
-from interlock.dispatch.safe_file import write_whole
+from interlock.system.errors import SourceError, StateError
+from interlock.system.safe_file import write_whole
 
 FOLDER = Path(".interlock") / "calibrate"
 FIRST = 1001

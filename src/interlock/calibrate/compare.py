@@ -11,7 +11,6 @@ from typing import Literal
 
 import msgspec
 
-from interlock.calibrate.marks import Mark, Marks
 from interlock.calibrate.metric_table import OVERALL, Bounds, Metric, metric_table
 from interlock.calibrate.metrics import Rules, Sheet
 from interlock.calibrate.scorecard import Calibration, CaseRecord
@@ -26,7 +25,8 @@ from interlock.calibrate.statistics import (
     p_value,
     sums,
 )
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.marks import Mark, Marks
+from interlock.system.errors import SourceError
 
 FEWEST = 6
 """2 x 0.5**6 is the first below 0.05."""

@@ -5,9 +5,9 @@ Knows tables. Nothing from outside is markup: names are shortened to one line an
 
 from collections.abc import Iterable, Sequence
 
-from interlock.calibrate.case_result import CaseResult
 from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
-from interlock.report.markdown_text import prose
+from interlock.rca.calibration.case_result import CaseResult
+from interlock.system.markdown_text import prose
 
 _TEST = 25
 

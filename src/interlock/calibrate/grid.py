@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from interlock.core.circuit import Circuit
-from interlock.core.errors import SourceError
+from interlock.engine.circuit import Circuit
+from interlock.system.errors import SourceError
 
 MOST = 20_000
 _MOST_VALUES = 1_000

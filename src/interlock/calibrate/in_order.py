@@ -7,11 +7,11 @@ application's that it stands before.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from interlock.core.case import OPEN, Case, Decision, Refused, Signal
-from interlock.dispatch.carrier import Premises
-from interlock.runner.application import Application
-from interlock.store.journal import Effect
-from interlock.store.runs import NewCase
+from interlock.agents.carrier import Premises
+from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
+from interlock.journal.journal import Effect
+from interlock.journal.runs import NewCase
+from interlock.runtime.application import Application
 
 
 class InOrder:

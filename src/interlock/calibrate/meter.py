@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from interlock.core.case import Usage
-from interlock.dispatch.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.engine.case import Usage
 
 BYTES_PER_TOKEN = 4
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from interlock.core.errors import SourceError
-from interlock.core.yaml_text import read_yaml
+from interlock.system.errors import SourceError
+from interlock.system.yaml_text import read_yaml
 
 Kind = Literal["ratio", "complement", "correlation", "loops", "tokens", "weighted", "spread"]
 Bounds = tuple[float | None, float | None]
@@ -62,7 +62,7 @@ class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def metric_table() -> MetricTable:
-    text = resources.files("interlock.calibrate").joinpath("metrics.yaml").read_text("utf-8")
+    text = resources.files("interlock.rca.calibration").joinpath("metrics.yaml").read_text("utf-8")
     return msgspec.convert(read_yaml(text, "metrics.yaml").value, MetricTable)
 
 

@@ -10,11 +10,11 @@ from math import sqrt
 
 import msgspec
 
-from interlock.calibrate.case_result import CaseResult, aligned
-from interlock.calibrate.marks import Mark, Marks, marks_of
 from interlock.calibrate.metric_table import OVERALL, SPREAD, Kind, Metric, metric_table
-from interlock.calibrate.scenario import Scenario
 from interlock.calibrate.statistics import Estimate, Row, spread, sums
+from interlock.rca.calibration.case_result import CaseResult, aligned
+from interlock.rca.calibration.marks import Mark, Marks, marks_of
+from interlock.rca.calibration.scenario import Scenario
 
 _ESTIMATED_STEP = 1_000
 """Tokens of a step that nobody measured."""

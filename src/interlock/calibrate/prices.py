@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.calibrate.case_result import CaseResult, StepCost
-from interlock.core.errors import SourceError
+from interlock.rca.calibration.case_result import CaseResult, StepCost
+from interlock.system.errors import SourceError
 
 _MILLION = 1_000_000
 

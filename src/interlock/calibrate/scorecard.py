@@ -9,14 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from interlock.calibrate.baselines import baselines
-from interlock.calibrate.case_result import CaseResult, aligned
-from interlock.calibrate.grouping import Grouping, grouping
-from interlock.calibrate.marks import Mark, Marks, right_defect, solved
 from interlock.calibrate.metric_table import Bounds, Metric, metric_table, passing
 from interlock.calibrate.metrics import Measure, Rules, Sheet, measure, overall_by, tally
 from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
-from interlock.calibrate.scenario import Scenario, Split
 from interlock.calibrate.statistics import (
     SEED,
     TIMES,
@@ -29,6 +24,11 @@ from interlock.calibrate.statistics import (
     reliability,
     wilson,
 )
+from interlock.rca.calibration.baselines import baselines
+from interlock.rca.calibration.case_result import CaseResult, aligned
+from interlock.rca.calibration.grouping import Grouping, grouping
+from interlock.rca.calibration.marks import Mark, Marks, right_defect, solved
+from interlock.rca.calibration.scenario import Scenario, Split
 
 Results = Sequence[CaseResult]
 

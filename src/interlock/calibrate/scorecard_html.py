@@ -12,12 +12,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.calibrate import figures, plots
-from interlock.calibrate.baselines import MEANINGS
 from interlock.calibrate.cost_bill import lasted, money
 from interlock.calibrate.metric_table import metric_table
 from interlock.calibrate.scorecard import Calibration
-from interlock.report.templates import source_in, templates_of
-from interlock.report.text import line, writable
+from interlock.rca.calibration.baselines import MEANINGS
+from interlock.system.html import source_in, templates_of
+from interlock.system.text import line, writable
 
 _SHOWN = 400
 """So many cases are listed."""

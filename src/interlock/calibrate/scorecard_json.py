@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from interlock.calibrate.scorecard import Calibration
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 SCHEMA_VERSION = 1
 _LARGEST = 200_000_000

@@ -9,7 +9,7 @@ from interlock.calibrate.compare import Comparison
 from interlock.calibrate.cost_bill import lasted, money
 from interlock.calibrate.figures import DASH, around, figure, needed, share, signed
 from interlock.calibrate.scorecard import MetricRow, Part, Scorecard
-from interlock.report.text import line
+from interlock.system.text import line
 
 _GROUPS = {
     "structured": "Structured",

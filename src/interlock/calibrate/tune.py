@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.apps.rca.steps import F0, F1, F3, F4, F5, F6, LINKED
-from interlock.calibrate.case_result import CaseResult, in_words_of
 from interlock.calibrate.grid import Point
-from interlock.calibrate.marks import solved
-from interlock.calibrate.scenario import LabelledCase, Scenario
 from interlock.calibrate.statistics import Interval, wilson
-from interlock.core.case import Case
-from interlock.core.circuit import ARTIFACT, Circuit
-from interlock.core.engine import open_case
-from interlock.core.replay import Recorded, redecide
-from interlock.store.knowledge import causes
-from interlock.store.runs import journal_of, load_cases
+from interlock.engine.advance import open_case
+from interlock.engine.case import Case
+from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.engine.replay import Recorded, redecide
+from interlock.journal.runs import journal_of, load_cases
+from interlock.rca.calibration.case_result import CaseResult, in_words_of
+from interlock.rca.calibration.marks import solved
+from interlock.rca.calibration.scenario import LabelledCase, Scenario
+from interlock.rca.knowledge.knowledge import causes
+from interlock.rca.steps import F0, F1, F3, F4, F5, F6, LINKED
 
 _AFTERWARDS = (F5, F6)
 """Steps that do not change what was found, unless they say so."""

@@ -10,11 +10,11 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, say, table
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.dispatch.profiles.probe import Found
-    from interlock.dispatch.profiles.profile import Profile
+    from interlock.agents.cli.probe import Found
+    from interlock.agents.cli.profile import Profile
 
 agents = typer.Typer(help="Agent CLIs: what is installed, and whether it is what we know.")
 app.add_typer(agents, name="agents")
@@ -66,8 +66,8 @@ def probe(
     """Run its --version and --help, and compare with what we know. Exit 6 on findings."""
     import asyncio
 
-    from interlock.dispatch.profiles import probe as probing
-    from interlock.dispatch.profiles.profile import profile
+    from interlock.agents.cli import probe as probing
+    from interlock.agents.cli.profile import profile
 
     known = profile(name)
     program = _program(known)
@@ -98,13 +98,13 @@ def _agents() -> list[Agent]:
     import asyncio
     from pathlib import Path
 
-    from interlock import wiring
-    from interlock.dispatch.profiles.probe import login_of, version_of
-    from interlock.dispatch.profiles.profile import profiles
-    from interlock.dispatch.profiles.settings import skips_permissions
-    from interlock.wiring.agents import program_of, settings_of
+    from interlock.agents.agents import program_of, settings_of
+    from interlock.agents.cli.probe import login_of, version_of
+    from interlock.agents.cli.profile import profiles
+    from interlock.agents.cli.settings import skips_permissions
+    from interlock.runtime.settings import read_settings
 
-    tables = wiring.settings(Path()).agent
+    tables = read_settings(Path()).agent
     known = [(each, settings_of(each, tables)) for each in profiles()]
     programs = [program_of(*each) for each in known]
 
@@ -146,10 +146,10 @@ def _login(each: Agent) -> str:
 def _program(known: "Profile") -> str:
     from pathlib import Path
 
-    from interlock import wiring
-    from interlock.wiring.agents import program_of, settings_of
+    from interlock.agents.agents import program_of, settings_of
+    from interlock.runtime.settings import read_settings
 
-    settings = settings_of(known, wiring.settings(Path()).agent)
+    settings = settings_of(known, read_settings(Path()).agent)
     if settings.command and not program_of(known, settings):
         raise SourceError(
             f"[agent.{known.name}] command: there is no {settings.command}; correct it"

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from interlock.cli.door import app
 from interlock.cli.show import harmless
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 _PARTS = ("read", "templates", "evidence", "cluster", "recall", "triage", "suspect")
 
@@ -50,7 +50,7 @@ MoreLogs = Annotated[
 @analyst.command()
 def templates(file: LogFile) -> None:
     """The template of each line of a log. Prints {line, template_id, template}."""
-    from interlock.analyst.templates import Miner, blocks_of
+    from interlock.rca.analyst.templates import Miner, blocks_of
 
     miner, told, line = Miner(), [b""], 0
     with opened(file) as source:
@@ -67,8 +67,8 @@ def templates(file: LogFile) -> None:
 @analyst.command()
 def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> None:
     """The lines of a log that say why it failed. Prints {line, text, score, why}."""
-    from interlock.analyst import evidence as reading
-    from interlock.sources.ci_lines import lines_of
+    from interlock.rca.analyst import evidence as reading
+    from interlock.system.test_output.ci_lines import lines_of
 
     if more and not against:
         raise SourceError("one failing log at a time; logs of good runs follow --against")

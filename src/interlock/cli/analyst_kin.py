@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.cli.analyst import analyst, opened
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 Failures = Annotated[
     str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
@@ -26,8 +26,8 @@ Candidates = Annotated[
 @analyst.command()
 def cluster(failures: Failures) -> None:
     """Which failures are one family. Prints {id, family} a line."""
-    from interlock.analyst.cluster import cluster as clustered
-    from interlock.analyst.intake import read_failures
+    from interlock.rca.analyst.cluster import cluster as clustered
+    from interlock.rca.analyst.failure_lines import read_failures
 
     with opened(failures, "JSONL file") as lines:
         known = list(read_failures(lines, failures))
@@ -38,8 +38,8 @@ def cluster(failures: Failures) -> None:
 @analyst.command()
 def recall(failures: Failures) -> None:
     """Whether an earlier failure is the same. Prints {id, verdict, match_id, score}."""
-    from interlock.analyst.intake import read_failures
-    from interlock.analyst.recall import recall_stream
+    from interlock.rca.analyst.failure_lines import read_failures
+    from interlock.rca.analyst.recall import recall_stream
 
     with opened(failures, "JSONL file") as lines:
         for failure_id, found in recall_stream(read_failures(lines, failures)):
@@ -52,9 +52,9 @@ def triage(failures: Failures, learn: Learn = None) -> None:
     """What kind each failure is; unknown is no answer.
 
     Prints {id, category, confidence, reasons}."""
-    from interlock.analyst.intake import read_failures, read_labelled
-    from interlock.analyst.triage import Teacher
-    from interlock.analyst.triage import triage as triaged
+    from interlock.rca.analyst.failure_lines import read_failures, read_labelled
+    from interlock.rca.analyst.triage import Teacher
+    from interlock.rca.analyst.triage import triage as triaged
 
     judge = triaged
     _one_stdin(failures, learn)
@@ -75,8 +75,8 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     Prints {id, ranked: [{candidate, score, why}]}."""
     import msgspec
 
-    from interlock.analyst.intake import read_candidates, read_failures
-    from interlock.analyst.suspect import suspects
+    from interlock.rca.analyst.failure_lines import read_candidates, read_failures
+    from interlock.rca.analyst.suspect import suspects
 
     _one_stdin(failures, candidates)
     with opened(candidates, "JSONL file") as lines:

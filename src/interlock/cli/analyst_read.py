@@ -13,12 +13,12 @@ import typer
 
 from interlock.cli.analyst import analyst
 from interlock.cli.show import harmless, tell
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.apps.rca.failure import Failure
-    from interlock.apps.rca.launch import Tally
-    from interlock.sources.leaf import Leaf
+    from interlock.rca.failure import Failure
+    from interlock.rca.launch import Tally
+    from interlock.rca.sources.leaf import Leaf
 
 
 @analyst.command("read")
@@ -26,7 +26,7 @@ def read(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JUnit XML, or a console log.")],
 ) -> None:
     """The failures of one report or log, and its number of tests."""
-    from interlock.sources.searching import leaves_of
+    from interlock.rca.sources.searching import leaves_of
 
     if file.is_dir():
         raise SourceError(f"{file} is a folder: give one file.")
@@ -54,7 +54,7 @@ def _read(leaf: "Leaf") -> "Iterator[Failure | Tally]":
 
 
 def _report(leaf: "Leaf") -> "Iterator[Failure | Tally]":
-    from interlock.sources.junit import read_junit
+    from interlock.rca.sources.junit import read_junit
 
     with leaf.open() as stream:
         report = read_junit(stream, leaf.name)
@@ -65,8 +65,8 @@ def _report(leaf: "Leaf") -> "Iterator[Failure | Tally]":
 
 
 def _log(leaf: "Leaf") -> "Iterator[Failure | Tally]":
-    from interlock.sources.ci_lines import lines_of
-    from interlock.sources.ci_log import read_log
+    from interlock.system.test_output.ci_lines import lines_of
+    from interlock.system.test_output.ci_log import read_log
 
     with leaf.open() as stream:
         found = read_log(lines_of(stream))

@@ -8,8 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.cli import suites
-from interlock.cli.analysing import (
+from interlock.api.project import (
+    Agents,
+    Crew,
+    Limited,
+    Limits,
+    OnLimit,
+    Parallel,
+    Slots,
+    crew_of,
+    merged,
+)
+from interlock.api.sitting import Sat, sit
+from interlock.cli.door import app
+from interlock.cli.filing import BatchSize, Dispatch, Watching, files_of
+from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
+from interlock.rca import suites
+from interlock.rca.analysing import (
     CaseFiles,
     FamiliesFlag,
     LastGreen,
@@ -23,28 +38,13 @@ from interlock.cli.analysing import (
     WorkspaceFile,
     agreed,
 )
-from interlock.cli.crew import (
-    Agents,
-    Crew,
-    Limited,
-    Limits,
-    OnLimit,
-    Parallel,
-    Slots,
-    crew_of,
-    merged,
-)
-from interlock.cli.door import app
-from interlock.cli.filing import BatchSize, Dispatch, Watching, files_of
-from interlock.cli.opening import answered, before, circuit_for, read
-from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
-from interlock.cli.sitting import Sat, sit
+from interlock.rca.opening import answered, before, circuit_for, read
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.sources.intake import Intake
-    from interlock.store.suites import Suite
+    from interlock.rca.knowledge.suites import Suite
+    from interlock.rca.sources.intake import Intake
 
 Out = Annotated[
     Path | None,
@@ -92,11 +92,11 @@ def analyze(
     json: Json = False,
 ) -> None:
     """Find the causes of failing tests. Run again, it takes what is new and goes on."""
-    from interlock import wiring
-    from interlock.store.database import writing
+    from interlock.journal.database import writing
+    from interlock.runtime.settings import database
 
     intakes = read(sources, suite, rp_key)
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     name = suite or suites.name_of(sources, intakes)
     folder = suites.folder_of(name, out)
     suites.refuse_foreign(folder)
@@ -130,10 +130,10 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a suite anew, as it stands."""
-    from interlock import wiring
-    from interlock.store.database import reading
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
 
@@ -158,7 +158,7 @@ def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
 def _work(
     connection: "Connection", suite: "Suite", crew: Crew, *, wait: bool, on_limit: OnLimit
 ) -> Sat:
-    from interlock.store.runs import find_run
+    from interlock.journal.runs import find_run
 
     sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait, on_limit=on_limit)
     if sat.application is not None:
@@ -170,10 +170,10 @@ def _work(
 def _show(
     connection: "Connection", suite: "Suite", folder: Path, sat: Sat | None, *, json: bool
 ) -> None:
-    from interlock.report.document import summary_of
-    from interlock.report.outline import outline
-    from interlock.report.terminal import summary
-    from interlock.store.runs import find_run
+    from interlock.journal.runs import find_run
+    from interlock.rca.report.document import summary_of
+    from interlock.rca.report.outline import outline
+    from interlock.rca.report.terminal import summary
 
     findings = suites.findings_now(connection, suite)
     files = suites.write_report(findings, folder)

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.cli.show import printable, tell
-from interlock.core.errors import InterlockError
-from interlock.core.plan import Spent
-from interlock.runner.tally import Tally
+from interlock.engine.schedule import Spent
+from interlock.runtime.tally import Tally
+from interlock.system.errors import InterlockError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from sqlalchemy import Connection
 
-    from interlock.foreman.board import Board, Row
+    from interlock.delivery.report.board import Board, Row
 
 Watch = Callable[[Tally, Spent], None]
 _EVERY: Final = 1.0
@@ -59,7 +59,7 @@ def watched(
 @contextmanager
 def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
     """A line for each decision, on stderr, some at once."""
-    from interlock.store.history import lines_since
+    from interlock.journal.history import lines_since
 
     seq = max((each.seq for each in lines_since(connection, run_id, 0)), default=0)
     told = 0.0
@@ -118,9 +118,9 @@ def _paint(
     draw: "Callable[[Board], None]",
 ) -> None:
     """Look and draw, once a second. A look that fails is only not drawn."""
-    from interlock.foreman.lookout import Lookout
-    from interlock.store.database import reading
-    from interlock.wiring.agents import agents_folder
+    from interlock.agents.agents import agents_folder
+    from interlock.delivery.report.lookout import Lookout
+    from interlock.journal.database import reading
 
     with suppress(InterlockError), reading(db) as connection:
         lookout = Lookout(connection, run_id, agents, agents_folder(db))

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli import suites
-from interlock.cli.analysing import (
+from interlock.api.manual import leave, take_laid
+from interlock.api.project import Options, crew_of, open_run
+from interlock.api.sitting import sit
+from interlock.cli.analyze import New, analyze, report
+from interlock.cli.calibrate_run import run as calibrate
+from interlock.cli.door import app as interlock
+from interlock.cli.handed import standings, tell_saved, tell_standings
+from interlock.cli.push import push
+from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
+from interlock.rca import suites
+from interlock.rca.analysing import (
     LastGreen,
     PromptDir,
     RecallFlag,
@@ -20,23 +29,14 @@ from interlock.cli.analysing import (
     WorkspaceFile,
     agreed,
 )
-from interlock.cli.analyze import New, analyze, report
-from interlock.cli.calibrate_run import run as calibrate
-from interlock.cli.crew import Options, crew_of, open_run
-from interlock.cli.door import app as interlock
-from interlock.cli.handed import standings, tell_saved, tell_standings
-from interlock.cli.opening import answered, before, circuit_for, read
-from interlock.cli.push import push
-from interlock.cli.save import leave, take_laid
-from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
-from interlock.cli.sitting import sit
-from interlock.core.errors import SourceError, StateError
+from interlock.rca.opening import answered, before, circuit_for, read
+from interlock.system.errors import SourceError, StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.store.history import CaseLine
-    from interlock.store.suites import Suite
+    from interlock.journal.history import CaseLine
+    from interlock.rca.knowledge.suites import Suite
 
 app = typer.Typer(
     name="asterisk",
@@ -80,10 +80,10 @@ def cursor(
     json: Json = False,
 ) -> None:
     """Write the prompt of a case's next step, and say where it is."""
-    from interlock import wiring
-    from interlock.store.database import writing
+    from interlock.journal.database import writing
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     words = (repo, workspace, last_green, recall_first)
     if not launch and (new or sets or prompt_dir or any(each is not None for each in words)):
         raise SourceError("what shall hold for a suite is said with its --launch SOURCE; add that")
@@ -109,11 +109,11 @@ def save_artifact(
     json: Json = False,
 ) -> None:
     """Save the answer to a case's open step, and go on to the next."""
-    from interlock import wiring
-    from interlock.store.database import reading, writing
-    from interlock.store.lock import writer_of
+    from interlock.journal.database import reading, writing
+    from interlock.journal.lock import writer_of
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         suite = suites.the_suite(connection, suite_id)
         case = _case(connection, suite, case_id or _case_in(connection, suite, file))
@@ -131,13 +131,13 @@ def status(
     case_id: CaseWord = "", suite_id: SuiteNumber = None, db: Db = None, json: Json = False
 ) -> None:
     """Where a case stands: its step, its loops, its history."""
-    from interlock import wiring
-    from interlock.casework.folder import state_of
-    from interlock.store.database import reading
-    from interlock.store.history import life_of
-    from interlock.store.runs import find_run
+    from interlock.journal.database import reading
+    from interlock.journal.history import life_of
+    from interlock.journal.runs import find_run
+    from interlock.rca.case_folder import state_of
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
         circuit = open_run(find_run(connection, suite.run_id))
@@ -169,7 +169,7 @@ def _begun(
     new: bool,
 ) -> "Suite":
     """The suite of these sources, begun if need be, to be answered by hand."""
-    from interlock.cli.crew import merged
+    from interlock.api.project import merged
 
     repo, workspace, last_green, recall_first = words
     intakes = read(sources, "", None)
@@ -192,17 +192,17 @@ def _advanced(
     connection: "Connection", suite: "Suite", path: Path, only: list[int]
 ) -> list[dict[str, Any]]:
     """Take what was saved for these cases, write out what is next, and tell where they stand."""
-    from interlock import wiring
-    from interlock.casework.folder import project
-    from interlock.report.regressions import regressions
-    from interlock.store.runs import find_run
+    from interlock.agents.wiring_files import Files
+    from interlock.journal.runs import find_run
+    from interlock.rca.case_folder import project
+    from interlock.rca.report.regressions import regressions
 
     since = time.time()
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, Options)
     circuit = open_run(run)
     sit(connection, run, crew_of(circuit, options, path), wait=False, only=set(only))
-    root = Path(msgspec.convert(options.files, wiring.Files).root)
+    root = Path(msgspec.convert(options.files, Files).root)
     told = regressions(suites.findings_now(connection, suite))
     project(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
@@ -211,8 +211,8 @@ def _advanced(
 def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
     """The case that an artifact names itself, by the number of its item; nothing if it names none.
     Whatever is wrong with the file is said by whoever reads it in earnest."""
-    from interlock.dispatch.manual import items_in
-    from interlock.store.looks import case_of_item
+    from interlock.agents.files.manual import items_in
+    from interlock.rca.knowledge.looks import case_of_item
 
     items = items_in(file)
     found = {item: case_of_item(connection, suite.suite_id, item) for item in items}
@@ -225,7 +225,7 @@ def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
 
 
 def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseLine]":
-    from interlock.store.history import cases_of
+    from interlock.journal.history import cases_of
 
     found = [each for each in cases_of(connection, suite.run_id) if each.status == "open"]
     if not found:
@@ -235,8 +235,8 @@ def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseLine]":
 
 def _case(connection: "Connection", suite: "Suite", word: str) -> "CaseLine":
     """The case of that name, number or item; the first open one if none is named."""
-    from interlock.store.history import cases_of
-    from interlock.store.looks import case_of_item
+    from interlock.journal.history import cases_of
+    from interlock.rca.knowledge.looks import case_of_item
 
     cases = cases_of(connection, suite.run_id)
     if not cases:

@@ -23,7 +23,7 @@ app.add_typer(calibrate)
 @calibrate.command()
 def scenarios(json: Json = False) -> None:
     """The scenarios that come with Interlock."""
-    from interlock.calibrate.scenario_file import find_scenario, shipped
+    from interlock.rca.calibration.scenario_file import find_scenario, shipped
 
     found = [find_scenario(name).scenario for name in shipped()]
     rows = [
@@ -63,8 +63,8 @@ def check(
     json: Json = False,
 ) -> None:
     """Look for faults in a scenario's labels. Exit 6 if there is one that makes scores wrong."""
-    from interlock.calibrate.scenario_check import check_scenario, sound
-    from interlock.calibrate.scenario_file import find_scenario
+    from interlock.rca.calibration.scenario_check import check_scenario, sound
+    from interlock.rca.calibration.scenario_file import find_scenario
 
     scenario, unread = find_scenario(file)
     findings = check_scenario(scenario, unread)

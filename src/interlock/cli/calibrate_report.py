@@ -11,14 +11,14 @@ import typer
 
 from interlock.cli.door import Exit
 from interlock.cli.show import counted, harmless, say, tell
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from interlock.calibrate.calibrate_work import Work
     from interlock.calibrate.campaign import Campaign
     from interlock.calibrate.prices import Prices
-    from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.scorecard import Calibration, Scorecard
-    from interlock.cli.calibrate_work import Work
+    from interlock.rca.calibration.scenario import Scenario
 
 Gate = tuple[str, float]
 Make = Callable[["Calibration"], str]
@@ -67,7 +67,7 @@ def bill(told: "Calibration", prices: "Prices") -> str:
 
 def write(wanted: Iterable[tuple[Path | None, Make]], told: "Calibration") -> None:
     """The files that were asked for."""
-    from interlock.dispatch.safe_file import write_whole
+    from interlock.system.safe_file import write_whole
 
     for path, make in wanted:
         if path is None:
@@ -91,8 +91,8 @@ def show(told: "Calibration", *, json: bool) -> None:
 
 def leaks_told(campaign: "Campaign", scenario: "Scenario", root: Path) -> bool:
     """Whether words of the truth are in what was written for agents; each is told."""
-    from interlock.calibrate.blind import leaks_of
-    from interlock.store.database import reading
+    from interlock.journal.database import reading
+    from interlock.rca.calibration.blind import leaks_of
 
     found = 0
     for number in campaign.plan.numbers:

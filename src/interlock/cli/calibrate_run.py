@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from interlock.cli.analysing import PromptDir
 from interlock.cli.calibrate import calibrate
 from interlock.cli.calibrate_flags import (
     Agent,
@@ -27,18 +26,19 @@ from interlock.cli.calibrate_flags import (
     Weights,
 )
 from interlock.cli.filing import BatchSize, Watching, files_of
-from interlock.cli.opening import circuit_for
 from interlock.cli.show import Json, Sets, counted, tell
-from interlock.core.errors import SourceError
+from interlock.rca.analysing import PromptDir
+from interlock.rca.opening import circuit_for
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from interlock.api.project import Options
+    from interlock.calibrate.calibrate_work import Rulebook, Work
     from interlock.calibrate.campaign import Campaign
     from interlock.calibrate.prices import Prices
-    from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.scorecard import Calibration
-    from interlock.cli.calibrate_work import Rulebook, Work
-    from interlock.cli.crew import Options
-    from interlock.core.circuit import Circuit
+    from interlock.engine.circuit import Circuit
+    from interlock.rca.calibration.scenario import Scenario
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,6 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a scenario whose truth is known and score the agent. The verb need not be named."""
-    from interlock.casework.papers import CALIBRATE
     from interlock.cli.calibrate_report import (
         bill,
         gates_of,
@@ -89,6 +88,7 @@ def run(
         whole,
         write,
     )
+    from interlock.rca.papers import CALIBRATE
 
     gates = gates_of(fail_under or [])
     said = Said(
@@ -109,9 +109,9 @@ def run(
 
 
 def _read(source: str) -> "Scenario":
-    from interlock.calibrate.scenario_check import check_scenario
-    from interlock.calibrate.scenario_file import find_scenario
-    from interlock.calibrate.suite import refuse_unusable
+    from interlock.rca.calibration.scenario_check import check_scenario
+    from interlock.rca.calibration.scenario_file import find_scenario
+    from interlock.rca.calibration.suite import refuse_unusable
 
     scenario, unread = find_scenario(source)
     refuse_unusable(scenario)
@@ -124,20 +124,21 @@ def _read(source: str) -> "Scenario":
 
 def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     """A new campaign: its agent can be asked, its worlds stand, its plan is kept."""
-    from interlock import wiring
+    from interlock.agents.specs import BASIC
+    from interlock.calibrate.calibrate_work import options_of
     from interlock.calibrate.campaign import Campaign, Plan, new_numbers
     from interlock.calibrate.metric_table import metric_table
-    from interlock.calibrate.planting import plant
-    from interlock.calibrate.suite import terms_of
-    from interlock.cli.calibrate_work import options_of
+    from interlock.rca.calibration.suite import terms_of
+    from interlock.rca.calibration.world import plant
+    from interlock.runtime.roles import PARALLEL
 
     if said.agent and said.dispatch:
         raise SourceError("--dispatch asks whoever watches, --agent names one: give one of them")
     metric_table().edition(said.edition)
-    agent = said.agent or ("" if said.dispatch else wiring.BASIC)
+    agent = said.agent or ("" if said.dispatch else BASIC)
     batched = said.dispatch == Carried.BATCH_FILE
     size = int(said.files.get("batch_size", 0))
-    parallel = said.parallel or (max(wiring.PARALLEL, size) if batched else 1)
+    parallel = said.parallel or (max(PARALLEL, size) if batched else 1)
     families = batched or parallel > 1
     numbers = new_numbers(Path(), Path(str(said.files["root"])), said.runs)
     plan = Plan(
@@ -159,7 +160,7 @@ def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
 
 def _refuse_unknown(circuit: "Circuit", options: "Options", campaign: "Campaign") -> None:
     """An agent that cannot be asked is told before anything begins."""
-    from interlock.cli.crew import crew_of
+    from interlock.api.project import crew_of
 
     try:
         crew_of(circuit, options, campaign.store(campaign.plan.numbers[0]))
@@ -175,7 +176,7 @@ def _resumed(said: Said, scenario: "Scenario") -> "Campaign":
 
 
 def _work(campaign: "Campaign", scenario: "Scenario", said: Said, rules: "Rulebook") -> "Work":
-    from interlock.cli.calibrate_work import work
+    from interlock.calibrate.calibrate_work import work
 
     def change(options: "Options") -> "Options":
         """What may be said anew when a calibration goes on."""
@@ -212,10 +213,10 @@ def _scored(
 
 
 def _prices() -> "Prices":
-    from interlock import wiring
     from interlock.calibrate.prices import prices_from
+    from interlock.runtime.settings import read_settings
 
-    return prices_from(wiring.settings(Path()).calibrate.prices)
+    return prices_from(read_settings(Path()).calibrate.prices)
 
 
 def _note(campaign: "Campaign", scenario: "Scenario", done: "Work") -> str:

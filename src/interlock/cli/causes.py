@@ -28,11 +28,11 @@ def causes(
     json: Json = False,
 ) -> None:
     """The root causes that are known, of all suites."""
-    from interlock import wiring
-    from interlock.store.database import reading
-    from interlock.store.knowledge import causes as known
+    from interlock.journal.database import reading
+    from interlock.rca.knowledge.knowledge import causes as known
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         found = known(connection, archived=everything)
     if json:
         document({"causes": msgspec.to_builtins(found)})
@@ -63,15 +63,15 @@ def cause(
     json: Json = False,
 ) -> None:
     """Say what became of a root cause. When one that is resolved comes back, it is a regression."""
-    from interlock import wiring
-    from interlock.core.errors import SourceError
-    from interlock.store.database import reading, writing
-    from interlock.store.knowledge import rca
-    from interlock.store.lifecycle import set_rca_status, set_ticket
+    from interlock.journal.database import reading, writing
+    from interlock.rca.knowledge.knowledge import rca
+    from interlock.rca.knowledge.lifecycle import set_rca_status, set_ticket
+    from interlock.runtime.settings import database
+    from interlock.system.errors import SourceError
 
     if link and not link.startswith(("http://", "https://")):
         raise SourceError(f"--link {link[:200]!r} should begin with https://")
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     if status is not None or ticket:
         with writing(path) as connection:
             if ticket:

@@ -8,13 +8,13 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import CircuitName, Json, Sets, document, say, table
-from interlock.core.errors import CircuitError, SourceError
+from interlock.system.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from interlock.core.notation import Written
-    from interlock.core.simulate import Simulation
+    from interlock.engine.notation import Written
+    from interlock.engine.simulate import Simulation
 
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
 app.add_typer(circuit, name="circuit")
@@ -25,7 +25,7 @@ _SHOWN_PATHS = 10
 @circuit.command("list")
 def list_circuits(json: Json = False) -> None:
     """The circuits of this project and the built-in ones."""
-    from interlock.runner.library import bundle, shelves
+    from interlock.runtime.library import bundle, shelves
 
     rows: list[dict[str, Any]] = []
     for shelf in shelves(Path()):
@@ -49,7 +49,7 @@ def list_circuits(json: Json = False) -> None:
 @circuit.command()
 def show(name: CircuitName, json: Json = False) -> None:
     """The table of a circuit: steps and rules, in order."""
-    from interlock.core.draw import draw_text
+    from interlock.engine.draw import draw_text
 
     written = _open(name)
     if json:
@@ -61,7 +61,7 @@ def show(name: CircuitName, json: Json = False) -> None:
 @circuit.command()
 def draw(name: CircuitName, json: Json = False) -> None:
     """The circuit as a Mermaid flowchart."""
-    from interlock.core.draw import draw as drawn
+    from interlock.engine.draw import draw as drawn
 
     picture = drawn(_open(name).circuit)
     if json:
@@ -74,7 +74,7 @@ def draw(name: CircuitName, json: Json = False) -> None:
 def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
     """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
     from interlock.cli.verdict import judged, say_report
-    from interlock.core.verify import Finding, Report, WorstCase
+    from interlock.engine.verify.finding import Finding, Report, WorstCase
 
     try:
         written = _open(name)
@@ -95,7 +95,7 @@ def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
 @circuit.command()
 def schema(json: Json = False) -> None:
     """The JSON Schema of a circuit file."""
-    from interlock.core.format import circuit_schema
+    from interlock.engine.format import circuit_schema
 
     if json:
         document({"schema": circuit_schema()})
@@ -117,7 +117,7 @@ def simulate(
     import random
 
     from interlock.cli.verdict import refuse_unsound
-    from interlock.core.simulate import simulate as walked
+    from interlock.engine.simulate import simulate as walked
 
     own = _open(name)
     written = _changed(own, sets)
@@ -130,7 +130,7 @@ def simulate(
 
 
 def _open(name: str) -> "Written":
-    from interlock.runner.library import find_circuit
+    from interlock.runtime.library import find_circuit
 
     return find_circuit(name, Path()).open()
 

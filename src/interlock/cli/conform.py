@@ -10,11 +10,11 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, say, table
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.conform.scenarios import Scenario
-    from interlock.conform.verdict import Verdict
+    from interlock.testing.conform.scenarios import Scenario
+    from interlock.testing.conform.verdict import Verdict
 
 
 @app.command()
@@ -44,10 +44,10 @@ def conform(
     json: Json = False,
 ) -> None:
     """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
-    from interlock.conform import report
-    from interlock.conform.kit import Kit
-    from interlock.conform.stage import Patience
-    from interlock.core.format import seconds_of
+    from interlock.engine.format import seconds_of
+    from interlock.testing.conform import report
+    from interlock.testing.conform.kit import Kit
+    from interlock.testing.conform.stage import Patience
 
     scenarios = _chosen(only or [])
     if show:
@@ -71,7 +71,7 @@ def conform(
 
 
 def _chosen(only: Sequence[str]) -> "list[Scenario]":
-    from interlock.conform.scenarios import SCENARIOS
+    from interlock.testing.conform.scenarios import SCENARIOS
 
     names = [name.strip() for word in only for name in word.split(",")]
     known = [each.name for each in SCENARIOS]

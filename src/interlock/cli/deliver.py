@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.cli.board import watched
-from interlock.cli.crew import (
+from interlock.api.project import (
     Agents,
     Crew,
     Limited,
@@ -22,9 +21,14 @@ from interlock.cli.crew import (
     open_run,
     usual_options,
 )
+from interlock.api.sitting import Sat, sit
+from interlock.cli.board import watched
 from interlock.cli.default_verb import DefaultVerb
 from interlock.cli.delivered import as_json, summary
-from interlock.cli.delivering import (
+from interlock.cli.door import Exit, app
+from interlock.cli.run import New, Wait, changed
+from interlock.cli.show import Db, Json, Sets, document, say, tell
+from interlock.delivery.delivering import (
     Wishes,
     agreed,
     begin,
@@ -35,19 +39,15 @@ from interlock.cli.delivering import (
     with_roles,
     with_stand_ins,
 )
-from interlock.cli.delivery_report import write_report
-from interlock.cli.door import Exit, app
-from interlock.cli.rehearsal import in_words, rehearse
-from interlock.cli.run import New, Wait, changed
-from interlock.cli.show import Db, Json, Sets, document, say, tell
-from interlock.cli.sitting import Sat, sit
-from interlock.core.errors import SourceError
+from interlock.delivery.dry_run import in_words, rehearse
+from interlock.delivery.report.delivery_report import write_report
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.apps.delivery.delivered import Delivered
-    from interlock.cli.rehearsal import Rehearsal
+    from interlock.delivery.dry_run import Rehearsal
+    from interlock.delivery.report.records import Delivered
 
 deliver = typer.Typer(
     name="deliver",
@@ -108,14 +108,15 @@ def run(
     json: Json = False,
 ) -> None:
     """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
-    from interlock import wiring
-    from interlock.runner.library import find_circuit
-    from interlock.store.database import writing
-    from interlock.store.runs import find_run, newest_run
+    from interlock.agents.wiring_files import DELIVERY
+    from interlock.journal.database import writing
+    from interlock.journal.runs import find_run, newest_run
+    from interlock.runtime.library import find_circuit
+    from interlock.runtime.settings import database, read_settings
 
     wishes = Wishes(plan, repo, base, strict_signals, allow_untestable)
-    usual, path = wiring.settings(Path()), wiring.database(Path(), db)
-    bundle = find_circuit(wiring.DELIVERY, Path())
+    usual, path = read_settings(Path()), database(Path(), db)
+    bundle = find_circuit(DELIVERY, Path())
     written, changes = changed(bundle.open(), usual.thresholds, sets or [])
     before = with_roles(usual_options(usual, changes), usual)
     options = with_stand_ins(merged(before, agent, slots, budget, parallel, {}))
@@ -147,7 +148,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 def work_on(connection: "Connection", run_id: int, crew: Crew, db: Path, manner: Manner) -> None:
     """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
-    from interlock.store.runs import find_run
+    from interlock.journal.runs import find_run
 
     found = find_run(connection, run_id)
     agents = msgspec.convert(found.options, Options).agents
@@ -174,7 +175,7 @@ def _report(
     connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool, once: bool
 ) -> None:
     """Say how a run came out, write its report, and leave with its exit code."""
-    from interlock.store.runs import find_run
+    from interlock.journal.runs import find_run
 
     notes = list(sat.application.notes()) if sat.application else []
     for note in dict.fromkeys(notes):

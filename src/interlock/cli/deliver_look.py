@@ -8,10 +8,10 @@ import typer
 from interlock.cli.deliver import deliver
 from interlock.cli.delivered import as_json
 from interlock.cli.delivered import status as in_words
-from interlock.cli.delivering import find_delivery, terms_of, told_of
 from interlock.cli.door import Exit
 from interlock.cli.show import Db, Json, RunId, document, say
-from interlock.core.errors import StateError
+from interlock.delivery.delivering import find_delivery, terms_of, told_of
+from interlock.system.errors import StateError
 
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the page to this file.")
@@ -27,10 +27,10 @@ KEPT_BESIDE = ("baselines", "checked", "experts", "plan.json")
 @deliver.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
-    from interlock import wiring
-    from interlock.store.database import reading
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         told = told_of(connection, find_delivery(connection, run_id), path)
     if json:
@@ -46,11 +46,11 @@ def report(
     db: Db = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
-    from interlock import wiring
-    from interlock.cli.delivery_report import write_report
-    from interlock.store.database import reading
+    from interlock.delivery.report.delivery_report import write_report
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         told = told_of(connection, find_delivery(connection, run_id), path)
     written = write_report(told, html, markdown)
@@ -74,12 +74,12 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
-    from interlock import wiring
-    from interlock.store.database import reading
-    from interlock.store.runs import FINISHED
-    from interlock.workshop.cleanup import clean as cleaned
+    from interlock.delivery.worktrees.cleanup import clean as cleaned
+    from interlock.journal.database import reading
+    from interlock.journal.runs import FINISHED
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         found = find_delivery(connection, run_id)
     if found.status not in FINISHED and not (dry_run or force):

@@ -12,8 +12,8 @@ import msgspec
 from interlock.cli.show import aligned, counted
 
 if TYPE_CHECKING:
-    from interlock.apps.delivery.claims import Account
-    from interlock.apps.delivery.delivered import Delivered, Proof, Told
+    from interlock.delivery.checks.claims import Account
+    from interlock.delivery.report.records import Delivered, Proof, Told
 
 _TASKS: Final = 60
 _NEEDS: Final = 20
@@ -95,7 +95,7 @@ def evidence(proofs: "Sequence[Proof]") -> str:
 
 
 def lasted(seconds: float) -> str:
-    from interlock.report.text import span
+    from interlock.system.text import span
 
     return span(timedelta(seconds=seconds))
 

@@ -18,11 +18,11 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, aligned, document, say
-from interlock.core.errors import StateError
+from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
-    from interlock.demo.verdict import Verdict
-    from interlock.demo.world import World
+    from interlock.rca.demo.verdict import Verdict
+    from interlock.rca.demo.world import World
 
 _CONFIG = """\
 # What passed last, and the repositories that may hold a cause: what each is for.
@@ -46,7 +46,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """See it all once, in seconds. A red test run is made, analysed, and held against the truth."""
-    from interlock.demo.world import build_world
+    from interlock.rca.demo.world import build_world
 
     show = (lambda _text="": None) if json else say
     show("Three git repositories, a real test suite, two nights of failures: making them…")
@@ -91,10 +91,10 @@ class Show:
 
     def verdict(self) -> "Verdict":
         """What was found, next to what was planted."""
-        from interlock.cli.suites import findings_now, the_suite
-        from interlock.demo.verdict import HEAD, judge, sentences, table
-        from interlock.store.database import reading
-        from interlock.wiring import DATABASE
+        from interlock.journal.database import reading
+        from interlock.rca.demo.verdict import HEAD, judge, sentences, table
+        from interlock.rca.suites import findings_now, the_suite
+        from interlock.runtime.settings import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:
             findings = findings_now(connection, the_suite(connection, None))
@@ -146,8 +146,8 @@ class Show:
         self._say(f"killed (SIGKILL) after {self._decisions() - before} decisions\n")
 
     def _decisions(self) -> int:
-        from interlock.store.database import driver, reading
-        from interlock.wiring import DATABASE
+        from interlock.journal.database import driver, reading
+        from interlock.runtime.settings import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:
             row = driver(connection).execute("select count(*) from journal").fetchone()

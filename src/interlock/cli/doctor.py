@@ -12,7 +12,7 @@ import typer
 from interlock import __version__
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, document, say
-from interlock.core.errors import InterlockError
+from interlock.system.errors import InterlockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +38,9 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check the machine and the database. Exit 6 on findings."""
-    from interlock import wiring
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     checks = [*_machine(), *_skills(Path()), *_database(path, deep=deep)]
     if json:
         document({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
@@ -65,7 +65,7 @@ def _machine() -> "Iterator[Check]":
 
 def _skills(project: Path) -> "Iterator[Check]":
     """Skills are copies: one that an older program wrote teaches what may no longer hold."""
-    from interlock.wire.skills import FOLDERS, NAME, stamp_of, version_numbers
+    from interlock.signals.skills import FOLDERS, NAME, stamp_of, version_numbers
 
     for agent, folder in FOLDERS.items():
         skill = project / folder / NAME / "SKILL.md"
@@ -81,7 +81,7 @@ def _skills(project: Path) -> "Iterator[Check]":
 
 
 def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
-    from interlock.store.lock import writer_of
+    from interlock.journal.lock import writer_of
 
     if not path.exists():
         yield Check("store.file", True, f"no database at {path} yet", note=True)
@@ -99,10 +99,10 @@ def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
 
 
 def _content(path: Path, *, deep: bool) -> "Iterator[Check]":
-    from interlock.cli.crew import open_run
-    from interlock.store.audit import audit
-    from interlock.store.database import HEAD, reading
-    from interlock.store.runs import all_runs
+    from interlock.api.project import open_run
+    from interlock.journal.audit import audit
+    from interlock.journal.database import HEAD, reading
+    from interlock.journal.runs import all_runs
 
     with reading(path) as connection:
         number = len(all_runs(connection))

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from interlock import __version__
 from interlock.cli.show import say, tell
-from interlock.core.errors import CircuitError, InterlockError, SourceError
+from interlock.system.errors import CircuitError, InterlockError, SourceError
 
 VERBS = (
     *("demo", "init"),
@@ -92,7 +92,8 @@ def asterisk() -> None:
 
 def _enter() -> None:
     """Meet all verbs, and let output be printed wherever it goes."""
-    from interlock.cli import (  # noqa: F401
+    from interlock.api import manual, stop  # noqa: F401 - their verbs
+    from interlock.cli import (  # noqa: F401 - they register their verbs
         agents,
         analyst,
         analyst_kin,
@@ -122,9 +123,7 @@ def _enter() -> None:
         push,
         respond,
         run,
-        save,
         serve,
-        stop,
         tune,
         understand,
     )

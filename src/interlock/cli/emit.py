@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, say, tell
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="For example STORY_STARTED.")]
 Payload = Annotated[str | None, typer.Argument(help="Fields joined by colons, for example 3-1.")]
@@ -29,8 +29,8 @@ def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
 
 
 def _line(kind: str, payload: str | None) -> str:
-    from interlock.wire.catalogue import rows
-    from interlock.wire.line_payload import canonical_line
+    from interlock.signals.catalogue import rows
+    from interlock.signals.line_payload import canonical_line
 
     types = dict.fromkeys(row.name.partition(":")[0] for row in rows("line"))
     plain = kind.partition(":")[0]
@@ -46,8 +46,8 @@ def _line(kind: str, payload: str | None) -> str:
 
 def delivered(line: str) -> str | None:
     """Why it was not delivered; empty when it was, None when there is no session to tell."""
-    from interlock.dispatch.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
-    from interlock.wire.line_rows import PREFIX
+    from interlock.epic.sessions.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
+    from interlock.signals.line_rows import PREFIX
 
     path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     if not path and not token:

@@ -13,13 +13,13 @@ from interlock.cli.door import Exit
 from interlock.cli.emit import delivered
 from interlock.cli.epic import epic
 from interlock.cli.show import Json, counted, document, say, table, tell
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.apps.epic.checkpoint import Checkpoint, NextAction
-    from interlock.apps.epic.migrate import Unread
-    from interlock.expedition.checkpoints import Checkpoints
-    from interlock.expedition.generations import Loaded
+    from interlock.epic.checkpoints.checkpoint import Checkpoint, NextAction
+    from interlock.epic.checkpoints.checkpoints import Checkpoints
+    from interlock.epic.checkpoints.generations import Loaded
+    from interlock.epic.checkpoints.migrate import Unread
 
 checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
 epic.add_typer(checkpoint, name="checkpoint")
@@ -47,7 +47,7 @@ Number = Annotated[
 @checkpoint.command()
 def show(epic_id: EpicId = None, json: Json = False) -> None:
     """The checkpoint of an epic, and whether it is sound."""
-    from interlock.apps.epic.migrate import Unread
+    from interlock.epic.checkpoints.migrate import Unread
 
     kept = _checkpoints()
     wanted = epic_id or kept.active()
@@ -122,7 +122,7 @@ def clear(
 @checkpoint.command("restore-stash")
 def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = False) -> None:
     """Bring back the work that a recovery has set aside."""
-    from interlock.expedition.recovery import restore_stash as restore
+    from interlock.epic.recovery.recovery import restore_stash as restore
 
     kept = _checkpoints()
     wanted = epic_id or kept.active()
@@ -136,8 +136,8 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
 
 
 def _checkpoints() -> "Checkpoints":
-    from interlock.expedition.checkpoints import Checkpoints
-    from interlock.expedition.place import find_place
+    from interlock.epic.checkpoints.checkpoints import Checkpoints
+    from interlock.epic.checkpoints.place import find_place
 
     return Checkpoints(find_place(Path()))
 
@@ -148,7 +148,7 @@ def _now() -> str:
 
 def _signal(*fields: str) -> str:
     """The signal's line, checked before anything is written."""
-    from interlock.wire.lines import canonical_line
+    from interlock.signals.line_payload import canonical_line
 
     try:
         return canonical_line("CHECKPOINT:WRITE", fields)
@@ -165,9 +165,9 @@ def _written(
     note: str | None,
     next_action: str | None,
 ) -> "Loaded":
-    from interlock.apps.epic.checkpoint import Moved, moved
-    from interlock.apps.epic.status import read_status
-    from interlock.expedition.git_state import current_work
+    from interlock.epic.checkpoints.checkpoint import Moved, moved
+    from interlock.epic.recovery.git_state import current_work
+    from interlock.epic.status import read_status
 
     kept, at = _checkpoints(), _now()
     said = Moved(
@@ -186,7 +186,7 @@ def _written(
 def _next_action(said: str | None) -> "NextAction | None":
     from typing import get_args
 
-    from interlock.apps.epic.checkpoint import ActionType, NextAction
+    from interlock.epic.checkpoints.checkpoint import ActionType, NextAction
 
     if not said:
         return None
@@ -198,7 +198,7 @@ def _next_action(said: str | None) -> "NextAction | None":
 
 
 def _kept_stashes(kept: "Checkpoints", epic_id: str) -> list[str]:
-    from interlock.expedition.generations import Loaded
+    from interlock.epic.checkpoints.generations import Loaded
 
     found = kept.read(epic_id) if epic_id else None
     entries = found.checkpoint.recoveries if isinstance(found, Loaded) else ()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from interlock.cli.show import tell
-from interlock.core.circuit import HUMAN
-from interlock.core.errors import SourceError
+from interlock.engine.circuit import HUMAN
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.expedition.terms import EpicSettings
-    from interlock.wiring.staff import Staff
+    from interlock.epic.terms import EpicSettings
+    from interlock.runtime.staff import Staff
 
 Dress = Callable[["Staff"], "Staff"]
 
@@ -29,10 +29,10 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
         return
     if settings.hitl != "github":
         raise SourceError("--hook hears of GitHub issues: use it with --hitl github")
-    from interlock.dispatch.github_hook import PATH, GithubHook
-    from interlock.dispatch.issue_desk import IssueDesk
-    from interlock.expedition.asked import AskedDesk
-    from interlock.web.hooked import HookedDesk, door, secret_of
+    from interlock.epic.approval.asked import AskedDesk
+    from interlock.epic.approval.github_hook import PATH, GithubHook
+    from interlock.epic.approval.hooked import HookedDesk, door, secret_of
+    from interlock.epic.approval.issue_desk import IssueDesk
     from interlock.web.listening import address
 
     secret = secret_of(os.environ, settings.hook_secret_env)

@@ -9,14 +9,14 @@ import typer
 from interlock.cli.door import Exit
 from interlock.cli.epic import epic
 from interlock.cli.show import Db, Json, counted, document, say, table
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.apps.epic.checkpoint import Checkpoint
-    from interlock.core.case import Case
-    from interlock.expedition.checkpoints import Checkpoints
+    from interlock.engine.case import Case
+    from interlock.epic.checkpoints.checkpoint import Checkpoint
+    from interlock.epic.checkpoints.checkpoints import Checkpoints
 
 story = typer.Typer(help="The stories of an epic: list them, set one's status.",
                     no_args_is_help=True)  # fmt: skip
@@ -73,7 +73,7 @@ def set_story(
     json: Json = False,
 ) -> None:
     """Set the status of a story. What cannot follow is refused with what can."""
-    from interlock.apps.epic.status import Status, change_status, read_status
+    from interlock.epic.status import Status, change_status, read_status
 
     kept = _checkpoints()
     known = _sound(kept, epic_id)
@@ -101,8 +101,8 @@ def set_story(
 
 def case_of(connection: "Connection", run_id: int) -> "Case":
     """The one case of an epic's run, with all that it knows."""
-    from interlock.cli.crew import open_run
-    from interlock.store.runs import find_run, load_cases
+    from interlock.api.project import open_run
+    from interlock.journal.runs import find_run, load_cases
 
     found = find_run(connection, run_id)
     return next(iter(load_cases(connection, open_run(found), run_id, whole=True))).case
@@ -110,7 +110,7 @@ def case_of(connection: "Connection", run_id: int) -> "Case":
 
 def questions_of(connection: "Connection", run_id: int) -> list[int]:
     """The numbers of the questions that wait for a human."""
-    from interlock.store.history import open_questions
+    from interlock.journal.history import open_questions
 
     return [each.question_id for each in open_questions(connection) if each.run_id == run_id]
 
@@ -137,14 +137,14 @@ def described(checkpoint: "Checkpoint") -> dict[str, Any]:
 
 
 def _checkpoints() -> "Checkpoints":
-    from interlock.expedition.checkpoints import Checkpoints
-    from interlock.expedition.place import find_place
+    from interlock.epic.checkpoints.checkpoints import Checkpoints
+    from interlock.epic.checkpoints.place import find_place
 
     return Checkpoints(find_place(Path()))
 
 
 def _found(kept: "Checkpoints", epic_id: str) -> "tuple[Checkpoint | None, str]":
-    from interlock.apps.epic.migrate import Unread
+    from interlock.epic.checkpoints.migrate import Unread
 
     found = kept.read(epic_id)
     return (None, found.sentence) if isinstance(found, Unread) else (found.checkpoint, "")
@@ -162,14 +162,14 @@ def _sound(kept: "Checkpoints", epic_id: str | None) -> "Checkpoint":
 
 def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
     """What the database knows of the epic's newest run."""
-    from interlock import wiring
     from interlock.cli.epic_run import outcome_of
-    from interlock.core.errors import StoreError
-    from interlock.store.database import reading
-    from interlock.store.history import find_case
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case
+    from interlock.runtime.settings import database
+    from interlock.system.errors import StoreError
 
     nothing = {"run_id": 0, "outcome": "", "step": "", "sessions": [], "questions": []}
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     if not path.exists():
         return nothing
     with reading(path) as connection:
@@ -178,7 +178,7 @@ def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
         except (StoreError, SourceError):
             return nothing
         case = case_of(connection, line.run_id)
-        from interlock.store.runs import find_run
+        from interlock.journal.runs import find_run
 
         run = find_run(connection, line.run_id)
         return {
@@ -193,7 +193,7 @@ def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
 
 
 def _sessions(connection: "Connection", case_no: int) -> list[dict[str, Any]]:
-    from interlock.store.runs import journal_of
+    from interlock.journal.runs import journal_of
 
     names = ("ended_by", "message", "checkpoint_before", "checkpoint_after", "exit", "seconds",
              "counted", "record")  # fmt: skip

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from interlock.cli.crew import Limited, Limits, OnLimit, crew_of, open_run
+from interlock.api.project import Limited, Limits, OnLimit, crew_of, open_run
+from interlock.api.sitting import Sat, sit
 from interlock.cli.epic import epic
-from interlock.cli.epic_begin import Wishes, agreed, begun, written_epic
 from interlock.cli.epic_hook import hooked
 from interlock.cli.run import Wait
 from interlock.cli.show import Db, Json, counted, document, say, tell
-from interlock.cli.sitting import Sat, sit
-from interlock.core.errors import StoreError
+from interlock.epic.epic_begin import Wishes, agreed, begun, written_epic
+from interlock.system.errors import StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.apps.epic.epic_file import EpicText
-    from interlock.core.case import Case
-    from interlock.store.runs import Run
+    from interlock.engine.case import Case
+    from interlock.epic.epic_file import EpicText
+    from interlock.journal.runs import Run
 
 
 class DeskName(StrEnum):
@@ -107,8 +107,8 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with an epic from its checkpoint. It was stopped, killed, paused or waits."""
-    from interlock.expedition.checkpoints import Checkpoints
-    from interlock.expedition.place import find_place
+    from interlock.epic.checkpoints.checkpoints import Checkpoints
+    from interlock.epic.checkpoints.place import find_place
 
     words = (agent, budget, max_cycles, session_timeout, idle_timeout, hitl, hook)
     wanted = epic_id or Checkpoints(find_place(Path())).active()
@@ -127,12 +127,12 @@ def _work(
     on_limit: OnLimit,
     json: bool,
 ) -> None:
-    from interlock import wiring
-    from interlock.expedition.place import find_place
-    from interlock.expedition.sole import sole
-    from interlock.store.database import writing
+    from interlock.epic.checkpoints.place import find_place
+    from interlock.epic.checkpoints.sole import sole
+    from interlock.journal.database import writing
+    from interlock.runtime.settings import database, read_settings
 
-    usual, path = wiring.settings(Path()), wiring.database(Path(), db)
+    usual, path = read_settings(Path()), database(Path(), db)
     place = find_place(Path())
     terms = agreed(epic_id, text, file, place, path, usual, wishes)
     with (
@@ -151,8 +151,8 @@ def _work(
 @contextmanager
 def _alone(epic_id: str, json: bool) -> Iterator[None]:
     """Whoever is second is told so, with a code of its own."""
-    from interlock.apps.epic.outcomes import LOCKED, LOCKED_EXIT
-    from interlock.expedition.sole import LockedError
+    from interlock.epic.checkpoints.sole import LockedError
+    from interlock.epic.outcomes import LOCKED, LOCKED_EXIT
 
     try:
         yield
@@ -168,8 +168,8 @@ def _alone(epic_id: str, json: bool) -> Iterator[None]:
 
 def _nothing(json: bool) -> NoReturn:
     """No epic is named, and none was ever begun here."""
-    from interlock.apps.epic.outcomes import ENDINGS
-    from interlock.wire.lines import canonical_line
+    from interlock.epic.outcomes import ENDINGS
+    from interlock.signals.line_payload import canonical_line
 
     code = ENDINGS["NO_CHECKPOINT"].exit_code
     reason = "there is no checkpoint here: begin with 'interlock epic run FILE'"
@@ -183,9 +183,9 @@ def _nothing(json: bool) -> NoReturn:
 
 def _report(connection: "Connection", found: "Run", sat: Sat, epic_id: str, *, json: bool) -> None:
     """Say how the epic stands, and leave with its exit code."""
-    from interlock.apps.epic.outcomes import ENDINGS
     from interlock.cli.epic_look import case_of, checkpoint_of, questions_of
-    from interlock.expedition.application import Expedition
+    from interlock.epic.application import Expedition
+    from interlock.epic.outcomes import ENDINGS
 
     case = case_of(connection, found.run_id)
     outcome = outcome_of(sat.status, case)

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core.circuit import Circuit
-    from interlock.store.runs import Run
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.runs import Run
 
 
 class FileCarrier(StrEnum):
@@ -51,11 +51,11 @@ def written_out(
     connection: "Connection", found: "Run", circuit: "Circuit", roles: Collection[str]
 ) -> Iterator[str]:
     """Which steps wait for an answer by hand, and what to do about them."""
-    from interlock.store.history import cases_of
-    from interlock.wiring import Files, names
+    from interlock.agents.wiring_files import Files, case_names
+    from interlock.journal.history import cases_of
 
     root = Path(msgspec.convert(found.options.get("files", {}), Files).root)
-    papers = names(circuit, str(root))
+    papers = case_names(circuit, str(root))
     for case in cases_of(connection, found.run_id):
         step = circuit.steps.get(case.step)
         if case.dispatch_id is None or step is None or step.role not in roles:

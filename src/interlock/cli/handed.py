@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.cli.crew import Options, open_run
+from interlock.api.project import Options, open_run
 from interlock.cli.show import document, say
-from interlock.core.circuit import UNREADABLE
+from interlock.engine.circuit import UNREADABLE
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core.circuit import Circuit
-    from interlock.store.history import CaseLine, Episode
-    from interlock.store.suites import Suite
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.history import CaseLine, Episode
+    from interlock.rca.knowledge.suites import Suite
 
 
 def standings(
     connection: "Connection", suite: "Suite", numbers: Iterable[int], since: float
 ) -> list[dict[str, Any]]:
     """Where these cases stand, and what was decided about them since then."""
-    from interlock.store.history import cases_of
-    from interlock.store.runs import find_run
+    from interlock.journal.history import cases_of
+    from interlock.journal.runs import find_run
 
     run = find_run(connection, suite.run_id)
     circuit, options = open_run(run), msgspec.convert(run.options, Options)
@@ -44,17 +44,17 @@ def _standing(
     options: Options,
     since: float,
 ) -> dict[str, Any]:
-    from interlock import wiring
-    from interlock.casework.folder import entries
-    from interlock.store.history import life_of
+    from interlock.agents.wiring_files import FILED, Files, case_names
+    from interlock.journal.history import life_of
+    from interlock.rca.case_folder import entries
 
     decided = [each for each in life_of(connection, case.case_no) if each.decision]
     refused = [each for each in decided[-1:] if _unused(each)]
-    root = msgspec.convert(options.files, wiring.Files).root
-    papers = wiring.names(circuit, root)(case.step, case.state.visits.get(case.step, 1))
+    root = msgspec.convert(options.files, Files).root
+    papers = case_names(circuit, root)(case.step, case.state.visits.get(case.step, 1))
     folder = Path(root).resolve() / f"{suite.run_id}" / f"{case.case_no}"
     asked_of = _asked_of(circuit, options, case)
-    waits = case.dispatch_id is not None and asked_of in wiring.FILED
+    waits = case.dispatch_id is not None and asked_of in FILED
     news = [each for each in decided if each.answered_at and each.answered_at >= since]
     return {
         "suite_id": suite.suite_id,
@@ -78,13 +78,13 @@ def _unused(each: "Episode") -> bool:
 
 def _asked_of(circuit: "Circuit", options: Options, case: "CaseLine") -> str:
     """Whose answer an open case waits for, in the words of --agent and --dispatch."""
-    from interlock import wiring
-    from interlock.core.circuit import HUMAN
+    from interlock.engine.circuit import HUMAN
+    from interlock.runtime.roles import agents_by_role
 
     if case.dispatch_id is None:
         return ""
     dispatch = str(options.files.get("dispatch", ""))
-    specs = {HUMAN: HUMAN, **wiring.agents_by_role(circuit, options.agents, dispatch)}
+    specs = {HUMAN: HUMAN, **agents_by_role(circuit, options.agents, dispatch)}
     return specs[circuit.steps[case.step].role]
 
 

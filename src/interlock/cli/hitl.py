@@ -12,7 +12,7 @@ from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, counted, document, say
 
 if TYPE_CHECKING:
-    from interlock.wire.comment_thread import May
+    from interlock.epic.approval.comment_thread import May
 
 hitl = typer.Typer(help="Human answers on issues: how comments are read.", no_args_is_help=True)
 app.add_typer(hitl, name="hitl")
@@ -38,7 +38,7 @@ def read(
 ) -> None:
     """What each recorded comment would be taken for, and why."""
     from interlock.cli.analyst import opened
-    from interlock.wire.comment_thread import may_answer
+    from interlock.epic.approval.comment_thread import may_answer
 
     may = may_answer(allow or ())
     with opened(file, "file of comments") as source:
@@ -56,7 +56,7 @@ def read(
 
 
 def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dict[str, Any]:
-    from interlock.wire.comment_record import read_record, verdict_of
+    from interlock.epic.approval.comment_record import read_record, verdict_of
 
     record = read_record(line)
     if isinstance(record, str):

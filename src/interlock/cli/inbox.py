@@ -8,7 +8,7 @@ import typer
 
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, counted, document, say, table
-from interlock.core.errors import StateError
+from interlock.system.errors import StateError
 
 
 @app.command()
@@ -20,12 +20,12 @@ def inbox(
     json: Json = False,
 ) -> None:
     """The questions that wait for a human, in all runs."""
-    from interlock import wiring
-    from interlock.casework.review import reviews_of
-    from interlock.cli.questions import CUT, rows, shown, waiting
-    from interlock.store.database import reading
+    from interlock.api.questions import CUT, rows, shown, waiting
+    from interlock.journal.database import reading
+    from interlock.rca.review import reviews_of
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         questions = waiting(connection, path)
         runs = {each.run_id for each in questions}
@@ -83,11 +83,11 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
-    from interlock import wiring
-    from interlock.cli.answering import Given, give, given_fields, user
+    from interlock.api.answering import Given, give, given_fields, user
+    from interlock.runtime.settings import database
 
     fields = given_fields(sets or ())
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     given = Given(number, decision, message, fields, by, user(), family)
     found = give(path, given)
     if json:

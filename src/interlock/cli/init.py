@@ -18,10 +18,10 @@ import typer
 from interlock import __version__
 from interlock.cli.door import app
 from interlock.cli.show import Json, document, say, tell
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.wire.skills import Agent
+    from interlock.signals.skills import Agent
 
 
 class AgentName(StrEnum):
@@ -149,7 +149,7 @@ def _starters(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _skills(root: Path, agents: "tuple[Agent, ...]", force: bool) -> Iterator[tuple[str, str]]:
-    from interlock.wire.skills import skill_files
+    from interlock.signals.skills import skill_files
 
     for agent in agents:
         for path, text in skill_files(agent, __version__).items():
@@ -171,7 +171,7 @@ def _entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str
 
 
 def _instructions(root: Path) -> tuple[str, str]:
-    from interlock.wire.skills import FOLDERS, NAME, managed_block, with_block
+    from interlock.signals.skills import FOLDERS, NAME, managed_block, with_block
 
     there = [folder for folder in FOLDERS.values() if (root / folder / NAME).is_dir()]
     before = _read(root / "AGENTS.md") or ""

@@ -16,10 +16,10 @@ import typer
 
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, say
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.wire.transcript import Record
+    from interlock.testing.transcript import Record
 
 
 class Kind(StrEnum):
@@ -84,7 +84,7 @@ def lint(
     json: Json = False,
 ) -> None:
     """Check prompts and transcripts. Exit 6 on findings or, for one transcript, a refusal."""
-    from interlock.wire.transcript import Record
+    from interlock.testing.transcript import Record
 
     if not files and not jsonl:
         raise SourceError("lint what? Name a file, or many transcripts with --jsonl FILE")
@@ -109,8 +109,8 @@ def lint(
 
 
 def _lint_file(name: str, kind: Kind | None, base: "Record", report: Report) -> None:
-    from interlock.wire.lint import is_prompt, lint_prompt
-    from interlock.wire.transcript import format_of, judge
+    from interlock.testing.lint import is_prompt, lint_prompt
+    from interlock.testing.transcript import format_of, judge
 
     text = _text(name, report)
     form = base.format or format_of(text)
@@ -127,7 +127,7 @@ def _lint_file(name: str, kind: Kind | None, base: "Record", report: Report) -> 
 
 
 def _lint_records(name: str, base: "Record", report: Report) -> None:
-    from interlock.wire.transcript import judge, read_record
+    from interlock.testing.transcript import judge, read_record
 
     for number, raw in enumerate(_lines(name), 1):
         if not raw.strip():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.crew import open_run
+from interlock.api.project import open_run
 from interlock.cli.door import app
 from interlock.cli.run import advice
 from interlock.cli.show import Db, Json, RunId, clock_time, counted, document, harmless, say, table
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from interlock.dispatch.standings import AgentStanding
-    from interlock.store.history import CaseLine, Line
-    from interlock.store.runs import Run
+    from interlock.agents.status import AgentStanding
+    from interlock.journal.history import CaseLine, Line
+    from interlock.journal.runs import Run
 
 _POLL = 0.25
 _SHOWN = 20
@@ -30,12 +30,12 @@ _SHOWN = 20
 @app.command()
 def runs(db: Db = None, json: Json = False) -> None:
     """All runs in the database."""
-    from interlock import wiring
-    from interlock.store.database import reading
-    from interlock.store.history import counts
-    from interlock.store.runs import all_runs
+    from interlock.journal.database import reading
+    from interlock.journal.history import counts
+    from interlock.journal.runs import all_runs
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         found = [(run, counts(connection, run.run_id)) for run in all_runs(connection)]
     shown = {run.run_id: _status(run, path) for run, _ in found}
@@ -63,15 +63,15 @@ def runs(db: Db = None, json: Json = False) -> None:
 @app.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
-    from interlock import wiring
-    from interlock.cli.standing import low_limits, open_limits, whys
-    from interlock.runner.occasions import hour
-    from interlock.store.database import reading
-    from interlock.store.history import cases_of, counts, digest_of, refusals_of
-    from interlock.store.lock import writer_of
-    from interlock.store.runs import find_run
+    from interlock.api.standing import low_limits, open_limits, whys
+    from interlock.journal.database import reading
+    from interlock.journal.history import cases_of, counts, digest_of, refusals_of
+    from interlock.journal.lock import writer_of
+    from interlock.journal.runs import find_run
+    from interlock.runtime.occasions import hour
+    from interlock.runtime.settings import database
 
-    path, now = wiring.database(Path(), db), time.time()
+    path, now = database(Path(), db), time.time()
     with reading(path) as connection:
         run = find_run(connection, run_id)
         lows, limited = low_limits(connection, run, now), open_limits(connection, run.run_id, now)
@@ -117,8 +117,8 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
 
 def _at_work(run: "Run", path: Path) -> "list[AgentStanding]":
     """How the agents of this run stand, as their carrier last saw them."""
-    from interlock.dispatch.standings import read_standings
-    from interlock.wiring.agents import agents_folder
+    from interlock.agents.agents import agents_folder
+    from interlock.agents.status import read_standings
 
     return [each for each in read_standings(agents_folder(path)) if each.run_id == run.run_id]
 
@@ -158,12 +158,12 @@ def logs(
     json: Json = False,
 ) -> None:
     """The journal: every decision, in order. With -f and --json a line is one JSON object."""
-    from interlock import wiring
-    from interlock.store.database import reading
-    from interlock.store.history import find_case, lines_since
-    from interlock.store.runs import find_run
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case, lines_since
+    from interlock.journal.runs import find_run
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         run = find_run(connection, run_id)
         if case:
@@ -184,8 +184,8 @@ def _growing(
     connection: "Connection", run_id: int, case: str, followed: Path | None
 ) -> "Iterator[Line]":
     """The decisions so far, and if the database is followed those to come, to the last one."""
-    from interlock.store.history import lines_since
-    from interlock.store.runs import find_run
+    from interlock.journal.history import lines_since
+    from interlock.journal.runs import find_run
 
     seq = 0
     while True:
@@ -202,7 +202,7 @@ def _growing(
 
 def _status(run: "Run", path: Path) -> str:
     """The run's status; one that runs without a process to run it was interrupted."""
-    from interlock.store.lock import writer_of
+    from interlock.journal.lock import writer_of
 
     return run.status if run.status != "running" or writer_of(path) else "interrupted"
 

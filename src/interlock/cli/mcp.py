@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from interlock.api.records import RunRecords
 from interlock.cli.door import app
-from interlock.cli.records import RunRecords
 from interlock.cli.show import Db, Json, document
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 
 @app.command()
@@ -26,7 +26,7 @@ def mcp(
 
     With --json it serves nothing and prints the tools it has.
     """
-    from interlock.mcp.tools import specs
+    from interlock.agents.mcp.tools import specs
 
     if json:
         document({"tools": specs()})
@@ -35,7 +35,7 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    from interlock.mcp.doorway import Doorway
+    from interlock.agents.mcp.doorway import Doorway
 
     since = time.time()
     doorway = Doorway(os.dup(0), os.dup(1))
@@ -49,18 +49,18 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     import asyncio
     import secrets
 
-    from interlock import wiring
-    from interlock.mcp.link import Link
-    from interlock.mcp.server import serve
-    from interlock.mcp.worker import Worker
+    from interlock.agents.mcp.link import Link
+    from interlock.agents.mcp.server import serve
+    from interlock.agents.mcp.worker import Worker
+    from interlock.runtime.settings import database, pull_folder, query_desk
 
-    path = wiring.database(Path(), db).absolute()
+    path = database(Path(), db).absolute()
 
     async def work() -> None:
-        link = Link(wiring.pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
+        link = Link(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
         records = RunRecords(path)
         try:
-            queries = wiring.query_desk(path)
+            queries = query_desk(path)
             await serve(Worker(link, queries, records, roles, since), doorway)
         finally:
             await link.close()

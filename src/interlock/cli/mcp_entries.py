@@ -9,7 +9,7 @@ import json
 import tomllib
 from typing import Any, Final
 
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 FILES: Final = {
     "claude": ".mcp.json",

@@ -3,11 +3,11 @@
 import sys
 from typing import TYPE_CHECKING
 
-from interlock.cli.crew import Crew
+from interlock.api.project import Crew
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
-    from interlock.dispatch.notice import Notice, Tell
+    from interlock.journal.events import Notice, Tell
 
 _SAID = ("query", "rate-limit", "budget-low")
 """What is said at once; the rest is in the result, or in the inbox."""

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from interlock.core.plan import Spent
-from interlock.runner.occasions import hour
-from interlock.runner.tally import Tally
+from interlock.engine.schedule import Spent
+from interlock.runtime.occasions import hour
+from interlock.runtime.tally import Tally
 
 _EVERY = 0.1
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.cli import suites
+from interlock.api.answering import user
 from interlock.cli.analyze import SuiteId
-from interlock.cli.answering import user
 from interlock.cli.door import Exit, app
 from interlock.cli.show import Db, Json, counted, document, say
-from interlock.core.errors import StateError
+from interlock.rca import suites
+from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
-    from interlock.apps.rca.launch import Launch
-    from interlock.sources.rp_push import Pushed
+    from interlock.rca.launch import Launch
+    from interlock.rca.sources.reportportal.push import Pushed
 
 
 @app.command()
@@ -45,15 +45,15 @@ def push(
     json: Json = False,
 ) -> None:
     """Tell ReportPortal what was reviewed. Each item gets its defect type and a comment."""
-    from interlock import wiring
-    from interlock.casework.outward import updates
-    from interlock.sources.reportportal import ReportPortal
-    from interlock.sources.rp_address import URL, address
-    from interlock.sources.rp_push import push as send
-    from interlock.store.database import reading
-    from interlock.store.suites import launches_of, suite_cases
+    from interlock.journal.database import reading
+    from interlock.rca.knowledge.suites import launches_of, suite_cases
+    from interlock.rca.outward import updates
+    from interlock.rca.sources.reportportal.project import ReportPortal
+    from interlock.rca.sources.reportportal.push import push as send
+    from interlock.rca.sources.reportportal.rp_address import URL, address
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         suite = suites.the_suite(connection, suite_id)
         findings = suites.findings_now(connection, suite)
         cases = suite_cases(connection, suite.suite_id)
@@ -90,7 +90,7 @@ def _why(left: dict[str, int]) -> str:
 
 
 def _tell(pushed: "Pushed", left: dict[str, int]) -> None:
-    from interlock.sources.rp_push import shown
+    from interlock.rca.sources.reportportal.push import shown
 
     for change in pushed.changes:
         for line in shown(change):

@@ -14,8 +14,8 @@ from interlock.cli.door import Exit, app
 from interlock.cli.show import Json, document, tell
 
 if TYPE_CHECKING:
-    from interlock.respond.answer import Hire
-    from interlock.respond.responder import Responder, Tally
+    from interlock.testing.responder.answer import Hire
+    from interlock.testing.responder.responder import Responder, Tally
 
 _USUAL = (Path(".interlock") / "runs", Path(".asterisk"))
 
@@ -42,11 +42,11 @@ def respond(
     json: Json = False,
 ) -> None:
     """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
-    from interlock.core.format import seconds_of
-    from interlock.respond.answer import Answerer
-    from interlock.respond.batch import Notes
-    from interlock.respond.lookout import Lookout
-    from interlock.respond.responder import Responder
+    from interlock.engine.format import seconds_of
+    from interlock.testing.responder.answer import Answerer
+    from interlock.testing.responder.batch import Notes
+    from interlock.testing.responder.lookout import Lookout
+    from interlock.testing.responder.responder import Responder
 
     hire = _hire(agent)
     seconds = seconds_of(timeout)
@@ -64,14 +64,14 @@ def respond(
 
 
 def _hire(spec: str) -> "Hire":
-    from interlock import wiring
-    from interlock.core.errors import SourceError
-    from interlock.runner.clock import RealClock
+    from interlock.agents.specs import agent
+    from interlock.system.clock import RealClock
+    from interlock.system.errors import SourceError
 
     if not spec:
         raise SourceError("who answers? Say it with --agent exec:COMMAND")
-    wiring.agent(spec, RealClock())
-    return lambda named: wiring.agent(spec, RealClock(), {**os.environ, **named})
+    agent(spec, RealClock())
+    return lambda named: agent(spec, RealClock(), {**os.environ, **named})
 
 
 async def _work(responder: "Responder", *, once: bool, json: bool) -> int:

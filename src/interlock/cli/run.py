@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.crew import (
+from interlock.api.project import (
     Agents,
     Crew,
     Limited,
@@ -23,16 +23,16 @@ from interlock.cli.crew import (
     open_run,
     usual_options,
 )
+from interlock.api.sitting import Sat, sit
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
-from interlock.cli.sitting import Sat, sit
-from interlock.core.errors import StateError
+from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.core.notation import Written
+    from interlock.engine.notation import Written
 
 
 New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
@@ -61,17 +61,17 @@ def run(
     json: Json = False,
 ) -> None:
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
-    from interlock import wiring
     from interlock.cli.verdict import refuse_unsound
-    from interlock.runner.casefile import read_cases
-    from interlock.runner.library import find_circuit
-    from interlock.store.database import writing
-    from interlock.store.runs import find_run, unfinished_run
-    from interlock.wiring.apps import beginning
+    from interlock.journal.database import writing
+    from interlock.journal.runs import find_run, unfinished_run
+    from interlock.runtime.apps import beginning
+    from interlock.runtime.casefile import read_cases
+    from interlock.runtime.library import find_circuit
+    from interlock.runtime.settings import database, read_settings
 
     project = Path()
-    usual = wiring.settings(project)
-    path = wiring.database(project, db)
+    usual = read_settings(project)
+    path = database(project, db)
     bundle = find_circuit(circuit, project)
     own = bundle.open()
     written, changes = changed(own, usual.thresholds, sets or [])
@@ -119,11 +119,12 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
-    from interlock import wiring
-    from interlock.store.database import reading, writing
-    from interlock.store.runs import FINISHED, find_run
+    from interlock.agents.wiring_files import DELIVERY
+    from interlock.journal.database import reading, writing
+    from interlock.journal.runs import FINISHED, find_run
+    from interlock.runtime.settings import database
 
-    path = wiring.database(Path(), db)
+    path = database(Path(), db)
     with reading(path) as connection:
         find_run(connection, run_id)
     with writing(path) as connection:
@@ -134,7 +135,7 @@ def resume(
         files = files_of(dispatch, root, watch, batch_size)
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
-        if found.circuit == wiring.DELIVERY:
+        if found.circuit == DELIVERY:
             from interlock.cli.deliver import Manner, work_on
 
             manner = Manner(wait=wait, on_limit=on_limit, json=json)
@@ -150,7 +151,7 @@ def _taken_up(
     connection: "Connection", run_id: int, options: Options, path: Path, text: str = ""
 ) -> "Crew":
     """A crew for a run that has begun, by its own circuit; a later `text` of it changes nothing."""
-    from interlock.store.runs import find_run, set_options
+    from interlock.journal.runs import find_run, set_options
 
     found = find_run(connection, run_id)
     crew = crew_of(open_run(found), options, path)
@@ -177,8 +178,8 @@ def changed(
 
 def _report(connection: "Connection", run_id: int, sat: Sat, *, json: bool) -> None:
     """Say how a run stands, and leave with its exit code."""
-    from interlock.store.history import counts, digest_of
-    from interlock.store.runs import find_run
+    from interlock.journal.history import counts, digest_of
+    from interlock.journal.runs import find_run
 
     spent = find_run(connection, run_id).spent
     ends = counts(connection, run_id)

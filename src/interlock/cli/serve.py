@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from interlock.api.records import RunRecords
 from interlock.cli.door import app
-from interlock.cli.records import RunRecords
 from interlock.cli.show import Db, Json, document, say
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.mcp.roster import Hire
-    from interlock.web.guard import Rules
+    from interlock.agents.mcp.roster import Hire
+    from interlock.web.access import Rules
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
@@ -55,12 +55,12 @@ def serve(
 
     import asyncio
 
-    from interlock import wiring
+    from interlock.runtime.settings import database
     from interlock.web.house import HEALTH, House
     from interlock.web.listening import address, listen, place
     from interlock.web.workers import PATH, workers
 
-    path = wiring.database(Path(), db).absolute()
+    path = database(Path(), db).absolute()
     listening = place(host, port)
 
     def ready() -> None:
@@ -78,7 +78,7 @@ def serve(
 def _rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
 ) -> "Rules":
-    from interlock.web.guard import SHORTEST_TOKEN, Rules, is_loopback
+    from interlock.web.access import SHORTEST_TOKEN, Rules, is_loopback
     from interlock.web.house import HEALTH
 
     token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
@@ -112,15 +112,15 @@ def _hire(path: Path) -> "Hire":
     """What makes a worker for each that comes."""
     import secrets
 
-    from interlock import wiring
-    from interlock.mcp.link import Link
-    from interlock.mcp.worker import Worker
+    from interlock.agents.mcp.link import Link
+    from interlock.agents.mcp.worker import Worker
+    from interlock.runtime.settings import pull_folder, query_desk
 
     records = RunRecords(path)
 
     def hire(there_for: float) -> Worker:
-        link = Link(wiring.pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
-        queries = wiring.query_desk(path)
+        link = Link(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
+        queries = query_desk(path)
         return Worker(link, queries, records, since=time.time() - there_for)
 
     return hire

@@ -8,13 +8,13 @@ import typer
 
 from interlock.cli.door import app
 from interlock.cli.show import Json, counted, document, say, table
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.calibrate.scenario import Scenario
     from interlock.calibrate.scorecard import Calibration
     from interlock.calibrate.tune import Recording, Trial
-    from interlock.core.circuit import Circuit
+    from interlock.engine.circuit import Circuit
+    from interlock.rca.calibration.scenario import Scenario
 
 _SHOWN = 20
 
@@ -68,12 +68,12 @@ def tune(
 
 def _recorded(results: list[Path], source: str) -> "tuple[Scenario, Circuit, list[Recording]]":
     """All cases of all runs; they must be of one scenario, and still be there."""
-    from interlock.calibrate.scenario_file import find_scenario
+    from interlock.api.project import open_run
     from interlock.calibrate.scorecard_json import read_calibration
     from interlock.calibrate.tune import recordings
-    from interlock.cli.crew import open_run
-    from interlock.store.database import reading
-    from interlock.store.runs import find_run
+    from interlock.journal.database import reading
+    from interlock.journal.runs import find_run
+    from interlock.rca.calibration.scenario_file import find_scenario
 
     found: list[Recording] = []
     scenario: Scenario | None = None
@@ -148,7 +148,7 @@ def _row(mark: str, values: list[str], trial: "Trial") -> list[object]:
 
 
 def _write(path: Path, thresholds: dict[str, Any]) -> None:
-    from interlock.dispatch.safe_file import write_whole
+    from interlock.system.safe_file import write_whole
 
     if path.exists():
         raise SourceError(f"{path} is there already; name a new file, and merge it by hand")

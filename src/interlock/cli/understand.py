@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.crew import open_run
+from interlock.api.project import open_run
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, RunId, Sets, clock_time, document, say, table
 
 if TYPE_CHECKING:
-    from interlock.core.circuit import Circuit
-    from interlock.core.replay import Replayed
-    from interlock.store.history import CaseLine, Episode
+    from interlock.engine.circuit import Circuit
+    from interlock.engine.replay import Replayed
+    from interlock.journal.history import CaseLine, Episode
 
 
 @app.command()
@@ -27,12 +27,12 @@ def explain(
     json: Json = False,
 ) -> None:
     """The life of a case. What was asked, what came back, what was decided and why."""
-    from interlock import wiring
-    from interlock.store.database import reading
-    from interlock.store.history import find_case, life_of
-    from interlock.store.runs import find_run
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case, life_of
+    from interlock.journal.runs import find_run
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         line = find_case(connection, case_id, run)
         circuit = open_run(find_run(connection, line.run_id))
         life = life_of(connection, line.case_no)
@@ -55,16 +55,16 @@ def replay(
     json: Json = False,
 ) -> None:
     """Decide a recorded run again with other thresholds. Which cases go another way?"""
-    from interlock import wiring
     from interlock.cli.words import thresholds
-    from interlock.core.engine import open_case
-    from interlock.core.replay import replay as decided_again
-    from interlock.core.replay import standing
-    from interlock.store.database import reading
-    from interlock.store.history import find_case
-    from interlock.store.runs import find_run, journal_of, load_cases
+    from interlock.engine.advance import open_case
+    from interlock.engine.replay import replay as decided_again
+    from interlock.engine.replay import standing
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case
+    from interlock.journal.runs import find_run, journal_of, load_cases
+    from interlock.runtime.settings import database
 
-    with reading(wiring.database(Path(), db)) as connection:
+    with reading(database(Path(), db)) as connection:
         found = find_run(connection, run_id)
         before = open_run(found)
         changes = thresholds(before, sets or ())
@@ -88,7 +88,7 @@ def replay(
 
 
 def _say_episode(episode: "Episode", circuit: "Circuit", *, prompts: bool) -> None:
-    from interlock.runner.occasions import hour
+    from interlock.runtime.occasions import hour
 
     say()
     say(

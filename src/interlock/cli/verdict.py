@@ -12,9 +12,10 @@ import typer
 
 from interlock.cli.door import Exit
 from interlock.cli.show import say, tell
-from interlock.core.circuit import Circuit
-from interlock.core.notation import Written
-from interlock.core.verify import Finding, Report, verify
+from interlock.engine.circuit import Circuit
+from interlock.engine.notation import Written
+from interlock.engine.verify import verify
+from interlock.engine.verify.finding import Finding, Report
 
 _UNREACHABLE = "circuit.unreachable"
 _OVERLAP = "circuit.overlap"
@@ -86,8 +87,8 @@ def describe(finding: Finding) -> str:
 
 
 def _prompts(written: Written) -> Iterator[Finding]:
-    from interlock.runner.prompt import FACTS, unfillable
-    from interlock.wiring.apps import prompt_names
+    from interlock.runtime.apps import prompt_names
+    from interlock.runtime.prompt import FACTS, unfillable
 
     known = (*FACTS, *prompt_names(written.circuit.name))
     for step in written.circuit.steps.values():

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from interlock.core.circuit import Circuit
-from interlock.core.errors import CircuitError, SourceError
-from interlock.core.yaml_text import read_yaml
+from interlock.engine.circuit import Circuit
+from interlock.system.errors import CircuitError, SourceError
+from interlock.system.yaml_text import read_yaml
 
 
 def pairs(words: Iterable[str], option: str) -> dict[str, str]:

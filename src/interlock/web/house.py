@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.web.guard import App, Message, Receive, Refusal, Send, refuse
+from interlock.web.access import App, Message, Receive, Refusal, Send, refuse
 
 HEALTH: Final = "/healthz"
 CLOSING: Final = Refusal(503, "this server is closing")

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from interlock.core.errors import SourceError
-from interlock.web.guard import Guard, Rules
+from interlock.system.errors import SourceError
+from interlock.web.access import Guard, Rules
 from interlock.web.house import House
 
 _MOST_AT_ONCE = 1024

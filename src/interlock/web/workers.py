@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from interlock.dispatch.pull_words import LONGEST_LEASE
-from interlock.mcp.roster import Hire, Roster
-from interlock.mcp.server import SESSION, make_server
-from interlock.web.guard import LONGEST_BODY, App, Message, Receive, Send
+from interlock.agents.mcp.pull_words import LONGEST_LEASE
+from interlock.agents.mcp.roster import Hire, Roster
+from interlock.agents.mcp.server import SESSION, make_server
+from interlock.web.access import LONGEST_BODY, App, Message, Receive, Send
 from interlock.web.house import Part
 
 PATH: Final = "/mcp"

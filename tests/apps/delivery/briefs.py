@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from interlock.apps.delivery import params
-from interlock.apps.delivery.brief import Brief, Command, Expert, Place, Point
-from interlock.core.case import Case
-from interlock.core.circuit import Circuit
-from interlock.runner import prompt
-from interlock.runner.library import bundle, shelves
+from interlock.delivery import params
+from interlock.delivery.brief import Brief, Command, Expert, Place, Point
+from interlock.engine.case import Case
+from interlock.engine.circuit import Circuit
+from interlock.runtime import prompt
+from interlock.runtime.library import bundle, shelves
 
 FENCE = "5e1fc0ffee42"
 GATES = ("CLARIFY", "INFRA_GATE")

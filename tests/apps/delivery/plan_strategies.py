@@ -4,9 +4,9 @@ import string
 
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.check import Check, Environment
-from interlock.apps.delivery.plan import Phase, Plan, Task
-from interlock.apps.delivery.plan_words import nothing
+from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.plan import Phase, Plan, Task
+from interlock.delivery.plan.plan_words import nothing
 
 _SIGNS = string.ascii_letters + string.digits + " .,:;#*_`|<>[](){}-+!?/\\\"'&$~=é→\u2028\x85\xa0\t"
 _LOUD = (

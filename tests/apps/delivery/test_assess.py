@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from interlock.apps.delivery.assess import assess
-from interlock.apps.delivery.plan import Task
+from interlock.delivery.plan.assess import assess
+from interlock.delivery.plan.plan import Task
 
 READY = Task(
     "1",

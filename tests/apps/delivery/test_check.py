@@ -4,8 +4,8 @@ from math import inf, nan
 
 import pytest
 
-from interlock.apps.delivery.check import Check, Environment, canonical, matrix
-from interlock.core.errors import SourceError
+from interlock.delivery.checks.records import Check, Environment, canonical, matrix
+from interlock.system.errors import SourceError
 
 MAC = Environment("Mac")
 BOX = Environment("Dev Container", ("docker", "exec", "app"))

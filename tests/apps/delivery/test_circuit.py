@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apps.delivery.briefs import CIRCUIT, GATES
 
-from interlock.core.case import OPEN
-from interlock.core.circuit import BACK, FAILURES
-from interlock.core.engine import advance, apply, open_case
-from interlock.core.notation import Written, read_circuit
-from interlock.core.simulate import Player, simulate
-from interlock.core.verify import verify
-from interlock.core.verify.finding import Hop
-from interlock.core.verify.graph import paths_from
-from interlock.core.verify.proof import Proof
-from interlock.core.verify.routes import signals_at, target_of
-from interlock.core.yaml_text import read_yaml
-from interlock.runner.library import shelves
-from interlock.wire.catalogue import legal_for, rows
+from interlock.engine.advance import advance, apply, open_case
+from interlock.engine.case import OPEN
+from interlock.engine.circuit import BACK, FAILURES
+from interlock.engine.notation import Written, read_circuit
+from interlock.engine.simulate import Player, simulate
+from interlock.engine.verify import verify
+from interlock.engine.verify.finding import Hop
+from interlock.engine.verify.graph import paths_from
+from interlock.engine.verify.proof import Proof
+from interlock.engine.verify.routes import signals_at, target_of
+from interlock.runtime.library import shelves
+from interlock.signals.catalogue import legal_for, rows
+from interlock.system.yaml_text import read_yaml
 
 FILE = shelves(Path())[1].files()["delivery"]
 REPAIRING = {"REMEDIATE", "HEALTH_CHECK", "HEALTH_AUDIT", "MERGE_FIX", "INFRA_GATE"}

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.check import Check, Result
-from interlock.apps.delivery.claims import (
+from interlock.delivery.checks.claims import (
     Account,
     Claim,
     Row,
@@ -19,8 +18,9 @@ from interlock.apps.delivery.claims import (
     unclaimed,
     unsaid_files,
 )
-from interlock.wire.reading import Accepted
-from interlock.wire.text import read_message
+from interlock.delivery.checks.records import Check, Result
+from interlock.signals.reading import Accepted
+from interlock.signals.text import read_message
 
 TABLE = """
 | Check          | Environment   | Exit Code | Result |

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.brief import Point
-from interlock.apps.delivery.feedback import LONGEST_POINT, tell
+from interlock.delivery.brief import Point
+from interlock.delivery.feedback import LONGEST_POINT, tell
 
 POINTS = st.lists(
     st.builds(

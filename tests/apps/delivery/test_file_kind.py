@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.apps.delivery.file_kind import holds_tests, kind_of, language_of
+from interlock.system.file_kind import holds_tests, kind_of, language_of
 
 
 @pytest.mark.parametrize(

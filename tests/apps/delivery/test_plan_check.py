@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.apps.delivery.check import Check, Environment
-from interlock.apps.delivery.plan import Finding, Phase, Plan, Task
-from interlock.apps.delivery.plan_check import MOST_CYCLES, check_plan, has_errors
-from interlock.apps.delivery.plan_markdown import read_markdown
+from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.plan import Finding, Phase, Plan, Task
+from interlock.delivery.plan.plan_check import MOST_CYCLES, check_plan, has_errors
+from interlock.delivery.plan.plan_markdown import read_markdown
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
 TESTS = Check("Tests", ("pytest",))

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from interlock.apps.delivery.check import Check, Environment
-from interlock.apps.delivery.plan import Plan
-from interlock.apps.delivery.plan_checks import CheckText, EnvironmentText, with_project
-from interlock.core.errors import SourceError
+from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.plan import Plan
+from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText, with_project
+from interlock.system.errors import SourceError
 
 PLAN = Plan(checks=(Check("Tests", ("pytest",), line=5),), environments=(Environment("Box"),))
 

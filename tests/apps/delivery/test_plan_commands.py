@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.plan_commands import code, exit_code, prefix, timeout, words
-from interlock.core.errors import SourceError
+from interlock.delivery.plan.plan_commands import code, exit_code, prefix, timeout, words
+from interlock.system.errors import SourceError
 
 
 @pytest.mark.parametrize(

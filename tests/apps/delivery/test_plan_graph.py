@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.plan import Plan, Task
-from interlock.apps.delivery.plan_graph import (
+from interlock.delivery.plan.plan import Plan, Task
+from interlock.delivery.plan.plan_graph import (
     critical_path,
     cycles,
     dependents,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.apps.delivery.plan_yaml import read_yaml_plan
-from interlock.core.errors import SourceError
+from interlock.delivery.plan.plan_yaml import read_yaml_plan
+from interlock.system.errors import SourceError
 
 
 @pytest.mark.parametrize(

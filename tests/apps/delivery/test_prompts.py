@@ -27,16 +27,16 @@ from tests.apps.delivery.briefs import (
 )
 from tests.wire.test_fence import HOSTILE
 
-from interlock.apps.delivery.brief import Brief, Command, Expert, Place, Point
-from interlock.apps.delivery.params import BLOCKS, LARGEST, NAMES
-from interlock.core.case import Case
-from interlock.runner.prompt import FACTS, unfillable
-from interlock.runner.sandbox import Sandbox
-from interlock.wire.catalogue import legal_for
-from interlock.wire.lint import lint_prompt
-from interlock.wire.reading import Accepted, Refused
-from interlock.wire.signal_block import signal_block
-from interlock.wire.text import read_message
+from interlock.delivery.brief import Brief, Command, Expert, Place, Point
+from interlock.delivery.params import BLOCKS, LARGEST, NAMES
+from interlock.engine.case import Case
+from interlock.runtime.prompt import FACTS, unfillable
+from interlock.runtime.sandbox import Sandbox
+from interlock.signals.catalogue import legal_for
+from interlock.signals.reading import Accepted, Refused
+from interlock.signals.signal_block import signal_block
+from interlock.signals.text import read_message
+from interlock.testing.lint import lint_prompt
 
 CANARY = "qzcanaryzq"
 GOLDEN = Path(__file__).parents[2] / "wire" / "golden" / "text"

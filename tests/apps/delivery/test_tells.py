@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.tell import Tell
-from interlock.apps.delivery.tells import MOST, find_tells, is_script
+from interlock.delivery.diff_findings import MOST, find_tells, is_script
+from interlock.delivery.diff_findings.tell import Tell
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.delivery.check import Result
-from interlock.apps.delivery.verdict import Policy, deleted_tests, judge
+from interlock.delivery.checks.records import Result
+from interlock.delivery.checks.verdict import Policy, deleted_tests, judge
 
 
 def result(passed: bool = True, **more: Any) -> Result:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.checkpoint import (
+from interlock.epic.checkpoints.checkpoint import (
     Checkpoint,
     Epic,
     Failure,
@@ -20,10 +20,10 @@ from interlock.apps.epic.checkpoint import (
     Work,
     moved,
 )
-from interlock.apps.epic.checkpoint_file import check_epic_id, encode
-from interlock.apps.epic.migrate import Understood, read_checkpoint
-from interlock.apps.epic.status import Status
-from interlock.core.errors import SourceError, StateError
+from interlock.epic.checkpoints.checkpoint_file import check_epic_id, encode
+from interlock.epic.checkpoints.migrate import Understood, read_checkpoint
+from interlock.epic.status import Status
+from interlock.system.errors import SourceError, StateError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,20}", fullmatch=True)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.epic_file import EpicStory, EpicTask, EpicText, read_epic
-from interlock.apps.epic.status import Status
-from interlock.core.errors import SourceError
+from interlock.epic.epic_file import EpicStory, EpicTask, EpicText, read_epic
+from interlock.epic.status import Status
+from interlock.system.errors import SourceError
 
 MARKDOWN = """\
 # Epic 3: Boats and `more`

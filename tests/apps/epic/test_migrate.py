@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.apps.epic.legacy_files import COMMIT, SHAPES, flat, nested
 from tests.apps.epic.test_checkpoint import a_checkpoint, checkpoints
 
-from interlock.apps.epic.checkpoint import Checkpoint, NextAction, Position, Work
-from interlock.apps.epic.checkpoint_file import checksum, encode
-from interlock.apps.epic.migrate import Understood, Unread, read_checkpoint
-from interlock.apps.epic.status import Status
+from interlock.epic.checkpoints.checkpoint import Checkpoint, NextAction, Position, Work
+from interlock.epic.checkpoints.checkpoint_file import checksum, encode
+from interlock.epic.checkpoints.migrate import Understood, Unread, read_checkpoint
+from interlock.epic.status import Status
 
 
 def read(value: object) -> Understood | Unread:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.apps.epic.checkpoint import Checkpoint, Epic, Hitl
-from interlock.apps.epic.resume_policy import DEFAULTS
-from interlock.apps.epic.status import ALIASES, NEXT, Status
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, Hitl
+from interlock.epic.recovery.policy import DEFAULTS
+from interlock.epic.status import ALIASES, NEXT, Status
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocols" / "checkpoint.md").read_text()
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines()]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.resume_policy import (
+from interlock.epic.recovery.policy import (
     DEFAULTS,
     Action,
     Finding,
@@ -13,7 +13,7 @@ from interlock.apps.epic.resume_policy import (
     read_policy,
     sentence,
 )
-from interlock.core.errors import SourceError
+from interlock.system.errors import SourceError
 
 
 def test_every_finding_has_a_row_and_words() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.epic.status import ALIASES, NEXT, Kind, Status, change_status, read_status
-from interlock.core.errors import SourceError, StateError
+from interlock.epic.status import ALIASES, NEXT, Kind, Status, change_status, read_status
+from interlock.system.errors import SourceError, StateError
 
 S = Status
 

@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
-from interlock.apps.rca.artifacts import ARTIFACTS, DECISIONS, LOOP_TARGETS, example_of, schema_text
-from interlock.apps.rca.families import FAMILIES
-from interlock.apps.rca.taxonomy import TAXONOMY
+from interlock.rca.families import FAMILIES
+from interlock.rca.prompt_data.artifacts import (
+    ARTIFACTS,
+    DECISIONS,
+    LOOP_TARGETS,
+    example_of,
+    schema_text,
+)
+from interlock.rca.taxonomy import TAXONOMY
 
 REQUIRED = {
     "recall": {"match", "confidence", "reasoning"},

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apps.rca.world import BARE, RICH, made
 
-from interlock.apps.rca.clocks import ClockLimits, between, days_between, find_skew, moment, spell
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.launch import Job, Launch
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Job, Launch
+from interlock.rca.prompt_data.clocks import (
+    ClockLimits,
+    between,
+    days_between,
+    find_skew,
+    moment,
+    spell,
+)
 
 START = datetime(2024, 5, 3, 10, tzinfo=UTC)
 LIMITS = ClockLimits()

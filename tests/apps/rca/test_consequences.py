@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from interlock.apps.rca.consequences import consequences, title_of
-from interlock.apps.rca.effects import (
+from interlock.engine.advance import advance
+from interlock.engine.case import Case, Signal
+from interlock.engine.circuit import ARTIFACT, CRASH, TIMEOUT, UNREADABLE
+from interlock.rca.consequences import consequences, title_of
+from interlock.rca.effects import (
     Closed,
     Correlated,
     Effect,
@@ -17,12 +20,9 @@ from interlock.apps.rca.effects import (
     SentBack,
     Triaged,
 )
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
-from interlock.apps.rca.taxonomy import TAXONOMY
-from interlock.core.case import Case, Signal
-from interlock.core.circuit import ARTIFACT, CRASH, TIMEOUT, UNREADABLE
-from interlock.core.engine import advance
-from interlock.runner.library import find_circuit
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
+from interlock.rca.taxonomy import TAXONOMY
+from interlock.runtime.library import find_circuit
 
 CIRCUIT = find_circuit("rca", Path()).open().circuit
 TRIAGE: dict[str, Any] = {

@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.examine import (
-    WITHOUT_EVIDENCE,
-    Examined,
-    examine,
-    selected_repos,
-    vague,
-)
-from interlock.apps.rca.findings import Evidence
-from interlock.apps.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.apps.rca.taxonomy import TAXONOMY
-from interlock.core.case import Case
+from interlock.engine.case import Case
+from interlock.rca.check_answer import WITHOUT_EVIDENCE, Examined, examine, selected_repos, vague
+from interlock.rca.findings import Evidence
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.rca.taxonomy import TAXONOMY
 
 TRIAGE: dict[str, Any] = {
     "symptom_category": "product",

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from tests.apps.rca.world import BARE, FAILURE, LAUNCH, RICH, SHORTS, rendered
 
-from interlock.apps.rca.guards import CONDITIONS, GUARDS, guard_page, guards_for
-from interlock.apps.rca.history import History
-from interlock.apps.rca.launch import Tally
+from interlock.rca.history import History
+from interlock.rca.launch import Tally
+from interlock.rca.prompt_data.guards import CONDITIONS, GUARDS, guard_page, guards_for
 
 FAMILIES = {
     "clock-skew": "F1", "G1": "F1 F3", "G2": "F1 F3", "G3": "F1 F3",

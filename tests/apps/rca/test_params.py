@@ -18,16 +18,16 @@ from tests.apps.rca.world import (
     rendered,
 )
 
-from interlock.apps.rca.families import FAMILIES, family_of, find_family
-from interlock.apps.rca.groups import short_name
-from interlock.apps.rca.history import History, PriorRca, Sibling
-from interlock.apps.rca.launch import Checkout
-from interlock.apps.rca.params import NAMES
-from interlock.apps.rca.subject import Limits
-from interlock.core.case import Case
-from interlock.core.errors import CircuitError
-from interlock.runner.prompt import FACTS
-from interlock.wire.fence import MISSING
+from interlock.engine.case import Case
+from interlock.rca.families import FAMILIES, family_of, find_family
+from interlock.rca.history import History, PriorRca, Sibling
+from interlock.rca.launch import Checkout
+from interlock.rca.prompt_data.groups import short_name
+from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import Limits
+from interlock.runtime.fence import MISSING
+from interlock.runtime.prompt import FACTS
+from interlock.system.errors import CircuitError
 
 
 @pytest.mark.parametrize("short", SHORTS)

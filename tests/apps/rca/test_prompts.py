@@ -26,16 +26,16 @@ from tests.apps.rca.world import (
 )  # fmt: skip
 from tests.wire.test_fence import HOSTILE
 
-from interlock.apps.rca.clocks import CLOCK_PLANE_NOTE
-from interlock.apps.rca.failure import Failure
-from interlock.apps.rca.families import FAMILIES
-from interlock.apps.rca.history import History, Sibling
-from interlock.apps.rca.launch import Checkout, Launch
-from interlock.apps.rca.params import NAMES
-from interlock.apps.rca.subject import Limits
-from interlock.core.case import Case
-from interlock.runner.prompt import FACTS
-from interlock.runner.sandbox import Sandbox
+from interlock.engine.case import Case
+from interlock.rca.failure import Failure
+from interlock.rca.families import FAMILIES
+from interlock.rca.history import History, Sibling
+from interlock.rca.launch import Checkout, Launch
+from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
+from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import Limits
+from interlock.runtime.prompt import FACTS
+from interlock.runtime.sandbox import Sandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.apps.rca.world import PROMPTS
 
-from interlock.apps.rca.families import FAMILIES, family_of
-from interlock.apps.rca.steps import (
+from interlock.rca.families import FAMILIES, family_of
+from interlock.rca.steps import (
     ARTIFACTS,
     F0,
     F3,
@@ -17,8 +17,8 @@ from interlock.apps.rca.steps import (
     named_prompt,
     numbered_prompt,
 )
-from interlock.core.errors import CircuitError
-from interlock.runner.library import find_circuit
+from interlock.runtime.library import find_circuit
+from interlock.system.errors import CircuitError
 
 
 def test_the_steps_are_those_of_the_circuit(tmp_path: Path) -> None:

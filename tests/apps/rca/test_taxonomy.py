@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.apps.rca.taxonomy import TAXONOMY, Defect
-from interlock.core.errors import SourceError
+from interlock.rca.taxonomy import TAXONOMY, Defect
+from interlock.system.errors import SourceError
 
 CODES = ["pb001", "ab001", "si001", "nd001", "fw001", "ti001"]
 CATEGORIES = ["product", "automation", "infra", "flake", "firmware", "unknown"]

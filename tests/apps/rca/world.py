@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import interlock.apps.rca as rca
-from interlock.apps.rca.failure import Failure, Ticket
-from interlock.apps.rca.families import FAMILIES, Family
-from interlock.apps.rca.history import History, PriorRca, Sibling, SymptomInfo
-from interlock.apps.rca.launch import Checkout, Job, Launch, Tally
-from interlock.apps.rca.params import parameters
-from interlock.core.case import Case
-from interlock.runner import prompt
+import interlock.rca as rca
+from interlock.engine.case import Case
+from interlock.rca.failure import Failure, Ticket
+from interlock.rca.families import FAMILIES, Family
+from interlock.rca.history import History, PriorRca, Sibling, SymptomInfo
+from interlock.rca.launch import Checkout, Job, Launch, Tally
+from interlock.rca.prompt_data.params import parameters
+from interlock.runtime import prompt
 
 FENCE = "5e1fc0ffee42"
 PROMPTS = Path(str(rca.__file__)).parent / "prompts"

@@ -12,9 +12,9 @@ from tests.core.circuits import (
     summary,
 )
 
-from interlock.core.expression import Scope, parse
-from interlock.core.notation import Written
-from interlock.core.verify import verify
+from interlock.engine.expression import Scope, parse
+from interlock.engine.notation import Written
+from interlock.engine.verify import verify
 
 GIVE_UP = "  - {id: give-up, at: ANY, on: [timeout, crash, unreadable], to: abandoned}\n"
 STOPS = """\

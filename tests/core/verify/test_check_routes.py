@@ -10,7 +10,7 @@ from tests.core.circuits import (
     summary,
 )
 
-from interlock.core.notation import Written, read_circuit
+from interlock.engine.notation import Written, read_circuit
 
 PIT = """\
   - {id: sink, at: pit, on: [artifact, timeout, crash, unreadable], to: AGAIN, loop: rework}

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.circuits import one_step
 
-from interlock.core.shape import shape_of
-from interlock.core.verify.cells import Cell, cell_of
-from interlock.core.verify.domain import Hints, representatives, sample
-from interlock.core.verify.guards import ABSENT, placed
-from interlock.core.verify.names import Names
+from interlock.engine.shape import shape_of
+from interlock.engine.verify.cells import Cell, cell_of
+from interlock.engine.verify.domain import Hints, representatives, sample
+from interlock.engine.verify.guards import ABSENT, placed
+from interlock.engine.verify.names import Names
 
 
 @pytest.mark.parametrize(

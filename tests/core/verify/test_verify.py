@@ -11,8 +11,8 @@ from tests.core.circuits import (
     press,
 )
 
-from interlock.core.notation import read_circuit
-from interlock.core.verify import verify
+from interlock.engine.notation import read_circuit
+from interlock.engine.verify import verify
 
 
 def test_a_sound_circuit_has_no_findings() -> None:

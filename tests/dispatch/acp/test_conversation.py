@@ -6,10 +6,10 @@ import pytest
 from tests.world.acp_crew import ROGUE, crew, noted, place_of, reply_of
 from tests.world.bench import Bench, appears, ask
 
-from interlock.dispatch.acp.carrier import AcpAgent
-from interlock.dispatch.acp.terms import Terms
-from interlock.dispatch.carrier import Reply
-from interlock.dispatch.workplace import Session, Workplace
+from interlock.agents.acp.carrier import AcpAgent
+from interlock.agents.acp.terms import Terms
+from interlock.agents.carrier import Reply
+from interlock.agents.cli.workplace import Session, Workplace
 
 GOOD = Reply(1, b'{"n":1}')
 

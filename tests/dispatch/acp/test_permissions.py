@@ -11,13 +11,13 @@ from tests.world.acp_crew import ROGUE, crew, reply_of
 from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
-from interlock.dispatch.acp.carrier import AcpAgent
-from interlock.dispatch.acp.terms import Policy, Terms
-from interlock.dispatch.carrier import Clock, Reply
-from interlock.dispatch.permission_desk import PermissionDesk
-from interlock.dispatch.query import Query, QueryReply, open_queries, put_query, put_reply, reply_to
-from interlock.dispatch.query_desk import QueryDesk
-from interlock.runner.clock import RealClock
+from interlock.agents.acp.carrier import AcpAgent
+from interlock.agents.acp.terms import Policy, Terms
+from interlock.agents.carrier import Clock, Reply
+from interlock.agents.permission_desk import PermissionDesk
+from interlock.agents.query import Query, QueryReply, open_queries, put_query, put_reply, reply_to
+from interlock.agents.query_desk import QueryDesk
+from interlock.system.clock import RealClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
 

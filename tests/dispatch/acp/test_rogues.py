@@ -10,10 +10,10 @@ from tests.world.acp_crew import ROGUE, WORKSPACE, crew, noted, reply_of, statio
 from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
-from interlock.dispatch.acp.carrier import AcpAgent
-from interlock.dispatch.carrier import MAX_ANSWER, Reply
-from interlock.runner.clock import RealClock
-from interlock.supervise.census import census
+from interlock.agents.acp.carrier import AcpAgent
+from interlock.agents.carrier import MAX_ANSWER, Reply
+from interlock.system.census import census
+from interlock.system.clock import RealClock
 
 GOOD = Reply(1, b'{"n":1}')
 

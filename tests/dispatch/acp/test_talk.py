@@ -7,8 +7,8 @@ import pytest
 from tests.world.acp_crew import crew, noted, place_of, reply_of
 from tests.world.bench import ask
 
-from interlock.core.case import Usage
-from interlock.dispatch.carrier import Reply
+from interlock.agents.carrier import Reply
+from interlock.engine.case import Usage
 
 
 async def test_the_final_message_is_the_answer(tmp_path: Path) -> None:

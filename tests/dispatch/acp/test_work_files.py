@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.acp_crew import crew, noted, reply_of
 
-from interlock.dispatch.acp.terms import Terms
-from interlock.dispatch.acp.work_files import MOST, NotAllowedError, WorkFiles
+from interlock.agents.acp.terms import Terms
+from interlock.system.work_files import MOST, NotAllowedError, WorkFiles
 
 
 @pytest.fixture

@@ -1,0 +1,67 @@
+"""On which terms an agent works: what it may do unasked, what never, and how long it may take.
+
+Knows the words of `[acp]` in interlock.toml. Refuses to know the protocol: no SDK is loaded here.
+Least privilege: an agent may read; for everything else somebody is asked, and silence is a no.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks
+from interlock.engine.format import seconds_of
+from interlock.system.errors import SourceError
+
+Verdict = Literal["allow", "ask", "reject"]
+_SECONDS = {*CLOCK_NAMES, "grace"}
+_STRICT: tuple[Verdict, ...] = ("reject", "ask", "allow")
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The verdict for each kind of tool the protocol knows."""
+
+    read: Verdict = "allow"
+    search: Verdict = "ask"
+    edit: Verdict = "ask"
+    delete: Verdict = "ask"
+    move: Verdict = "ask"
+    execute: Verdict = "ask"
+    fetch: Verdict = "ask"
+    think: Verdict = "ask"
+    switch_mode: Verdict = "ask"
+    other: Verdict = "ask"
+
+    def verdict(self, *kinds: str | None) -> Verdict:
+        """The strictest of what is said about these kinds; a kind that nobody named is `other`."""
+        known = [kind if kind in self.__struct_fields__ else "other" for kind in kinds if kind]
+        found = [getattr(self, kind) for kind in known or ["other"]]
+        return min(found, key=_STRICT.index)
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[acp]` in interlock.toml. All of it is optional."""
+
+    permissions: Policy = Policy()
+    files: Literal["none", "read", "write"] = "none"
+    """Whether it may read and write files of its work folder through Interlock."""
+    permission_timeout: str = "10m"
+    """How long a question to a human waits; then it is a no."""
+    let_in: tuple[str, ...] = ()
+    """Names of variables of ours that it may see, such as GEMINI_*."""
+    env: dict[str, str] = {}
+    clocks: dict[str, float] = {}
+    folder: Literal["own", "project"] = "own"
+    resume: bool = True
+
+    @property
+    def patience(self) -> float:
+        """Seconds a question waits; CircuitError if that is no time."""
+        return seconds_of(self.permission_timeout)
+
+    @property
+    def five_clocks(self) -> Clocks:
+        """SourceError for a clock that there is not."""
+        if not self.clocks.keys() <= _SECONDS:
+            known = ", ".join(sorted(_SECONDS))
+            raise SourceError(f"[acp] clocks: names are {known}")
+        return msgspec.convert(self.clocks, Clocks)

@@ -1,0 +1,1 @@
+"""Agent CLIs as supervised processes: profiles, timeouts, health, what their end means."""

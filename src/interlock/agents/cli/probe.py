@@ -1,0 +1,118 @@
+"""Whether an agent CLI on this machine is the one its profile describes: installed, which version,
+and whether its help names the flags we use.
+
+Knows how to ask for a version and for help, nothing more: no model is asked, no login is touched.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.launch import environment
+from interlock.agents.cli.profile import Profile
+from interlock.agents.cli.settings import AgentSettings
+from interlock.agents.cli.sight import Line
+from interlock.agents.cli.start import Start
+from interlock.agents.cli.supervised import Supervised
+from interlock.agents.command import LoopClock
+from interlock.system.errors import SourceError
+
+PATIENCE = 30.0
+_MOST = 1_000_000
+_CLOCKS = Clocks(first_byte=PATIENCE, silence=PATIENCE, wall=PATIENCE, grace=1.0)
+_VERSION = re.compile(r"\d+\.\d+[0-9A-Za-z.+-]*")
+_FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    id: str
+    ok: bool
+    message: str
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a program printed, on both ways out, or why it did not run."""
+
+    text: str = ""
+    problem: str = ""
+
+
+async def ask(
+    program: str, words: tuple[str, ...], profile: Profile, environ: Mapping[str, str]
+) -> Said:
+    """Run the program with these words and nothing on stdin."""
+    heard = bytearray()
+
+    def hear(line: Line) -> tuple[()]:
+        if len(heard) < _MOST and not line.late:
+            heard.extend(line.text + b"\n")
+        return ()
+
+    env = environment(profile, AgentSettings(), environ)
+    tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
+    start = Start((program, *words), b"", Path.cwd(), env, tag)
+    try:
+        ended = await Supervised(start, _CLOCKS, hear, LoopClock(), most_stdout=_MOST).run()
+    except SourceError as error:
+        return Said(problem=str(error))
+    text = bytes(heard).decode(errors="replace") + ended.stderr.decode(errors="replace")
+    if ended.by != "itself":
+        return Said(text, f"it did not answer within {PATIENCE:.0f} s")
+    return Said(text, f"exit code {ended.exit_code}" if ended.exit_code else "")
+
+
+async def version_of(program: str, profile: Profile, environ: Mapping[str, str]) -> str:
+    """Its version; empty if it does not tell."""
+    found = _VERSION.search((await ask(program, profile.version, profile, environ)).text)
+    return found[0].rstrip(".") if found else ""
+
+
+async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> list[Found]:
+    """Version and flags, checked by running it."""
+    version = await version_of(program, profile, environ)
+    told = f"version {version}" if version else "it tells no version"
+    found = [Found("agent.version", bool(version), told)]
+    texts = [await ask(program, words, profile, environ) for words in profile.help]
+    for words, said in zip(profile.help, texts, strict=True):
+        shown = " ".join(words)
+        if said.problem:
+            found.append(Found("agent.help", False, f"{shown}: {said.problem}"))
+    known = {flag for said in texts for flag in _FLAG.findall(said.text)}
+    missing = [flag for flag in flags_of(profile) if flag not in known]
+    found += [Found("agent.flag", False, f"its help does not name {flag}") for flag in missing]
+    if not missing:
+        count = len(flags_of(profile))
+        found.append(Found("agent.flags", True, f"its help names all {count} flags that we use"))
+    return found
+
+
+def flags_of(profile: Profile) -> tuple[str, ...]:
+    """Every flag that a profile may use by itself, without values."""
+    flags = {word.partition("=")[0] for word in _words(profile) if _FLAG.match(word)}
+    return tuple(sorted(flags - set(profile.unlisted)))
+
+
+def _words(profile: Profile) -> Iterator[str]:
+    yield from (*profile.argv, *profile.resume, *profile.own_flags)
+    for mode in profile.modes.values():
+        yield from (*mode.flags, *(mode.resume_flags or ()))
+    for option in profile.options.values():
+        yield from option.flags
+
+
+def login_of(profile: Profile, environ: Mapping[str, str]) -> str:
+    """By what it seems to be logged in; empty if nothing is seen. Files are not opened."""
+    for name in profile.login.variables:
+        if environ.get(name):
+            return name
+    home = environ.get("HOME", "")
+    for name in profile.login.files:
+        if home and Path(name.replace("~", home, 1)).is_file():
+            return name
+    return ""

@@ -1,0 +1,116 @@
+"""What a dead Interlock left running, found by its tag and ended.
+
+Only what carries a tag of this workspace and has lost its owner; or whose owner cannot be seen from
+here, and whose run is over. Never by name, never another user's, never what an Interlock that lives
+looks after. This process, those above it and those that it started are spared, whatever they carry.
+"""
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from interlock.agents.cli.start import owner
+from interlock.agents.cli.tag import Tag, read_tag
+from interlock.system.census import Census, Process, Seen, census, is_there
+from interlock.system.kinship import descendants, line_above
+from interlock.system.signals import send
+from interlock.system.supervise_tree import Clock, Felled, Left, fell
+
+
+class Reaped(msgspec.Struct, frozen=True):
+    tags: tuple[Tag, ...] = ()
+    """The dispatches of which something was found that had to end."""
+    left: tuple[Left, ...] = ()
+    remaining: tuple[Left, ...] = ()
+
+
+def nothing_is_over(tag: Tag) -> bool:
+    return False
+
+
+async def reap(
+    workspace: str,
+    clock: Clock,
+    is_over: Callable[[Tag], bool] = nothing_is_over,
+    grace: float = 5.0,
+) -> Reaped:
+    """End the orphans of a workspace. `is_over` is asked where nobody can tell who looks after."""
+    tags: set[Tag] = set()
+    over = functools.cache(is_over)
+    spared: set[Process] = set()
+
+    def stop_it(seen: Seen) -> None:
+        if seen.process not in spared and orphaned_tags(seen, workspace, over):
+            send(seen.process, signal.SIGSTOP)
+
+    async def find(stop: bool) -> dict[Process, Seen]:
+        people = census(stop_it) if stop else census()
+        spared.update(our_own(people))
+        found, orphaned = orphans(people, workspace, over)
+        tags.update(orphaned)
+        return found
+
+    kin = await find(False)
+    felled = await fell(kin, find, clock, grace) if kin else Felled()
+    return Reaped(tuple(sorted(tags)), felled.left, felled.remaining)
+
+
+def orphans(
+    people: Census, workspace: str, is_over: Callable[[Tag], bool]
+) -> tuple[dict[Process, Seen], set[Tag]]:
+    """The processes to end, and the tags that they carry."""
+    spared = our_own(people)
+    roots: list[Seen] = []
+    tags: set[Tag] = set()
+    for seen in people.values():
+        found = orphaned_tags(seen, workspace, is_over)
+        if found and seen.process not in spared:
+            roots.append(seen)
+            tags |= found
+    kin = [each for each in descendants(people, roots) if each.alive]
+    return {each.process: each for each in kin if each.process not in spared}, tags
+
+
+def our_own(people: Census) -> set[Process]:
+    """This process, those above it, and all that it started itself."""
+    me = people.get(os.getpid())
+    below = descendants(people, [me] if me else [])
+    return line_above(people, os.getpid()) | {seen.process for seen in below}
+
+
+def orphaned_tags(seen: Seen, workspace: str, is_over: Callable[[Tag], bool]) -> set[Tag]:
+    found = _tags_of(seen, workspace)
+    if not found or owner_lives(seen.owner):
+        return set()
+    return {tag for tag in found if is_over(tag) or _is_orphan(tag, seen)}
+
+
+def _tags_of(seen: Seen, workspace: str) -> list[Tag]:
+    tags = (read_tag(text) for text in seen.tags)
+    return [tag for tag in tags if tag is not None and tag.workspace == workspace]
+
+
+def _is_orphan(tag: Tag, seen: Seen) -> bool:
+    """The owner that a process names is the owner of its own tag, the last one."""
+    return str(tag) == seen.tags[-1] and owner_is_dead(seen.owner)
+
+
+def owner_is_dead(text: str) -> bool:
+    """Whether it is known that the owner is no more."""
+    return _owner_is_there(text) is False
+
+
+def owner_lives(text: str) -> bool:
+    """Whether it is known that the owner is there."""
+    return _owner_is_there(text) is True
+
+
+def _owner_is_there(text: str) -> bool | None:
+    """None where we cannot see: an owner in another space of process ids, or none at all."""
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != owner().split(":")[2]:
+        return None
+    return is_there(int(parts[0]), parts[1])

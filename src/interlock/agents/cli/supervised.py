@@ -1,0 +1,320 @@
+"""One agent under supervision: started, heard, timed, ended with all its processes.
+
+Knows the order of these things; pipes, clocks, lines and trees have files of their own. Refuses to
+know what was asked and whether the answer is good: it tells how the process ended, and by whom.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from math import isinf
+from subprocess import Popen
+from typing import Any, TypeVar
+
+from interlock.agents.cli.clocks import Clocks, Watch
+from interlock.agents.cli.ended import By, Ended
+from interlock.agents.cli.health import Facts, Standing, facts_of, standing
+from interlock.agents.cli.sight import Line, Reader
+from interlock.agents.cli.start import Start, abandon, owner, spawn
+from interlock.agents.cli.tag import checked, variables
+from interlock.system.census import Census, OnSight, Process, Seen, census, look
+from interlock.system.errors import SourceError
+from interlock.system.exits import Exit
+from interlock.system.kinship import family, line_above
+from interlock.system.lines import LONGEST, Lines
+from interlock.system.lookout import Lookout
+from interlock.system.pipes import Inlet, Outlet
+from interlock.system.signals import HAS_HANDLES, send
+from interlock.system.supervise_tree import Clock, Felled, fell
+
+T = TypeVar("T")
+_UNBORN = Facts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)
+_STDERR_TAIL = 16 * 1024
+
+
+async def supervise(
+    start: Start,
+    clocks: Clocks,
+    reader: Reader,
+    clock: Clock,
+    *,
+    wall: Callable[[], float] = time.time,
+    longest_line: int = LONGEST,
+    lookout: Lookout | None = None,
+) -> Ended:
+    """Start it, watch it, end it. Cancelled, it ends the agent first."""
+    agent = Supervised(
+        start, clocks, reader, clock, wall=wall, longest_line=longest_line, lookout=lookout
+    )
+    return await agent.run()
+
+
+class Supervised:
+    """The same with a handle: `stop` and `standing` while `run` is awaited.
+
+    A reader may call `stop`. Agents that share a `lookout` share what it costs to look around.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        clocks: Clocks,
+        reader: Reader,
+        clock: Clock,
+        *,
+        wall: Callable[[], float] = time.time,
+        longest_line: int = LONGEST,
+        lookout: Lookout | None = None,
+        most_stdout: float = float("inf"),
+    ) -> None:
+        self._start = start
+        self._tag = checked(start.tag)
+        self._reader = reader
+        self._clock = clock
+        self._wall = wall
+        self._watch = Watch(clocks, clock.now(), wall())
+        self._lines = Lines(longest_line)
+        self._lookout = lookout or Lookout()
+        self._stdout_bytes = 0
+        self._most_stdout = most_stdout
+        self._stderr = b""
+        self._signalled_at: float | None = None
+        self._stopped = False
+        self._timer: Callable[[], None] = _nothing
+        self._rings_at = float("inf")
+        self._looked: tuple[float, float] | None = None
+        self._leader: Process | None = None
+        self._known: set[Process] = set()
+        self._failure: Exception | None = None
+        self._over: asyncio.Future[By] | None = None
+        self._exit: Exit
+        self._out: Inlet
+        self._err: Inlet
+        self._in: Outlet
+
+    async def run(self) -> Ended:
+        if self._stopped:
+            return self._told("us", None, Felled(), standing(_UNBORN))
+        self._over = asyncio.get_running_loop().create_future()
+        self._begin()
+        try:
+            by = await self._over
+        except asyncio.CancelledError:
+            await _surely(self._finish("us"))
+            raise
+        ended = await _surely(self._finish(by))
+        if self._failure is not None:
+            raise self._failure
+        return ended
+
+    def stop(self) -> None:
+        """End it: by us. Harmless before the start, at any time, and again."""
+        self._stopped = True
+        self._end("us")
+
+    @property
+    def process(self) -> Process | None:
+        return self._leader
+
+    def standing(self, people: Census | None = None) -> Standing:
+        """How it stands now. Hand in one census when asking many."""
+        if self._leader is None:
+            return standing(_UNBORN)
+        now = self._clock.now()
+        kin = self._kin(people if people is not None else census())
+        leader = kin.get(self._leader)
+        cpu = self._cpu_share(now, sum(seen.cpu for seen in kin.values()))
+        facts = facts_of(
+            self._watch,
+            now,
+            self._wall(),
+            state=leader.state if leader else "",
+            cpu_share=cpu,
+            children=len(kin) - (leader is not None),
+            is_mute=not self._out.is_open,
+        )
+        return standing(facts)
+
+    def _begin(self) -> None:
+        child = spawn(self._start, variables(self._tag, owner(), os.environ))
+        self._watch = Watch(self._watch.clocks, self._clock.now(), self._wall())
+        with ExitStack() as undo:
+            undo.callback(abandon, child)
+            try:
+                self._attach(child, undo)
+            except OSError as error:
+                raise SourceError(
+                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
+                ) from error
+            undo.pop_all()
+        self._set_timer()
+
+    def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
+        seen = look(child.pid)
+        self._leader = seen.process if seen else Process(child.pid, 0)
+        self._exit = Exit(child, self._exits)
+        undo.callback(self._exit.let_go)
+        self._out = Inlet(child.stdout, self._hear)
+        undo.callback(self._out.close)
+        self._err = Inlet(child.stderr, self._murmur)
+        undo.callback(self._err.close)
+        self._in = Outlet(child.stdin, self._start.stdin)
+
+    def _hear(self, data: bytes) -> None:
+        self._stdout_bytes += len(data)
+        late = self._signalled_at is not None
+        if not late:
+            self._watch.hear(self._clock.now())
+        self._read(self._lines.feed(data, late))
+        if self._stdout_bytes > self._most_stdout:
+            self._end("us")
+
+    def _read(self, lines: list[Line]) -> None:
+        """A reader that fails ends the agent; its error is told when all is cleared away."""
+        if self._failure is not None:
+            return
+        try:
+            for line in lines:
+                for sight in self._reader(line):
+                    if not line.late:
+                        self._watch.see(sight, self._clock.now())
+        except Exception as error:
+            self._failure = error
+            self._end("us")
+        self._set_timer()
+
+    def _murmur(self, data: bytes) -> None:
+        if self._signalled_at is None:
+            self._stderr = (self._stderr + data[-_STDERR_TAIL:])[-_STDERR_TAIL:]
+            self._watch.murmur(self._clock.now())
+
+    def _set_timer(self) -> None:
+        """Only ever to an earlier time: one that rings too early looks again."""
+        due = self._watch.due().when
+        if self._signalled_at is None and due < self._rings_at and not isinf(due):
+            self._timer()
+            self._rings_at = due
+            self._timer = self._clock.call_at(due, self._ring)
+
+    def _ring(self) -> None:
+        self._rings_at = float("inf")
+        if self._signalled_at is not None:
+            return
+        self._take_in()
+        self._watch.wake(self._clock.now(), self._wall())
+        due = self._watch.due()
+        if self._clock.now() < due.when:
+            self._set_timer()
+        elif self._exit.has_come:
+            self._end("itself")
+        else:
+            self._end(due.name)
+
+    def _exits(self) -> None:
+        self._take_in()
+        self._end("itself")
+
+    def _take_in(self) -> None:
+        """What was said before we act, also if the loop had no time yet to hear it."""
+        self._out.drain()
+        self._err.drain()
+
+    def _end(self, by: By) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(by)
+
+    async def _finish(self, by: By) -> Ended:
+        self._timer()
+        people = await self._look()
+        self._take_in()
+        last = self.standing(people)
+        felled = await self._fell(self._kin(people))
+        self._let_go()
+        self._read(self._lines.end(late=self._signalled_at is not None))
+        return self._told(by, self._exit.bury(), felled, last)
+
+    async def _fell(self, kin: dict[Process, Seen]) -> Felled:
+        if not kin:
+            return Felled()
+        self._signalled_at = self._clock.now()
+        group = self._leader.pid if self._leader and HAS_HANDLES else None
+        return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
+
+    async def _find(self, stop: bool) -> dict[Process, Seen]:
+        return self._kin(await self._look(self._stop_it if stop else None))
+
+    def _stop_it(self, seen: Seen) -> None:
+        if self._start.tag in seen.tags and seen.process.pid != os.getpid():
+            send(seen.process, signal.SIGSTOP)
+
+    async def _look(self, on_sight: OnSight | None = None) -> Census:
+        """With too many open files nobody can look around: then ours are closed before their time,
+        and what it says when it is ended is not heard."""
+        try:
+            return await self._lookout.look(on_sight)
+        except OSError:
+            self._let_go()
+            return await self._lookout.look(on_sight)
+
+    def _let_go(self) -> None:
+        self._take_in()
+        self._in.close()
+        self._out.close()
+        self._err.close()
+        self._exit.let_go()
+
+    def _kin(self, people: Census) -> dict[Process, Seen]:
+        """Remembered from look to look: one that sheds its tag and its parents stays known."""
+        if self._leader is None:
+            return {}
+        kin = family(people, self._start.tag, self._leader, self._known)
+        for process in line_above(people, os.getpid()):
+            kin.pop(process, None)
+        self._known = set(kin)
+        return kin
+
+    def _told(self, by: By, exit_code: int | None, felled: Felled, last: Standing) -> Ended:
+        watch = self._watch
+        pid = self._leader.pid if self._leader else 0
+        return Ended(
+            exit_code=exit_code,
+            by=by,
+            started_at=watch.started,
+            ended_at=self._clock.now(),
+            first_byte_at=watch.first_byte_at,
+            result_at=watch.result_at,
+            signalled_at=self._signalled_at,
+            stderr=self._stderr,
+            lines=self._lines.count,
+            cut_lines=self._lines.cut,
+            stdout_bytes=self._stdout_bytes,
+            open_tools=tuple(watch.tools),
+            left=tuple(each for each in felled.left if each.pid != pid),
+            remaining=felled.remaining,
+            slept=watch.slept,
+            last=last,
+        )
+
+    def _cpu_share(self, now: float, cpu: float) -> float | None:
+        before, self._looked = self._looked, (now, cpu)
+        if before is None or now <= before[0]:
+            return None
+        return max(0.0, cpu - before[1]) / (now - before[0])
+
+
+async def _surely(work: Coroutine[Any, Any, T]) -> T:
+    """Done to its end, also if whoever waits for it is cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,48 @@
+"""The tag in an agent's environment, which everything it starts inherits.
+
+Knows how a tag is written, read and handed down. A tag names the workspace, the run and the
+dispatch, and has a nonce: two dispatches never share one. The owner is the process that supervises.
+"""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from interlock.system.errors import SourceError
+
+VARIABLE = "INTERLOCK_TAG"
+ABOVE = "INTERLOCK_TAGS_ABOVE"
+"""Tags of the agents inside which this Interlock itself runs, with spaces between."""
+OWNER = "INTERLOCK_OWNER"
+_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
+
+
+class Tag(msgspec.Struct, frozen=True, order=True):
+    workspace: str
+    run: str
+    dispatch: str
+    nonce: str
+
+    def __str__(self) -> str:
+        return f"{self.workspace}:{self.run}:{self.dispatch}:{self.nonce}"
+
+
+def read_tag(text: str) -> Tag | None:
+    found = _TAG.match(text)
+    return Tag(*found.groups()) if found else None
+
+
+def checked(text: str) -> Tag:
+    tag = read_tag(text)
+    if tag is None:
+        raise SourceError(f"the tag {text!r} is none: write workspace:run:dispatch:nonce")
+    return tag
+
+
+def variables(tag: Tag, owner: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What goes into an agent's environment. The tags above come from our own one."""
+    above = f"{environ.get(ABOVE, '')} {environ.get(VARIABLE, '')}".split()
+    found = {VARIABLE: str(tag), OWNER: owner}
+    return found | ({ABOVE: " ".join(above)} if above else {})

@@ -1,0 +1,151 @@
+"""The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
+
+Each ask is one supervised process, ended with everything it started; what an earlier Interlock left
+when it was killed is ended first. What the exit code and the output mean is told as a reply; the
+command learns its ids from INTERLOCK_* variables. The step's timeout is its only clock.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from pathlib import Path
+
+from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.ended import Ended
+from interlock.agents.cli.ours import NOBODYS, Ours
+from interlock.agents.cli.reap import Reaped
+from interlock.agents.cli.sight import Line, Sight
+from interlock.agents.cli.start import Start
+from interlock.agents.cli.supervised import Supervised
+from interlock.engine.circuit import CRASH, UNREADABLE
+from interlock.signals.answer_text import NoObject, object_in
+from interlock.system.errors import SourceError
+
+_TAIL = 2_000
+_FENCES = (b"```", b"~~~")
+_CLOCKS = Clocks(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
+
+
+class CommandAgent:
+    """A carrier that starts one process for each ask."""
+
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], ours: Ours = NOBODYS
+    ) -> None:
+        self._argv = tuple(argv)
+        self._environment = dict(environment)
+        self._ours = ours
+        self._talks: dict[int, _Talk] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: asyncio.Task[Reaped]
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._ready = asyncio.create_task(self._ours.reap(LoopClock(), _CLOCKS.grace))
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            if ask.dispatch_id not in self._talks:
+                talk = self._talks[ask.dispatch_id] = _Talk(self._start(ask))
+                task = asyncio.create_task(self._carry(ask, talk))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        talk = self._talks.pop(dispatch_id, None)
+        if talk is not None:
+            talk.agent.stop()
+
+    async def close(self) -> None:
+        for dispatch_id in list(self._talks):
+            self.settled(dispatch_id)
+        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
+
+    async def _carry(self, ask: Ask, talk: "_Talk") -> None:
+        try:
+            await self._ready
+            reply = talk.reply(ask, await talk.agent.run())
+        except (SourceError, OSError) as error:
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
+        if self._talks.get(ask.dispatch_id) is talk:
+            del self._talks[ask.dispatch_id]
+            self._deliver(reply)
+
+    def _start(self, ask: Ask) -> Start:
+        tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
+        environment = {**self._environment, **variables_of(ask)}
+        folder = Path(ask.premises.folder)
+        return Start(self._argv, ask.prompt.encode(), folder, environment, tag)
+
+
+class _Talk:
+    """One process and what it says. Over when it exits, says too much, or is not needed any
+    more."""
+
+    def __init__(self, start: Start) -> None:
+        self._said = bytearray()
+        self.agent = Supervised(
+            start,
+            _CLOCKS,
+            self._hear,
+            LoopClock(),
+            longest_line=MAX_ANSWER + 1,
+            most_stdout=MAX_ANSWER,
+        )
+
+    def reply(self, ask: Ask, ended: Ended) -> Reply:
+        dispatch_id = ask.dispatch_id
+        if len(self._said) > MAX_ANSWER:
+            reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+            return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
+        if ended.exit_code != 0:
+            words = ended.stderr[-_TAIL:].decode(errors="replace").strip()
+            told = f": {words}" if words else ""
+            return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
+        return Reply(dispatch_id, _unfenced(bytes(self._said), ask.language))
+
+    def _hear(self, line: Line) -> Iterable[Sight]:
+        """Half a line counts too, also when what the command left behind was ended after it."""
+        if (not line.late or line.half) and len(self._said) <= MAX_ANSWER:
+            self._said += line.text if line.half else line.text + b"\n"
+        return ()
+
+
+class LoopClock:
+    """The time of the running event loop, for those who were given no other."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        return asyncio.get_running_loop().call_at(when, callback).cancel
+
+
+def _unfenced(said: bytes, language: str) -> bytes:
+    """Models like to put their one object into a fence; whatever else that is stays as it is."""
+    if language != "json" or not said.lstrip().startswith(_FENCES):
+        return said
+    found = object_in(said.decode(errors="replace"))
+    return said if isinstance(found, NoObject) else found
+
+
+def _exit(code: int | None) -> str:
+    if code is None:
+        return "it cannot be waited for"
+    return f"exit code {code}" if code > 0 else f"killed by signal {-code}"
+
+
+def variables_of(ask: Ask) -> dict[str, str]:
+    """What a process is told of its ask."""
+    return {
+        "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),
+        "INTERLOCK_RUN_ID": str(ask.run_id),
+        "INTERLOCK_CASE_ID": ask.case_id,
+        "INTERLOCK_STEP": ask.step,
+        "INTERLOCK_ATTEMPT": str(ask.attempt),
+        "INTERLOCK_ROLE": ask.role,
+        **ask.premises.variables,
+    }

@@ -1,0 +1,150 @@
+"""The role `human`: a question stays open until somebody writes an answer into its file.
+
+Answers are files in a folder beside the database, one per question, written whole by `interlock
+answer`. So they can be given while the run works, while it waits, and while nothing runs at all.
+An answer counts for the question it names and no other; one that comes too late is handed over too,
+so that it is refused in the journal and not silently. Who owns the file is who gave the answer.
+"""
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.agents.answerers import EVERYBODY, Answerers
+from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
+from interlock.engine.circuit import UNREADABLE
+
+_POLL = 0.25
+_LONGEST_POLL = 10.0
+_PART = 60
+"""A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_SOMEBODY = "somebody"
+
+
+class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An answer to one question, and who gave it."""
+
+    question_id: int
+    by: str
+    data: dict[str, Any]
+    run_id: int = 0
+    """The run whose question it is, if that is known."""
+
+
+def leave_answer(folder: Path, answer: HumanAnswer) -> Path:
+    """Put an answer where the run will find it; it appears whole or not at all."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{answer.question_id}.json"
+    fresh = folder / f".{answer.question_id}.{os.getpid()}.new"
+    fresh.touch(mode=0o600)
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.encode(answer))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.rename(path)
+    return path
+
+
+class HumanDesk:
+    """A carrier that looks for answers to the open questions."""
+
+    def __init__(self, folder: Path, clock: Clock, policy: Answerers = EVERYBODY) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._policy = policy
+        self._open: dict[int, Ask] = {}
+        self._runs: set[int] = set()
+        self._foreign: set[tuple[str, int]] = set()
+        self._asked_at = 0.0
+        self._cancel: Callable[[], None] | None = None
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self._open |= {ask.dispatch_id: ask for ask in asks}
+        self._runs |= {ask.run_id for ask in asks}
+        self._asked_at = self._clock.now()
+        self._look()
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._open.pop(dispatch_id, None)
+        (self._folder / f"{dispatch_id}.json").unlink(missing_ok=True)
+
+    async def close(self) -> None:
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
+
+    def _look(self) -> None:
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
+        for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
+            if _NUMBER.fullmatch(path.stem) and path.is_file():
+                self._take(path, int(path.stem))
+        if self._open:
+            now = self._clock.now()
+            pause = min(max((now - self._asked_at) / _PART, _POLL), _LONGEST_POLL)
+            self._cancel = self._clock.call_at(now + pause, self._look)
+
+    def _take(self, path: Path, question_id: int) -> None:
+        """What a file says to one of our questions; files of others are left alone."""
+        ask = self._open.get(question_id)
+        mark = (path.name, path.stat().st_mtime_ns)
+        if ask is None and mark in self._foreign:
+            return
+        found = _read(path, question_id)
+        if ask is None:
+            self._foreign.add(mark)
+            if isinstance(found, HumanAnswer) and found.run_id in self._runs:
+                self._hand_over(found)
+                path.unlink(missing_ok=True)
+            return
+        if isinstance(found, Reply):
+            del self._open[question_id]
+            self._deliver(found)
+            return
+        problem = self._policy.problem(ask.step, found.by or _SOMEBODY, owner_of(path))
+        if problem:
+            content = msgspec.json.encode(found.data)
+            reason = f"{problem[:1].upper()}{problem[1:]}."
+            path.unlink(missing_ok=True)
+            self._deliver(Reply(question_id, content, refused="WrongRole", reason=reason))
+            return
+        del self._open[question_id]
+        self._hand_over(found)
+
+    def _hand_over(self, answer: HumanAnswer) -> None:
+        content = msgspec.json.encode(answer.data)
+        self._deliver(Reply(answer.question_id, content, answered_by=answer.by or _SOMEBODY))
+
+
+def _read(path: Path, question_id: int) -> HumanAnswer | Reply:
+    """The answer in a file, or the reply that says why there is none."""
+    try:
+        with path.open("rb") as file:
+            answer = msgspec.json.decode(file.read(MAX_ANSWER), type=HumanAnswer)
+    except (OSError, ValueError, RecursionError) as error:
+        return _unreadable(question_id, f"{path.name}: {error}")
+    if answer.question_id != question_id:
+        return _unreadable(question_id, f"{path.name} answers question {answer.question_id}")
+    return answer
+
+
+def owner_of(path: Path) -> str:
+    """Whose file it is, by the system's word."""
+    try:
+        return path.owner()
+    except (KeyError, OSError):
+        return "somebody unknown"
+
+
+def _unreadable(question_id: int, reason: str) -> Reply:
+    return Reply(question_id, failure=UNREADABLE, reason=reason, answered_by=_SOMEBODY)

@@ -1,0 +1,1 @@
+"""Agents that fetch their work over the Model Context Protocol."""

@@ -1,0 +1,218 @@
+"""The socket at which workers pull: in a folder of this user alone, and only for this user.
+
+Knows lines, calls that take their time, and when a worker has gone. What a call means is the
+desk's business.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from interlock.agents.mcp.pull_words import LONGEST, Answer, Call, Cancel, Hello, line_of, read_call
+from interlock.system.errors import InterlockError, SourceError
+
+SOCKET: Final = "desk.sock"
+MOST_WORKERS: Final = 256
+_MOST_CALLS: Final = 64
+_LONGEST_PATH: Final = 100
+_LONGEST_NAME: Final = 100
+_PATIENCE: Final = 10.0
+_LAST_WORDS: Final = 2.0
+
+
+class Desk(Protocol):
+    """Who answers the calls."""
+
+    def came(self, worker: str) -> None: ...
+
+    def gone(self, worker: str) -> None: ...
+
+    async def answer(self, worker: str, call: Call) -> dict[str, Any]: ...
+
+
+class PullDoor:
+    """Lets workers in, one connection each, and carries their calls to the desk."""
+
+    def __init__(self, folder: Path, desk: Desk) -> None:
+        self._folder = folder
+        self._desk = desk
+        self._visits: set[asyncio.Task[None]] = set()
+        self._visitors: set[_Visit] = set()
+        self._opening: asyncio.Task[asyncio.Server] | None = None
+
+    def open(self) -> None:
+        """Take the place, or say why it cannot be had; whoever knocks now is heard soon."""
+        listening = _listen(self._folder)
+        serving = asyncio.start_unix_server(self._meet, sock=listening, limit=LONGEST)
+        self._opening = asyncio.get_running_loop().create_task(serving)
+
+    async def close(self) -> None:
+        if self._opening is None:
+            return
+        server = await self._opening
+        server.close()
+        with suppress(FileNotFoundError):
+            (self._folder / SOCKET).unlink()
+        await self._let_finish()
+        for visit in list(self._visits):
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+
+    async def _let_finish(self) -> None:
+        """Calls that have their answer by now still get to say it."""
+        calls = [call for visit in self._visitors for call in visit.calls.values()]
+        if calls:
+            await asyncio.wait(calls, timeout=_LAST_WORDS)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visit = asyncio.current_task()
+        assert visit is not None  # noqa: S101 -- a stream's callback runs in a task
+        self._visits.add(visit)
+        try:
+            if _is_ours(writer.get_extra_info("socket")) and len(self._visits) <= MOST_WORKERS:
+                visitor = _Visit(self._desk, reader, writer)
+                self._visitors.add(visitor)
+                try:
+                    await visitor.hear()
+                finally:
+                    self._visitors.discard(visitor)
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
+            pass
+        finally:
+            self._visits.discard(visit)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+
+class _Visit:
+    """One worker at the desk."""
+
+    def __init__(
+        self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._desk = desk
+        self._reader = reader
+        self._writer = writer
+        self.calls: dict[int, asyncio.Task[None]] = {}
+
+    async def hear(self) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            first = await self._call()
+        if first is None:
+            return
+        if not isinstance(first, Hello) or not 0 < len(first.worker) <= _LONGEST_NAME:
+            self._say(Answer(first.call, error="say hello first"))
+            return
+        self._desk.came(first.worker)
+        try:
+            await self._take(first.worker, first)
+            while (call := await self._call()) is not None:
+                if isinstance(call, Cancel):
+                    if running := self.calls.get(call.call):
+                        running.cancel()
+                elif len(self.calls) >= _MOST_CALLS or call.call in self.calls:
+                    self._say(Answer(call.call, error="too many calls at once"))
+                else:
+                    self._begin(call.call, self._take(first.worker, call))
+        finally:
+            for running in list(self.calls.values()):
+                running.cancel()
+            await asyncio.gather(*self.calls.values(), return_exceptions=True)
+            self._desk.gone(first.worker)
+
+    async def _call(self) -> Call | None:
+        """The next call; None at the end, and for a line that is none: such a worker is sent
+        away."""
+        try:
+            line = await self._reader.readline()
+            return read_call(line) if line else None
+        except (ValueError, RecursionError, TimeoutError) as error:
+            self._say(Answer(0, error=f"this is no call: {error}"[:500]))
+            return None
+
+    def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.calls[number] = task
+        task.add_done_callback(lambda done: self._finish(number, done))
+
+    def _finish(self, number: int, done: "asyncio.Task[None]") -> None:
+        """A call that broke is told to both sides: nobody shall wait for its answer."""
+        self.calls.pop(number, None)
+        broke = None if done.cancelled() else done.exception()
+        if broke is not None:
+            self._say(Answer(number, error="the coordinator failed at this call; see its stderr"))
+            told = {"message": "a worker's call failed", "exception": broke}
+            asyncio.get_running_loop().call_exception_handler(told)
+
+    async def _take(self, worker: str, call: Call) -> None:
+        try:
+            answer = Answer(call.call, await self._desk.answer(worker, call))
+        except InterlockError as error:
+            answer = Answer(call.call, error=str(error))
+        self._say(answer)
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+    def _say(self, answer: Answer) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(line_of(answer))
+
+
+def _listen(folder: Path) -> socket.socket:
+    """A socket that listens in the folder, whatever the length of its path."""
+    _own(folder)
+    with suppress(FileNotFoundError):
+        (folder / SOCKET).unlink()
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    before = os.umask(0o177)
+    try:
+        near(folder, found.bind)
+        found.listen(MOST_WORKERS)
+    except OSError as error:
+        found.close()
+        raise SourceError(f"no socket can be opened in {folder}: {error.strerror}") from None
+    finally:
+        os.umask(before)
+    return found
+
+
+def near(folder: Path, use: Callable[[str], None]) -> None:
+    """Use the socket's path; one that is too long for sockets is reached through its folder."""
+    path = folder.absolute() / SOCKET
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        use(str(path))
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        use(f"/proc/self/fd/{handle}/{SOCKET}")
+    finally:
+        os.close(handle)
+
+
+def _own(folder: Path) -> None:
+    """The folder is ours alone, or it is not used."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise SourceError(f"{folder} is no folder of this user")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be used: {error.strerror}") from None
+
+
+def _is_ours(peer: socket.socket) -> bool:
+    """Whether the other end is a process of this user; the kernel says so."""
+    kind = getattr(socket, "SO_PEERCRED", None)
+    if kind is None:
+        return True
+    packed = peer.getsockopt(socket.SOL_SOCKET, kind, struct.calcsize("3i"))
+    uid: int = struct.unpack("3i", packed)[1]
+    return uid == os.getuid()

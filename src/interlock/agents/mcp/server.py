@@ -1,0 +1,128 @@
+"""The server itself, on the official SDK: tools and resources are told, calls go to the worker.
+
+Loaded last: the SDK takes about a second. Speaks its current revision and all before it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, cast
+
+import anyio
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+
+from interlock import __version__
+from interlock.agents.mcp.doorway import Doorway
+from interlock.agents.mcp.greeting import HANDSHAKES, NAME
+from interlock.agents.mcp.tools import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
+from interlock.agents.mcp.worker import Worker
+from mcp import types
+
+SESSION: Final = "mcp-session-id"
+_MARKDOWN: Final = "text/markdown"
+_BRIEFING: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
+_PROMPT: Final = re.compile(r"run://([0-9]{1,15})/dispatches/([0-9]{1,15})/prompt", re.ASCII)
+
+
+class Staff(Protocol):
+    """Who does the work: one worker, or a roster of them with one for each session."""
+
+    async def use(
+        self, name: str, arguments: Mapping[str, Any], session: str, /
+    ) -> dict[str, Any] | str: ...
+
+    async def read(self, dispatch_id: int, session: str, /) -> dict[str, Any]: ...
+
+
+class _Handlers:
+    """What the SDK calls. A tool that cannot do its work says so in its result."""
+
+    def __init__(self, staff: Staff) -> None:
+        self._staff = staff
+        self._tools = [types.Tool.model_validate(each) for each in specs()]
+        self._templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
+
+    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self._tools)
+
+    async def call_tool(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        found = await self._staff.use(params.name, params.arguments or {}, _session(context))
+        if isinstance(found, str):
+            return types.CallToolResult(content=[_text(found)], is_error=True)
+        refused = found.get("accepted") is False or found.get("asked") is False
+        shown = msgspec.json.encode(found).decode()
+        return types.CallToolResult(
+            content=[_text(shown)], structured_content=found, is_error=refused
+        )
+
+    async def list_resources(self, context: Any, _params: Any) -> types.ListResourcesResult:
+        told = await self._staff.read(0, _session(context))
+        if told["text"] is None or told["run_id"] is None:
+            return types.ListResourcesResult(resources=[])
+        uri = BRIEFING.format(run_id=told["run_id"])
+        about = types.Resource(name="briefing", uri=uri, mime_type=_MARKDOWN)
+        return types.ListResourcesResult(resources=[about])
+
+    async def list_templates(
+        self, _context: Any, _params: Any
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=self._templates)
+
+    async def read_resource(
+        self, context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        named = _BRIEFING.fullmatch(uri) or _PROMPT.fullmatch(uri)
+        dispatch_id = int(named[2]) if named and named.re is _PROMPT else 0
+        told = await self._staff.read(dispatch_id, _session(context))
+        if named is None or told["text"] is None or str(told["run_id"]) != named[1]:
+            raise _missing(uri)
+        text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=told["text"])
+        return types.ReadResourceResult(contents=[text])
+
+
+def _missing(uri: str) -> Exception:
+    known = f"{BRIEFING} and {PROMPT}, of the run that is worked on"
+    return MCPError(code=types.INVALID_PARAMS, message=f"there is no {uri[:200]!r}; see {known}")
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)
+
+
+def _session(context: Any) -> str:
+    """The client's session, if it came over HTTP and its revision has sessions; the SDK has checked
+    that it exists."""
+    if context.request is None or context.protocol_version not in HANDSHAKES:
+        return ""
+    return str(context.request.headers.get(SESSION, ""))
+
+
+def make_server(staff: Staff) -> Server[Any]:
+    handlers = _Handlers(staff)
+    return Server(
+        NAME,
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+    )
+
+
+async def serve(worker: Worker, doorway: Doorway) -> None:
+    """Serve until the client hangs up."""
+    server = make_server(worker)
+    source = cast("anyio.AsyncFile[str]", doorway.lines(_readable))
+    async with stdio_server(source, cast("anyio.AsyncFile[str]", doorway)) as (heard, said):
+        await server.run(heard, said, server.create_initialization_options())
+
+
+def _readable(line: bytes) -> object:
+    return types.jsonrpc_message_adapter.validate_json(line, by_name=False)

@@ -1,0 +1,225 @@
+"""What each tool does: a call to the coordinator, or a look at what it has left on the disk.
+
+Knows when there is no coordinator and what to say then. Refuses to know MCP: names and arguments
+come in, one JSON object goes out.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from interlock.agents.mcp import pull_words as words
+from interlock.agents.mcp.carrier import UNSETTLED
+from interlock.agents.mcp.link import PAUSE, Link, NoCoordinatorError
+from interlock.agents.query_desk import QueryDesk
+from interlock.system.errors import InterlockError
+
+GIVE_UP, RELEASE = "crash", "release"
+
+
+class Records(Protocol):
+    """What can be read of runs without a coordinator. Called in threads."""
+
+    def standing(self, run_id: int | None) -> dict[str, Any]:
+        """run_id, status, over (whether that is final), changed_at and a reason, of that run or the
+        newest."""
+
+    def report(self, run_id: int | None) -> dict[str, Any]:
+        """The report of that run, or of the newest."""
+
+
+class _Next(msgspec.Struct, forbid_unknown_fields=True):
+    wait: float = words.LONGEST_WAIT
+    ttl: float = words.LEASE_TIME
+    roles: tuple[str, ...] = ()
+
+
+class _Submit(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: int
+    lease: str
+    answer: dict[str, Any]
+
+
+class _Signal(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: int
+    lease: str
+    signal: str
+    data: dict[str, Any] = {}
+
+
+class _Ask(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: int = 0
+    lease: str = ""
+    question: str = ""
+    options: tuple[str, ...] = ()
+    question_id: str = ""
+
+
+class _Status(msgspec.Struct, forbid_unknown_fields=True):
+    lease: str = ""
+
+
+class _Report(msgspec.Struct, forbid_unknown_fields=True):
+    run_id: int | None = None
+
+
+class Worker:
+    """One agent's hands."""
+
+    def __init__(
+        self,
+        link: Link,
+        queries: QueryDesk,
+        records: Records,
+        roles: tuple[str, ...] = (),
+        since: float = 0.0,
+    ) -> None:
+        self._link = link
+        self._queries = queries
+        self._records = records
+        self._roles = roles
+        self._since = since
+        self._tools: dict[str, tuple[type[Any], Callable[[Any], Awaitable[dict[str, Any]]]]] = {
+            "interlock_next": (_Next, self._next),
+            "interlock_submit": (_Submit, self._submit),
+            "interlock_signal": (_Signal, self._signal),
+            "interlock_ask": (_Ask, self._ask),
+            "interlock_status": (_Status, self._status),
+            "interlock_report": (_Report, self._report),
+        }
+
+    async def use(
+        self, name: str, arguments: Mapping[str, Any], _session: str = ""
+    ) -> dict[str, Any] | str:
+        """What the tool gives, or a sentence about why it cannot be used so. One worker is the same
+        to whoever speaks to it."""
+        if name not in self._tools:
+            return f"There is no tool {name[:80]!r}; use {', '.join(self._tools)}."
+        shape, tool = self._tools[name]
+        try:
+            return await tool(msgspec.convert(arguments, shape))
+        except msgspec.ValidationError as error:
+            return f"{name}: {error}."
+        except InterlockError as error:
+            return f"{name}: {error}."
+
+    async def read(self, dispatch_id: int = 0, _session: str = "") -> dict[str, Any]:
+        """The briefing, or a prompt, with the run it is of; no text if there is none."""
+        try:
+            return await self._link.call(lambda n: words.Read(call=n, dispatch_id=dispatch_id))
+        except NoCoordinatorError:
+            return {"text": None, "run_id": self._link.run_id}
+
+    async def close(self) -> None:
+        """Let go of all that is held."""
+        await self._link.close()
+
+    async def _next(self, given: _Next) -> dict[str, Any]:
+        running = asyncio.get_running_loop()
+        until = running.time() + max(0.0, min(given.wait, words.LONGEST_WAIT))
+        roles = given.roles or self._roles
+        while True:
+            left = max(0.0, until - running.time())
+            found = await self._take(left, given.ttl, roles)
+            if found is not None and not found.pop("leaving", False):
+                return found
+            over = await self._over()
+            if over is not None:
+                return over
+            if left == 0.0:
+                return await self._nobody()
+            await asyncio.sleep(min(PAUSE, left))
+
+    async def _take(self, wait: float, ttl: float, roles: tuple[str, ...]) -> dict[str, Any] | None:
+        try:
+            return await self._link.call(
+                lambda n: words.Next(call=n, wait=wait, ttl=ttl, roles=roles)
+            )
+        except NoCoordinatorError:
+            return None
+
+    async def _over(self) -> dict[str, Any] | None:
+        """That the run this worker worked for has come to its end, if it has; or the newest one,
+        in this worker's own time. An older one says nothing: another may be about to begin."""
+        stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
+        known = self._link.run_id is not None or stands["changed_at"] >= self._since
+        return self._ended(stands) if stands["over"] and known else None
+
+    async def _nobody(self) -> dict[str, Any]:
+        stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
+        return self._ended(stands)
+
+    def _ended(self, stands: Mapping[str, Any]) -> dict[str, Any]:
+        said = {"available": False, "done": stands["over"], "reason": stands["reason"]}
+        return said | {"run_id": stands["run_id"]}
+
+    async def _submit(self, given: _Submit) -> dict[str, Any]:
+        content = msgspec.json.encode(given.answer).decode()
+        return await self._bring(given.dispatch_id, given.lease, content)
+
+    async def _signal(self, given: _Signal) -> dict[str, Any]:
+        if given.signal in (GIVE_UP, RELEASE):
+            reason = str(given.data.get("reason", "")) or "the worker gave it up"
+            return await self._settle(
+                given.dispatch_id,
+                lambda n: words.GiveUp(
+                    call=n,
+                    dispatch_id=given.dispatch_id,
+                    lease=given.lease,
+                    reason=reason[:2000],
+                    release=given.signal == RELEASE,
+                ),
+            )
+        content = msgspec.json.encode({"signal": given.signal, "data": given.data}).decode()
+        return await self._bring(given.dispatch_id, given.lease, content)
+
+    async def _bring(self, dispatch_id: int, lease: str, content: str) -> dict[str, Any]:
+        return await self._settle(
+            dispatch_id,
+            lambda n: words.Submit(call=n, dispatch_id=dispatch_id, lease=lease, content=content),
+        )
+
+    async def _settle(self, dispatch_id: int, make: Callable[[int], words.Call]) -> dict[str, Any]:
+        try:
+            return await self._link.call(make)
+        except NoCoordinatorError:
+            lost: dict[str, Any] = msgspec.to_builtins(
+                words.Taken(False, dispatch_id, True, *UNSETTLED)
+            )
+            return lost
+
+    async def _ask(self, given: _Ask) -> dict[str, Any]:
+        if given.question_id:
+            return await self._poll(given.question_id)
+        try:
+            return await self._link.call(
+                lambda n: words.Query(
+                    call=n,
+                    dispatch_id=given.dispatch_id,
+                    lease=given.lease,
+                    question=given.question,
+                    options=given.options,
+                )
+            )
+        except NoCoordinatorError:
+            sentence = "No coordinator is at work; ask again when interlock_status says so."
+            return {"asked": False, "answered": False, "sentence": sentence}
+
+    async def _poll(self, question_id: str) -> dict[str, Any]:
+        try:
+            return await self._link.call(lambda n: words.Poll(call=n, query_id=question_id))
+        except NoCoordinatorError:
+            return self._queries.poll(question_id)
+
+    async def _status(self, given: _Status) -> dict[str, Any]:
+        try:
+            return await self._link.call(lambda n: words.Look(call=n, lease=given.lease))
+        except NoCoordinatorError:
+            stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
+            shown = {name: stands[name] for name in ("run_id", "status", "reason")}
+            return {"coordinator": False, **shown}
+
+    async def _report(self, given: _Report) -> dict[str, Any]:
+        return await asyncio.to_thread(self._records.report, given.run_id or self._link.run_id)

@@ -1,0 +1,166 @@
+"""The agent `script`: answers read from a file, so that a circuit can be tried without any model.
+
+It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
+answer too late, meet a rate limit, or forge the answer to another dispatch. One behaviour is for
+one attempt.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.engine.case import Usage
+from interlock.engine.circuit import CRASH, RATE_LIMIT
+from interlock.engine.format import seconds_of
+from interlock.system.errors import CircuitError, SourceError
+from interlock.system.yaml_text import read_yaml
+
+EVERY = "*"
+_UNKNOWN = "unknown"
+_MOST_USED = 1_000_000_000
+
+
+class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the agent does when asked once."""
+
+    answer: Any = None
+    signal: str = ""
+    raw: str | None = None
+    crash: str = ""
+    silent: bool = False
+    delay: str | float = 0
+    twice: bool = False
+    late: bool = False
+    forges: int | None = None
+    usage: Usage = Usage()
+    limited: str | float = 0
+    """Asked for the first time, it has met a rate limit that lasts so long, or `unknown`."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Behaviours by case, step and attempt; `*` stands for every case. The last one repeats."""
+
+    cases: Mapping[str, Mapping[str, tuple[Behaviour, ...]]]
+
+    def behaviour(self, case_id: str, step: str, attempt: int) -> Behaviour:
+        for name in (case_id, EVERY):
+            behaviours = self.cases.get(name, {}).get(step)
+            if behaviours:
+                return behaviours[min(attempt, len(behaviours)) - 1]
+        return Behaviour(crash=f"the script has no answer for case {case_id}, step {step}")
+
+
+def read_script(text: str, file: str) -> Script:
+    """`{case or *: {step: behaviour or [behaviour, ...]}}`, in YAML or JSON."""
+    page = read_yaml(text, file)
+    if not isinstance(page.value, dict):
+        raise SourceError(f"{file}: a script is a table of cases; start with '*:' for every case")
+    cases: dict[str, dict[str, tuple[Behaviour, ...]]] = {}
+    for case_id, steps in page.value.items():
+        if not isinstance(steps, dict):
+            raise SourceError(f"{file}:{page.line(case_id)}: {case_id!r} needs 'STEP: behaviour'")
+        cases[case_id] = {}
+        for step, given in steps.items():
+            try:
+                many = given if isinstance(given, list) else [given]
+                found = tuple(msgspec.convert(each, Behaviour) for each in many)
+                for each in found:
+                    _check(each)
+            except (msgspec.ValidationError, CircuitError) as error:
+                place = f"{file}:{page.line(case_id, step)}"
+                raise SourceError(f"{place}: {step!r}: {error}") from None
+            if not found:
+                raise SourceError(f"{file}:{page.line(case_id, step)}: {step!r} has no behaviour")
+            cases[case_id][step] = found
+    return Script(cases)
+
+
+def _check(behaviour: Behaviour) -> None:
+    seconds_of(behaviour.delay or "1s")
+    if behaviour.limited != _UNKNOWN:
+        seconds_of(behaviour.limited or "1s")
+    usage = behaviour.usage
+    if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
+        raise CircuitError(f"usage is from 0 to {_MOST_USED:,}")
+
+
+class ScriptAgent:
+    """A carrier that acts a script out, in this process."""
+
+    def __init__(self, script: Script, clock: Clock) -> None:
+        self._script = script
+        self._clock = clock
+        self._late: dict[int, Reply] = {}
+        self._limited: set[int] = set()
+        self._delayed: dict[int, Callable[[], None]] = {}
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            behaviour = self._script.behaviour(ask.case_id, ask.step, ask.attempt)
+            reply = _reply(behaviour, ask)
+            if behaviour.limited and ask.dispatch_id not in self._limited:
+                self._limited.add(ask.dispatch_id)
+                self._deliver(self._limit(behaviour, ask))
+                continue
+            if behaviour.silent:
+                continue
+            if behaviour.late:
+                self._late[ask.dispatch_id] = reply
+            elif behaviour.delay:
+                self._after(behaviour, reply)
+            else:
+                self._give(behaviour, reply)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        reply = self._late.pop(dispatch_id, None)
+        if reply is not None:
+            self._deliver(reply)
+
+    async def close(self) -> None:
+        self._late.clear()
+        for cancel in self._delayed.values():
+            cancel()
+        self._delayed.clear()
+
+    def _limit(self, behaviour: Behaviour, ask: Ask) -> Reply:
+        known = behaviour.limited != _UNKNOWN
+        until = self._clock.now() + seconds_of(behaviour.limited) if known else 0.0
+        reason = "the script says so"
+        return Reply(
+            ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until, usage=behaviour.usage
+        )
+
+    def _after(self, behaviour: Behaviour, reply: Reply) -> None:
+        def give() -> None:
+            del self._delayed[reply.dispatch_id]
+            self._give(behaviour, reply)
+
+        if reply.dispatch_id not in self._delayed:
+            when = self._clock.now() + seconds_of(behaviour.delay)
+            self._delayed[reply.dispatch_id] = self._clock.call_at(when, give)
+
+    def _give(self, behaviour: Behaviour, reply: Reply) -> None:
+        if behaviour.forges is not None:
+            self._deliver(msgspec.structs.replace(reply, dispatch_id=behaviour.forges))
+        self._deliver(reply)
+        if behaviour.twice:
+            self._deliver(reply)
+
+
+def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
+    if behaviour.crash:
+        return Reply(ask.dispatch_id, failure=CRASH, reason=behaviour.crash)
+    if behaviour.raw is not None:
+        content = behaviour.raw.encode()
+    elif behaviour.signal:
+        named = {"signal": behaviour.signal, "data": behaviour.answer or {}}
+        content = msgspec.json.encode(named)
+    else:
+        content = msgspec.json.encode({} if behaviour.answer is None else behaviour.answer)
+    return Reply(ask.dispatch_id, content, usage=behaviour.usage)

@@ -1,0 +1,174 @@
+"""A sitting at the command line: a run is opened, worked on with progress shown, and left again."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from interlock.api.project import Crew, OnLimit, Options, open_run
+from interlock.cli.door import Exit
+from interlock.cli.filing import written_out
+from interlock.cli.show import tell
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.engine.circuit import Circuit
+    from interlock.engine.schedule import Spent
+    from interlock.journal.runs import Run, RunStatus
+    from interlock.runtime.application import Application
+    from interlock.runtime.limits import Limits, Spending
+    from interlock.runtime.session import Sitting
+    from interlock.runtime.staff import Staff
+    from interlock.runtime.tally import Tally
+    from interlock.runtime.treasury import Treasury
+
+View = Callable[[], AbstractContextManager["Callable[[Tally, Spent], None]"]]
+"""What shows a run while it is worked on: it is told how the run stands, after every turn."""
+_EXITS = {
+    "done": Exit.DONE,
+    "unhealthy": Exit.UNHEALTHY,
+    "waiting": Exit.WAITING,
+    "budget": Exit.BUDGET,
+    "rate-limited": Exit.RATE_LIMITED,
+}
+
+
+class Sat(msgspec.Struct, frozen=True):
+    """How a sitting ended."""
+
+    status: "RunStatus"
+    tally: "Tally"
+    spent: "Spent"
+    circuit: "Circuit"
+    stopped_by: signal.Signals | None
+    by_hand: list[str]
+    """What waits for an answer by hand, a line each."""
+    application: "Application | None"
+
+    def leave(self) -> None:
+        """End the command with the exit code of the sitting."""
+        stopped = 128 + (self.stopped_by or signal.SIGTERM)
+        raise typer.Exit(stopped if self.status == "stopped" else _EXITS[self.status])
+
+
+def sit(
+    connection: "Connection",
+    found: "Run",
+    crew: Crew,
+    *,
+    wait: bool,
+    on_limit: OnLimit = OnLimit.WAIT,
+    only: Collection[int] | None = None,
+    view: "View | None" = None,
+    once: bool = False,
+    dress: "Callable[[Staff], Staff]" = lambda ours: ours,
+) -> Sat:
+    """Work on a run until it ends or waits; on `only` some of its cases, if they are named; `once`
+    gives each case one agent's turn. It is shown by `view`, else by a bar; what the work needs
+    beyond its staff is added by `dress`."""
+    from interlock.cli.notices import crier
+    from interlock.cli.progress import progress
+    from interlock.runtime.apps import staff
+    from interlock.runtime.pull import cry, pulled, seat
+    from interlock.runtime.roles import roles_by_hand, with_patience, written_by_hand
+    from interlock.runtime.session import Sitting
+
+    by_hand = roles_by_hand(crew.carriers)
+    written = open_run(found)
+    circuit = with_patience(written, crew.carriers)
+    options = msgspec.convert(found.options, Options)
+    ours = dress(staff(connection, found, circuit, crew.carriers, options.terms, only=only))
+    application = _for_once(ours, circuit) if once else ours.application
+    seat(crew.carriers, written, crew.gauge, application)
+    if pulled(crew.carriers):
+        tell("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
+    told = crier(crew)
+    cry(crew.carriers, told)
+    with (view or progress)() as watch:
+        sitting = Sitting(
+            connection,
+            found,
+            ours.circuit,
+            ours.carriers,
+            crew.clock,
+            roles=crew.roles,
+            parallel=crew.parallel,
+            treasury=treasury_of(connection, found, crew),
+            by_hand=by_hand,
+            unplaced=ours.unplaced,
+            after=options.after,
+            application=application,
+            wait_for_humans=wait,
+            wait_for_limits=on_limit == OnLimit.WAIT,
+            tell=told,
+            watch=watch,
+            draining=_tell_draining,
+        )
+        _set_gauge(crew, sitting, ours)
+        status = asyncio.run(_worked(sitting, crew))
+    papers = written_by_hand(crew.carriers)
+    left = list(written_out(connection, found, circuit, papers))
+    return Sat(status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application)
+
+
+def _tell_draining(out: int) -> None:
+    answers = "1 answer that is" if out == 1 else f"{out:,} answers that are"
+    tell(f"stopping: waiting for {answers} out; ask again to end at once, nothing is lost")
+
+
+def _set_gauge(crew: Crew, sitting: "Sitting", ours: "Staff") -> None:
+    """Let carriers see how far the work is, and what they may tell of it."""
+    from interlock.agents.files.briefer import Reading
+
+    crew.gauge.read = lambda: Reading(
+        sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
+    )
+    crew.gauge.enrich = ours.enrich or crew.gauge.enrich
+
+
+def _for_once(ours: "Staff", circuit: "Circuit") -> "Application":
+    from interlock.engine.circuit import HUMAN
+    from interlock.runtime.application import Plain
+    from interlock.runtime.once import Once
+
+    return Once(ours.application or Plain(), circuit, {HUMAN, *ours.unplaced})
+
+
+async def _worked(sitting: "Sitting", crew: Crew) -> "RunStatus":
+    """Work; then give notices that are under way their last chance."""
+    try:
+        return await sitting.work()
+    finally:
+        if crew.herald is not None:
+            await crew.herald.close()
+
+
+def treasury_of(connection: "Connection", found: "Run", crew: Crew) -> "Treasury":
+    """What the run may spend, and what it, its roles and this day have cost so far."""
+    from interlock.journal.standstill import last_inquiry
+    from interlock.runtime.purse import Purse
+    from interlock.runtime.treasury import KIND, Treasury
+    from interlock.system.clock import local_day
+
+    now = crew.clock.now()
+    purse = Purse(crew.limits, spending_of(connection, found, crew.limits, now), now, local_day)
+    last = last_inquiry(connection, found.run_id, KIND)
+    return Treasury(purse, crew.words, crew.desk, last)
+
+
+def spending_of(connection: "Connection", found: "Run", limits: "Limits", at: float) -> "Spending":
+    """What is spent of these limits; what nobody limits is not added up."""
+    from interlock.engine.schedule import NO_LIMITS, Spent
+    from interlock.journal.spending import spent_by_role, spent_on
+    from interlock.runtime.limits import Spending
+    from interlock.system.clock import local_day
+
+    roles = spent_by_role(connection, found.run_id) if limits.roles else {}
+    counted = limits.day != NO_LIMITS
+    today = spent_on(connection, *local_day(at)) if counted else Spent()
+    return Spending(found.spent, roles, today)

@@ -1,0 +1,97 @@
+"""Why a case stands where it stands, in one line: whom it asks, what it comes after, how it ended.
+
+Reads what is committed; knows nothing of how it is shown.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from interlock.engine.circuit import FAILURES
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.history import CaseLine
+    from interlock.journal.journal import Pause
+    from interlock.journal.runs import Loaded, Run
+
+
+def whys(
+    connection: "Connection", circuit: "Circuit", run_id: int, lines: "Sequence[CaseLine]"
+) -> Iterator[str]:
+    """A reason for each of these cases of a run."""
+    from interlock.journal.runs import load_cases
+    from interlock.runtime.occasions import hour
+
+    resting = resting_dispatches(connection, run_id, time.time())
+    unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)
+    loaded = load_cases(connection, circuit, run_id) if unsent else ()
+    cases = {each.case.case_id: each for each in loaded}
+    for line in lines:
+        if line.status != "open":
+            yield line.state.reason or _ended(connection, circuit, line)
+        elif line.dispatch_id is None:
+            yield _turn(circuit, cases[line.case_id], cases)
+        elif line.dispatch_id in resting:
+            until = hour(resting[line.dispatch_id].until, time.time())
+            yield f"rate-limited until {until} (dispatch {line.dispatch_id})"
+        else:
+            role = circuit.steps[line.step].role
+            yield f"waits for the {role} (dispatch {line.dispatch_id})"
+
+
+def _turn(circuit: "Circuit", waiting: "Loaded", cases: "dict[str, Loaded]") -> str:
+    """Not asked yet: it comes after another case, or places are few."""
+    for name in waiting.needs:
+        before = cases[name].case
+        if before.status == "open":
+            return f"comes after {name}"
+        if not circuit.ends.get(before.end):
+            return f"comes after {name}, which did not end well ({before.end or before.status})"
+    return "waits for its turn"
+
+
+def _ended(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
+    """The reason of the rule that ended it, and of the failure it answered."""
+    from interlock.journal.history import life_of
+
+    last = life_of(connection, line.case_no)[-1]
+    if last.decision is None:
+        return ""
+    rule = circuit.rule(last.decision.rule) or circuit.otherwise
+    why = rule.why if rule else ""
+    if last.decision.signal in FAILURES:
+        why += f" ({last.decision.signal}: {last.answer.get('reason')})"
+    return why.strip()
+
+
+def resting_dispatches(connection: "Connection", run_id: int, at: float) -> "dict[int, Pause]":
+    """Dispatches of a run whose rate limit is not over, by their last pause. One that was answered
+    meanwhile is among them."""
+    from interlock.journal.standstill import pauses_of
+
+    return {each.dispatch_id: each for each in pauses_of(connection, run_id) if each.until > at}
+
+
+def low_limits(connection: "Connection", run: "Run", at: float) -> list[str]:
+    """A line for each limit of a run that is nearly or wholly spent."""
+    from interlock.api.project import Options
+    from interlock.api.sitting import spending_of
+    from interlock.runtime.limits import LOW, low, parts, read_limits
+
+    limits = read_limits(msgspec.convert(run.options, Options).budget)
+    found = parts(limits, spending_of(connection, run, limits, at))
+    return [low(word, part) for word, part in found.items() if part >= LOW]
+
+
+def open_limits(connection: "Connection", run_id: int, at: float) -> "dict[str, float]":
+    """Accounts that rest because of a rate limit met in this run, each until when."""
+    from interlock.journal.standstill import newest_pauses
+
+    mine = {each.account for each in resting_dispatches(connection, run_id, at).values()}
+    found = {each.account: each.until for each in newest_pauses(connection)}
+    return {name: found[name] for name in sorted(mine) if found[name] > at}

@@ -1,1 +1,0 @@
-"""Applications: circuits with their prompts. Tables, not code; strangers to each other."""

@@ -1,1 +1,0 @@
-"""Delivery: a plan of tasks in, reviewed and proven changes out. Pure."""

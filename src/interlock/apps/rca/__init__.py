@@ -1,1 +1,0 @@
-"""Root cause analysis: failing tests in, root causes out, over the steps F0 to F6. Pure."""

@@ -1,1 +1,0 @@
-"""The conformance kit: puts any watcher through the file protocol and says what it did."""

@@ -1,0 +1,1 @@
+"""Delivery: a plan's tasks through developer, critic and auditor."""

@@ -1,0 +1,158 @@
+"""The program of CHECK, PROVE and HEALTH_CHECK: record the work, run the checks, compare claims.
+
+What was written is recorded as it is; what judges did to it is put back. Work whose checks cannot
+run because it lacks what was repaired meanwhile is brought up to date first. Refuses to decide.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from interlock.agents.carrier import Ask
+from interlock.delivery import steps
+from interlock.delivery.checks import claims as claiming
+from interlock.delivery.checks import findings
+from interlock.delivery.checks.records import Cell, Result
+from interlock.delivery.diff_findings import find_tells
+from interlock.delivery.inspection import Inspection
+from interlock.delivery.merging import Merging
+from interlock.delivery.site import Ground
+from interlock.delivery.worktrees.diff import Diff
+from interlock.delivery.worktrees.tree import Snapshot, Tree
+from interlock.delivery.worktrees.violation import Violation
+from interlock.delivery.worktrees.write_set import compare
+from interlock.engine.case import Case
+
+
+class Checking:
+    """Looks at the work of tasks and repairs. `seen` keeps the change it saw last of each task,
+    for the prompts of those who judge it."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        inspection: Inspection,
+        merging: Merging,
+        conflicts_of: Callable[[str], frozenset[str]],
+        open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
+    ) -> None:
+        self.seen: dict[str, Diff] = {}
+        self._commits: dict[str, tuple[str, str]] = {}
+        self._ground = ground
+        self._inspection = inspection
+        self._merging = merging
+        self._conflicts_of = conflicts_of
+        self._open_tasks = open_tasks
+
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
+        if ask.step == steps.HEALTH_CHECK:
+            await self._inspection.prepare(tree, ask)
+        await asyncio.to_thread(self._inspection.tidy, tree)
+        snapshot, notes = await asyncio.to_thread(_recorded, tree, ask, case)
+        found = await self._looked(ask, case, tree, snapshot)
+        if found["unavailable"] and ask.step not in steps.REPAIR:
+            fresh = await self._merging.bring_up_to_date(ask, tree)
+            if fresh:
+                await self._inspection.prepare(tree, ask)
+                found = await self._looked(ask, case, tree, Snapshot(fresh))
+                notes.append("the work was put on top of what was repaired meanwhile")
+        return {**found, "notes": [*notes, *found["notes"]]}
+
+    async def _looked(self, ask: Ask, case: Case, tree: Tree, snapshot: Snapshot) -> dict[str, Any]:
+        """The checks on one recorded state, and all that is noticed about it."""
+        repairing = ask.step in steps.REPAIR
+        diff = await self._diff(case.case_id, tree, snapshot.sha)
+        violations = [*snapshot.violations, *self._trespasses(case, ask.step, diff)]
+        empty = not diff.files and not repairing
+        cells = self._ground.cells(None if repairing else self._ground.task(case.case_id))
+        results: tuple[Result, ...] = ()
+        if not violations and not empty:
+            results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
+        told = await asyncio.to_thread(self._told, ask.step, tree, diff, cells, results, violations)
+        claimed = self._claims(ask.step, case, results, diff, tree)
+        return {
+            **told,
+            "snapshot": snapshot.sha,
+            "base": tree.base,
+            "changed": list(diff.paths),
+            "empty": empty,
+            "claims": msgspec.to_builtins(claimed),
+            "refuted": sum(each.found == "refuted" for each in claimed),
+        }
+
+    async def _diff(self, case_id: str, tree: Tree, sha: str) -> Diff:
+        """What changed; looked up once for the same two commits."""
+        commits = (tree.base, sha)
+        if self._commits.get(case_id) != commits or case_id not in self.seen:
+            self.seen[case_id] = await asyncio.to_thread(tree.diff, *commits)
+            self._commits[case_id] = commits
+        return self.seen[case_id]
+
+    def _told(
+        self,
+        step: str,
+        tree: Tree,
+        diff: Diff,
+        cells: tuple[Cell, ...],
+        results: tuple[Result, ...],
+        violations: list[Violation],
+    ) -> dict[str, Any]:
+        """What the checks and the text of the change itself say."""
+        empty = not diff.files and step not in steps.REPAIR
+        verdict = self._inspection.judge(tree.base, cells, results, diff)
+        texts = findings.new_texts(tree.root, diff)
+        tells = find_tells({file.path: file.added for file in diff.files}, texts)
+        return {
+            "ok": verdict.ok and not violations,
+            "new_failures": list(verdict.reasons) if results else [],
+            "unavailable": list(verdict.names("unavailable")),
+            "violations": [each.sentence for each in violations],
+            "tells": [f"{each.path}:{each.line}: {each.sentence}" for each in tells],
+            "results": [findings.row(each) for each in results],
+            "notes": list(verdict.notes),
+            "summary": findings.summary(verdict, results, violations, empty=empty),
+        }
+
+    def _trespasses(self, case: Case, step: str, diff: Diff) -> list[Violation]:
+        """Files that another open task has declared and this one neither declared nor reported."""
+        if step in steps.REPAIR:
+            return []
+        declared = self._ground.task(case.case_id).target_files
+        others = {name: files for name, files in self._open_tasks().items() if name != case.case_id}
+        prefix = self._ground.shop.manifest.found.prefix
+        found = compare(diff.paths, declared, others, prefix).others
+        reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)} if found else ()
+        return [
+            Violation(
+                "another-task",
+                f"{path} is declared by task {owner}: leave it alone, or report FILE CONFLICT",
+            )
+            for path, owner in found
+            if path not in reported
+        ]
+
+    def _claims(
+        self, step: str, case: Case, results: tuple[Result, ...], diff: Diff, tree: Tree
+    ) -> tuple[claiming.Claim, ...]:
+        where, signal = steps.CLAIMED[step]
+        said = case.answers.get(where, {})
+        found = claiming.compare(claiming.rows_of(signal, said), results, self._ground.plan.checks)
+        if step == steps.CHECK:
+            found += claiming.file_claims(said, diff.paths, str(tree.folder))
+        return found
+
+
+def _recorded(tree: Tree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
+    """The work as it is; where only judges looked at it since, as we recorded it before."""
+    if ask.step != steps.PROVE:
+        message = f"{case.case_id}: {ask.step.lower()} {ask.attempt}"
+        return tree.snapshot(message), []
+    sha = tree.tip
+    notes = [f"after the work was recorded: {each.sentence}" for each in tree.violations(sha)]
+    if not tree.is_as_left(sha):
+        tree.restore(sha)
+        notes.append("after the work was recorded somebody changed its files; they were put back")
+    return Snapshot(sha), notes

@@ -1,0 +1,1 @@
+"""Checks that Interlock runs itself: their results, the baseline, the verdict."""

@@ -1,0 +1,139 @@
+"""How the checks stood before the work began, kept in a file beside it.
+
+Knows one file for each commit; a row counts for the very command it was taken with. What is half
+done after a crash is gone on with. Refuses to judge: that is the verdict's affair.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from interlock.delivery.checks.checks import Bounds, OnResult, Site, run_checks
+from interlock.delivery.checks.records import Cell, Result
+from interlock.system.errors import SourceError
+from interlock.system.supervise_tree import Clock
+
+SCHEMA_VERSION = 1
+_LARGEST = 256 * 1024 * 1024
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One result, and the command it is the result of."""
+
+    key: str
+    result: Result
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """All that is known of one commit."""
+
+    schema_version: int
+    commit: str
+    rows: tuple[Kept, ...] = ()
+
+    def of(self, cells: Sequence[Cell]) -> tuple[Result, ...]:
+        """The results of these very commands, as far as they are known."""
+        known = {each.key: each.result for each in self.rows}
+        return tuple(known[key] for key in map(key_of, cells) if key in known)
+
+    def missing(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        known = {each.key for each in self.rows}
+        return tuple(cell for cell in cells if key_of(cell) not in known)
+
+    def with_row(self, cell: Cell, result: Result) -> "Baseline":
+        """One that could not run is not kept: it may be there next time."""
+        if result.unavailable:
+            return self
+        key = key_of(cell)
+        rows = (*(each for each in self.rows if each.key != key), Kept(key, result))
+        ordered = tuple(sorted(rows, key=lambda each: each.key))
+        return msgspec.structs.replace(self, rows=ordered)
+
+
+def key_of(cell: Cell) -> str:
+    """One word for all that the result depends on, beside the commit."""
+    check = cell.check
+    facts = (check.name, cell.environment.name, cell.argv, check.exit_code, check.timeout)
+    return hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
+
+
+async def take_baseline(
+    home: Path,
+    commit: str,
+    cells: Sequence[Cell],
+    site: Site,
+    clock: Clock,
+    *,
+    bounds: Bounds | None = None,
+    on_result: OnResult | None = None,
+) -> tuple[Result, ...]:
+    """The results of all cells at that commit: those that are kept, and those that are run now.
+
+    `site.folder` must hold that commit, untouched. Each result is safe as soon as it is there.
+    """
+    held = [read_baseline(home, commit)]
+    fresh: list[Result] = []
+
+    def hold(cell: Cell, result: Result) -> None:
+        held[0] = held[0].with_row(cell, result)
+        fresh.append(result)
+        write_baseline(home, held[0])
+        if on_result is not None:
+            on_result(cell, result)
+
+    await run_checks(held[0].missing(cells), site, clock, bounds=bounds, on_result=hold)
+    by_pair = {each.pair: each for each in (*held[0].of(cells), *fresh)}
+    return tuple(by_pair[cell.pair] for cell in cells)
+
+
+def read_baseline(home: Path, commit: str) -> Baseline:
+    """What is kept of that commit. A file that cannot be understood is taken for none."""
+    path, empty = _path(home, commit), Baseline(SCHEMA_VERSION, commit)
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return empty
+        found = msgspec.json.decode(path.read_bytes(), type=Baseline)
+    except (msgspec.DecodeError, RecursionError):
+        return empty
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; let us read it") from error
+    known = found.schema_version == SCHEMA_VERSION and found.commit == commit
+    return found if known else empty
+
+
+def write_baseline(home: Path, baseline: Baseline) -> Path:
+    """Whole or not at all, also through a power cut."""
+    path = _path(home, baseline.commit)
+    content = msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        _sync(home)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise SourceError(f"{path} cannot be written: {error.strerror}; make room") from error
+    return path
+
+
+def _path(home: Path, commit: str) -> Path:
+    if not commit.isalnum() or not commit.isascii() or len(commit) > 64:
+        raise SourceError(f"{commit!r} is no commit: give the full hash of one")
+    return home / f"baseline-{commit}.json"
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

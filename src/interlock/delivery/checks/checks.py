@@ -1,0 +1,213 @@
+"""Verification commands, run by us: every cell of the matrix as a supervised process.
+
+Knows the order of things: start, hear, time, end as a tree, tell. A check that cannot run is told
+apart from one that ran and failed. Never a shell; what a check writes is not confined here.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from pathlib import Path
+
+import msgspec
+
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.ended import Ended
+from interlock.agents.cli.start import Start
+from interlock.agents.cli.supervised import Supervised
+from interlock.agents.cli.tag import Tag
+from interlock.delivery.checks.output import LONGEST_LINE, Keeper, Printed
+from interlock.delivery.checks.records import Cell, Environment, Result
+from interlock.system.errors import SourceError
+from interlock.system.lookout import Lookout
+from interlock.system.supervise_tree import Clock
+
+OnResult = Callable[[Cell, Result], None]
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+"""What shells and containers exit with when a command cannot be run, or is not there."""
+
+
+class Site(msgspec.Struct, frozen=True):
+    """Where checks run. `environ` is all that they see of the environment, besides the tag.
+
+    The tag must be of this round alone: whatever carries it is ended with the check.
+    """
+
+    folder: Path
+    environ: Mapping[str, str]
+    tag: Tag
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """One at a time unless told otherwise: checks of one folder share its caches and its ports."""
+
+    at_once: int = 1
+    most_output: int = 64 * 1024 * 1024
+    """Bytes on stdout after which a check is ended."""
+    grace: float = 5.0
+    probe: float = 60.0
+    """Seconds for an environment to answer whether it is there."""
+
+
+async def run_checks(
+    cells: Sequence[Cell],
+    site: Site,
+    clock: Clock,
+    *,
+    bounds: Bounds | None = None,
+    on_result: OnResult | None = None,
+) -> tuple[Result, ...]:
+    """Run them all; results in the order of the cells. `on_result` is told of each at once."""
+    if not site.folder.is_dir():
+        raise SourceError(f"checks cannot run: the folder {str(site.folder)!r} is not there")
+    round_ = _Round(site, clock, bounds or Bounds(), on_result or _nobody)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(round_.run(cell)) for cell in cells]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tuple(task.result() for task in tasks)
+
+
+class _Round:
+    def __init__(self, site: Site, clock: Clock, bounds: Bounds, on_result: OnResult) -> None:
+        if bounds.at_once < 1:
+            raise SourceError(f"{bounds.at_once} checks at once are none: write 1 or more")
+        self._site = site
+        self._clock = clock
+        self._bounds = bounds
+        self._on_result = on_result
+        self._slots = asyncio.Semaphore(bounds.at_once)
+        self._lookout = Lookout()
+        self._started = 0
+        self._answers: dict[str, bool] = {}
+        self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def run(self, cell: Cell) -> Result:
+        async with self._slots:
+            result = await self._result(cell)
+        self._on_result(cell, result)
+        return result
+
+    async def _result(self, cell: Cell) -> Result:
+        keeper = Keeper()
+        try:
+            ended = await self._process(cell.argv, cell.check.timeout, keeper)
+        except SourceError as error:
+            if not isinstance(error.__cause__, OSError) or not self._site.folder.is_dir():
+                raise
+            return _unstarted(cell, self._site.folder, str(error), error.__cause__)
+        result = _told(cell, ended, keeper.printed(ended.stderr), self._bounds)
+        return result if result.passed else await self._explained(cell, result)
+
+    async def _process(self, argv: tuple[str, ...], seconds: float, keeper: Keeper) -> Ended:
+        self._started += 1
+        tag = msgspec.structs.replace(
+            self._site.tag, nonce=f"{self._site.tag.nonce}.{self._started}"
+        )
+        environ = {**self._site.environ, "PWD": str(self._site.folder)}
+        clocks = Clocks(
+            first_byte=inf,
+            silence=inf,
+            after_result=inf,
+            tool=inf,
+            wall=seconds,
+            grace=self._bounds.grace,
+        )
+        return await Supervised(
+            Start(argv, b"", self._site.folder, environ, str(tag)),
+            clocks,
+            keeper.take,
+            self._clock,
+            longest_line=LONGEST_LINE,
+            lookout=self._lookout,
+            most_stdout=self._bounds.most_output,
+        ).run()
+
+    async def _explained(self, cell: Cell, result: Result) -> Result:
+        """Whether it failed only because it, or its environment, is not there."""
+        if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
+            missing = _missing_file(cell, self._site.folder)
+            note = f"{missing} is not in the work" if missing else "a command in it was not found"
+            return msgspec.structs.replace(result, unavailable=not missing, note=note)
+        if cell.environment.prefix and not await self._is_there(cell.environment):
+            note = f"the environment {cell.environment.name} does not answer"
+            return msgspec.structs.replace(result, unavailable=True, note=note)
+        return result
+
+    async def _is_there(self, place: Environment) -> bool:
+        """Asked once in a round: can it run `true`, or does it at least look for it?"""
+        async with self._asking[place.name]:
+            if place.name not in self._answers:
+                self._answers[place.name] = await self._answers_to_true(place)
+        return self._answers[place.name]
+
+    async def _answers_to_true(self, place: Environment) -> bool:
+        try:
+            ended = await self._process((*place.prefix, "true"), self._bounds.probe, Keeper())
+        except SourceError:
+            return False
+        there = (0, NOT_EXECUTABLE, NOT_FOUND)
+        return ended.by == "itself" and ended.exit_code in there
+
+
+def _told(cell: Cell, ended: Ended, printed: Printed, bounds: Bounds) -> Result:
+    itself = ended.by == "itself"
+    return Result(
+        check=cell.check.name,
+        environment=cell.environment.name,
+        exit_code=ended.exit_code,
+        expected=cell.check.exit_code,
+        passed=itself and ended.exit_code == cell.check.exit_code,
+        timed_out=ended.by == "wall",
+        seconds=round(ended.ended_at - ended.started_at, 3),
+        output_head=printed.head,
+        output_tail=printed.tail,
+        left_out=printed.left_out,
+        test_count=printed.test_count,
+        failed_count=printed.failed_count,
+        failed_tests=printed.failed_tests,
+        note=_note(cell, ended, bounds),
+    )
+
+
+def _note(cell: Cell, ended: Ended, bounds: Bounds) -> str:
+    if ended.by == "wall":
+        return f"it ran for {cell.check.timeout:g} s and was ended"
+    if ended.by == "us":
+        return f"it printed more than {bounds.most_output:,} bytes and was ended"
+    if ended.left:
+        return f"it left {len(ended.left)} running, ended with it: {ended.left[0].name}"
+    return ""
+
+
+def _unstarted(cell: Cell, folder: Path, sentence: str, error: OSError) -> Result:
+    """A script of the work that is missing or cannot be executed is a fault of the work."""
+    first = cell.argv[0]
+    ours = "/" in first and not first.startswith("/") and not cell.environment.prefix
+    fault = ours and (isinstance(error, PermissionError) or not (folder / first).exists())
+    code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
+    return Result(
+        check=cell.check.name,
+        environment=cell.environment.name,
+        exit_code=code if fault else None,
+        expected=cell.check.exit_code,
+        passed=False,
+        unavailable=not fault,
+        note=sentence,
+    )
+
+
+def _missing_file(cell: Cell, folder: Path) -> str:
+    """The first word of the command that means a file of the work which is not there."""
+    for word in cell.check.command[:3]:
+        inside = "/" in word or word.endswith((".sh", ".py", ".js", ".pl", ".rb"))
+        odd = word.startswith(("/", "-")) or "://" in word or " " in word
+        if inside and not odd and not (folder / word).exists():
+            return word
+    return ""
+
+
+def _nobody(cell: Cell, result: Result) -> None:
+    return None

@@ -1,0 +1,239 @@
+"""What an agent says it checked and changed, against what we saw. Pure.
+
+Knows the sections in which claims stand, however they are laid out, and that a name is the same
+name with other blanks. A claim that nothing of ours can confirm is unchecked, never verified.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from interlock.delivery.checks.records import Check, Result, canonical
+from interlock.signals import items
+
+Said = Literal["pass", "fail", "unclear", "changed"]
+Found = Literal["verified", "refuted", "unchecked"]
+
+_SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "READY_FOR_REVIEW": ("verification_results",),
+    "AUDIT_PASSED": ("verification_results", "commands_executed"),
+    "REMEDIATION_COMPLETE": ("verification_results",),
+    "HEALTH_AUDIT: HEALTHY": ("verification_results",),
+    "HEALTH_AUDIT: UNHEALTHY": ("failed_checks", "passing_checks"),
+}
+"""The sections of each signal that hold results of checks."""
+_FILE_SECTIONS: Final = ("files_modified", "tests_written")
+_GOOD: Final = re.compile(
+    r"(?i)(?:pass|ok\b|verified|done\b|met\b|confirmed|success|green|yes\b|✅|✓|✔)"
+)
+_SIGNS: Final = re.compile(r"\A[^\w✅✓✔❌✗✘]+")
+_CROSS: Final = re.compile(r"[❌✗✘]")
+_CODE: Final = re.compile(r"(?i)(?:\A|exit(?:s|ed)?(?: code| status| with)?[: =]*)(-?\d{1,5})\b")
+_JOINED: Final = re.compile(r"(.+?): (.*): (-?\d{1,5})\Z", re.DOTALL)
+_HEADER: Final = re.compile(r"(?i)check\W+environment\b")
+_EXITS: Final = re.compile(r"(?i)\s+(?:exits?|returns?|passes|succeeds)\b.*\Z", re.DOTALL)
+_EVERYWHERE: Final = ("", "all", "all environments", "both", "any")
+_NO_FILE: Final = ("none", "n/a", "no files", "nothing", "")
+_PLACE: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|\s+\([^()]*\))\Z")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of an agent's own matrix."""
+
+    check: str
+    environment: str
+    said: Said
+    exit_code: int | None = None
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """One thing an agent said, and what we found."""
+
+    check: str
+    """The check's own name where it is known, otherwise the agent's words; or a path."""
+    environment: str
+    said: Said
+    found: Found
+    sentence: str = ""
+    kind: Literal["check", "file"] = "check"
+
+
+class Account(msgspec.Struct, frozen=True):
+    """How far the word of one agent in one role could be relied on."""
+
+    agent: str
+    role: str
+    claimed: int
+    verified: int
+    refuted: int
+    unchecked: int
+
+
+def rows_of(signal: str, fields: Mapping[str, Any]) -> tuple[Row, ...]:
+    """The agent's matrix: the lines of a signal's sections that name a check and its result."""
+    return tuple(
+        _row(each)
+        for section in _SECTIONS.get(signal, ())
+        for each in _entries(fields.get(section), items.Check)
+        if each.status or not _HEADER.match(each.name)
+    )
+
+
+def compare(
+    rows: Iterable[Row], results: Sequence[Result], checks: Sequence[Check] = ()
+) -> tuple[Claim, ...]:
+    """Each line against our own results; `checks` let a command stand for its name."""
+    names = {canonical(" ".join(each.command)): each.name for each in checks}
+    names |= {canonical(each.check): each.check for each in results}
+    return tuple(_claim(row, names, results) for row in rows)
+
+
+def unclaimed(claims: Iterable[Claim], results: Iterable[Result]) -> tuple[str, ...]:
+    """What we checked and the agent did not speak of."""
+    spoken = {(canonical(each.check), canonical(each.environment)) for each in claims}
+    return tuple(
+        f"{each.check} ({each.environment})"
+        for each in results
+        if (canonical(each.check), canonical(each.environment)) not in spoken
+        and (canonical(each.check), "") not in spoken
+    )
+
+
+def file_claims(
+    fields: Mapping[str, Any], changed: Iterable[str], root: str = ""
+) -> tuple[Claim, ...]:
+    """The files an agent says it worked on, against those that did change."""
+    real = sorted(set(changed))
+    paths: dict[str, None] = {}
+    for section in _FILE_SECTIONS:
+        for each in _entries(fields.get(section), items.FileNote):
+            path = _path(each.file, root)
+            if path.casefold() not in _NO_FILE:
+                paths[path] = None
+    return tuple(_file_claim(path, real) for path in paths)
+
+
+def unsaid_files(claims: Iterable[Claim], changed: Iterable[str]) -> tuple[str, ...]:
+    """Files that changed and that no claim names."""
+    named = [each.check for each in claims if each.kind == "file"]
+    return tuple(
+        path for path in sorted(set(changed)) if not any(_is_about(name, path) for name in named)
+    )
+
+
+def totals(claims: Iterable[tuple[str, str, Claim]]) -> tuple[Account, ...]:
+    """From (agent, role, claim) to one line for each agent and role, in their order."""
+    counts: dict[tuple[str, str], dict[Found, int]] = {}
+    for agent, role, claim in claims:
+        kinds = counts.setdefault((agent, role), {"verified": 0, "refuted": 0, "unchecked": 0})
+        kinds[claim.found] += 1
+    return tuple(
+        Account(agent, role, sum(kinds.values()), *kinds.values())
+        for (agent, role), kinds in sorted(counts.items())
+    )
+
+
+def _entries(value: Any, kind: Any) -> list[Any]:
+    """A section as the parser gave it, or as it came back from the journal."""
+    try:
+        return msgspec.convert(value or [], list[kind], from_attributes=True)
+    except msgspec.ValidationError:
+        return []
+
+
+def _row(said: items.Check) -> Row:
+    name, environment, detail = said.name, said.environment, said.detail
+    if not environment and (joined := _JOINED.match(name)):
+        name, environment, detail = joined.groups()
+    code = _CODE.search(detail)
+    return Row(
+        name.strip("*_`| \t"),
+        environment.strip("*_`| \t"),
+        _outcome(said.status),
+        int(code[1]) if code else None,
+    )
+
+
+def _outcome(status: str) -> Said:
+    word = _SIGNS.sub("", status.strip())
+    if _CROSS.match(word):
+        return "fail"
+    bare = word.lstrip("✅✓✔ ")
+    if items.is_negative(items.Check("", bare.strip("*_`. "))):
+        return "fail"
+    return "pass" if _GOOD.match(word) else "unclear"
+
+
+def _claim(row: Row, names: Mapping[str, str], results: Sequence[Result]) -> Claim:
+    name = _known(row.check, names)
+    if name is None:
+        return Claim(row.check, row.environment, row.said, "unchecked", "no check has this name")
+    about = [each for each in results if each.check == name and _is_in(each, row.environment)]
+    ran = [each for each in about if not each.unavailable]
+    said = _by_code(row, ran)
+    if not about or len(ran) < len(about) or said == "unclear":
+        why = _unchecked_because(said, about)
+        return Claim(name, row.environment, said, "unchecked", why)
+    failed = next((each for each in ran if not each.passed), None)
+    true = (failed is None) == (said == "pass")
+    sentence = f"it said {said}; {_seen(failed)}"
+    return Claim(name, row.environment, said, "verified" if true else "refuted", sentence)
+
+
+def _known(words: str, names: Mapping[str, str]) -> str | None:
+    for each in (words, _EXITS.sub("", words)):
+        if (found := names.get(canonical(each))) is not None:
+            return found
+    return None
+
+
+def _is_in(result: Result, environment: str) -> bool:
+    wanted = [canonical(each) for each in re.split(r"[,;/+]| and ", environment)]
+    everywhere = canonical(environment) in _EVERYWHERE
+    exact = canonical(environment) == canonical(result.environment)
+    return everywhere or exact or canonical(result.environment) in wanted
+
+
+def _by_code(row: Row, ran: Sequence[Result]) -> Said:
+    """An exit code alone says how it went, if one knows what it should be."""
+    if row.said != "unclear" or row.exit_code is None or not ran:
+        return row.said
+    return "pass" if row.exit_code == ran[0].expected else "fail"
+
+
+def _unchecked_because(said: Said, about: Sequence[Result]) -> str:
+    if not about:
+        return "we did not run it there"
+    return "it does not say how it went" if said == "unclear" else "it could not run here"
+
+
+def _seen(failed: Result | None) -> str:
+    if failed is None:
+        return "it passes"
+    if failed.timed_out:
+        return f"in {failed.environment} it was ended by its timeout"
+    return f"in {failed.environment} its exit code is {failed.exit_code}, not {failed.expected}"
+
+
+def _path(text: str, root: str) -> str:
+    path = _PLACE.sub("", text.strip("*_`\"' \t")).strip("*_`\"' \t")
+    if root and path.startswith(f"{root.rstrip('/')}/"):
+        path = path[len(root.rstrip("/")) + 1 :]
+    while path.startswith("./"):
+        path = path[2:]
+    return path
+
+
+def _file_claim(path: str, changed: Sequence[str]) -> Claim:
+    found = any(_is_about(path, each) for each in changed)
+    if not found and (" " in path or not re.search(r"[./]", path)):
+        return Claim(path, "", "changed", "unchecked", "this is no path", "file")
+    sentence = "it changed" if found else "it did not change"
+    return Claim(path, "", "changed", "verified" if found else "refuted", sentence, "file")
+
+
+def _is_about(name: str, path: str) -> bool:
+    """A whole path, the end of one, or a folder above it."""
+    return path == name or path.endswith(f"/{name}") or path.startswith(f"{name.rstrip('/')}/")

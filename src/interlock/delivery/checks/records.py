@@ -1,0 +1,145 @@
+"""Verification commands, the places they run in, and what came of each: records.
+
+Knows how checks and environments multiply into a matrix, and that a name is the same name however
+it is written. Refuses to know how a command is run.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import SourceError
+
+_EVERYWHERE = ("", "all", "any", "*")
+_MARKS = re.compile(r"[\s_*`\"'-]+")
+
+
+CHECK_TIMEOUT: Final = 600.0
+"""How many seconds a check may take, where nobody says."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One verification command. `environment`: names with commas; empty or ALL is every one."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: str = ""
+    exit_code: int = 0
+    timeout: float = CHECK_TIMEOUT
+    purpose: str = ""
+    line: int = 0
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """A place where commands run: `prefix` goes before the command."""
+
+    name: str
+    prefix: tuple[str, ...] = ()
+    description: str = ""
+    line: int = 0
+
+
+NATIVE = Environment("native", (), "this machine")
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One check in one environment."""
+
+    check: Check
+    environment: Environment
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (*self.environment.prefix, *self.check.command)
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.check.name, self.environment.name
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check came to in an environment, as we saw it ourselves."""
+
+    check: str
+    environment: str
+    exit_code: int | None
+    """Negative for a signal; None if it never ran, or cannot be waited for."""
+    expected: int
+    passed: bool
+    timed_out: bool = False
+    unavailable: bool = False
+    """The command or its environment is not there: this says nothing about the work."""
+    seconds: float = 0.0
+    output_head: str = ""
+    """How the output began, if it was too long to be kept whole."""
+    output_tail: str = ""
+    left_out: int = 0
+    """Bytes between head and tail."""
+    test_count: int | None = None
+    """Tests that were carried out, if a known runner said so."""
+    failed_count: int | None = None
+    failed_tests: tuple[str, ...] = ()
+    note: str = ""
+    """One sentence on what was remarkable."""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.check, self.environment
+
+
+def canonical(name: str) -> str:
+    """The same for `Unit Tests`, `unit_tests` and `**unit-tests**`."""
+    return _MARKS.sub(" ", name).strip().casefold()
+
+
+def matrix(checks: Sequence[Check], environments: Sequence[Environment] = ()) -> tuple[Cell, ...]:
+    """Every check in every environment it names, in the order of both."""
+    places = {canonical(each.name): each for each in environments or (NATIVE,)}
+    cells: dict[tuple[str, str], Cell] = {}
+    for check in checks:
+        _validate(check)
+        for place in _places(check, places):
+            cell = Cell(check, place)
+            pair = canonical(check.name), canonical(place.name)
+            if pair in cells:
+                raise SourceError(
+                    f"two checks are called {check.name!r} in {place.name!r}: rename one of them"
+                )
+            _refuse_nul(check.name, cell.argv)
+            cells[pair] = cell
+    return tuple(cells.values())
+
+
+def _places(check: Check, places: dict[str, Environment]) -> Iterable[Environment]:
+    if check.environment.strip().casefold() in _EVERYWHERE:
+        return list(places.values())
+    found = {}
+    for name in check.environment.split(","):
+        place = places.get(canonical(name))
+        if place is None:
+            known = ", ".join(each.name for each in places.values())
+            raise SourceError(
+                f"the check {check.name!r} names the environment {name.strip()!r}, which is not"
+                f" known: write ALL or one of {known}"
+            )
+        found[place.name] = place
+    return found.values()
+
+
+def _validate(check: Check) -> None:
+    if not canonical(check.name):
+        raise SourceError(f"a check has no name: give {' '.join(check.command)!r} one")
+    if not check.command or not check.command[0].strip():
+        raise SourceError(f"the check {check.name!r} has no command: write one")
+    if not (isfinite(check.timeout) and check.timeout > 0):
+        raise SourceError(
+            f"the check {check.name!r} has the timeout {check.timeout:g}: write seconds above 0"
+        )
+
+
+def _refuse_nul(name: str, argv: tuple[str, ...]) -> None:
+    if any("\0" in word for word in argv):
+        raise SourceError(f"the command of the check {name!r} has a NUL in it: take it out")

@@ -1,0 +1,173 @@
+"""What our own checks say about the work, against how things stood before it. Pure.
+
+Knows results, a baseline and a policy. A check that did not run proves nothing, one that nobody
+saw before proves nothing by failing, and one that passes with fewer tests is not believed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from interlock.delivery.checks.records import Result
+from interlock.system.file_kind import holds_tests
+
+Kind = Literal[
+    "passing",
+    "fixed",
+    "old_failure",
+    "new_failure",
+    "unavailable",
+    "fewer_tests",
+    "not_in_baseline",
+]
+Policy = Literal["baseline", "strict"]
+_HOLDS: Final[dict[Policy, frozenset[Kind]]] = {
+    "baseline": frozenset(("new_failure", "unavailable", "fewer_tests", "not_in_baseline")),
+    "strict": frozenset(
+        ("old_failure", "new_failure", "unavailable", "fewer_tests", "not_in_baseline")
+    ),
+}
+"""The kinds that hold work back."""
+_MOST_NAMES = 5
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One check in one environment, compared."""
+
+    check: str
+    environment: str
+    kind: Kind
+    sentence: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether the work stands, and why not."""
+
+    ok: bool
+    policy: Policy
+    rows: tuple[Row, ...]
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Worth a look by whoever reviews; they hold nothing back."""
+
+    def names(self, *kinds: Kind) -> tuple[str, ...]:
+        """`check (environment)` of all rows of these kinds."""
+        return tuple(
+            f"{each.check} ({each.environment})" for each in self.rows if each.kind in kinds
+        )
+
+
+def judge(
+    results: Sequence[Result],
+    baseline: Sequence[Result] = (),
+    *,
+    policy: Policy = "baseline",
+    deleted: Iterable[str] = (),
+    added: Iterable[str] = (),
+    allow_fewer_tests: bool = False,
+) -> Verdict:
+    """`deleted` and `added` are the files of the change, renamed ones in neither."""
+    before = {each.pair: each for each in baseline}
+    rows = tuple(_row(each, before.get(each.pair)) for each in results)
+    holds = _HOLDS[policy] - ({"fewer_tests"} if allow_fewer_tests else set())
+    reasons = [each.sentence for each in rows if each.kind in holds]
+    notes = [each.sentence for each in rows if each.kind not in holds and each.kind != "passing"]
+    if not rows:
+        reasons.append("no check was run: name at least one verification command")
+    gone = deleted_tests(deleted, added)
+    if gone:
+        counted = allow_fewer_tests or _are_counted(results, before)
+        (notes if counted else reasons).append(_gone(gone))
+    return Verdict(not reasons, policy, rows, tuple(reasons), tuple(notes))
+
+
+def deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
+    """Files with tests that are gone, without those that were only moved elsewhere."""
+    moved = {path.rpartition("/")[2] for path in added}
+    return tuple(
+        sorted(
+            path
+            for path in set(deleted)
+            if holds_tests(path) and path.rpartition("/")[2] not in moved
+        )
+    )
+
+
+def _row(now: Result, before: Result | None) -> Row:
+    kind, why = _compared(now, before)
+    return Row(now.check, now.environment, kind, f"{now.check} ({now.environment}): {why}")
+
+
+def _compared(now: Result, before: Result | None) -> tuple[Kind, str]:
+    if now.unavailable:
+        return "unavailable", f"cannot run here: {now.note or 'its command is not there'}"
+    known = before is not None and not before.unavailable
+    if before is not None and known and (fewer := _fewer(now, before)):
+        return "fewer_tests", fewer
+    if now.passed:
+        if before is None or not known or before.passed:
+            return "passing", "passes"
+        return "fixed", "failed before and passes now"
+    how = _how(now)
+    if before is None or not known:
+        return "not_in_baseline", f"{how}; how it was before is not known"
+    if before.passed:
+        return "new_failure", f"{how}; it passed before"
+    worse = _worse(now, before)
+    return ("new_failure", f"{how}; {worse}") if worse else ("old_failure", f"{how}, as before")
+
+
+def _how(now: Result) -> str:
+    if now.timed_out:
+        return "was ended by its timeout"
+    code = "no exit code" if now.exit_code is None else f"exit code {now.exit_code}"
+    return f"{code} instead of {now.expected}" + (f" ({now.note})" if now.note else "")
+
+
+def _fewer(now: Result, before: Result) -> str:
+    """A new failure may well stop a runner early: that it failed is what is told then."""
+    new_failure = before.passed and not now.passed
+    if before.test_count is None or new_failure or now.timed_out:
+        return ""
+    if now.test_count is None:
+        return f"no test was counted, {before.test_count} before"
+    if now.test_count < before.test_count:
+        return f"{now.test_count} tests were carried out, {before.test_count} before"
+    return ""
+
+
+def _worse(now: Result, before: Result) -> str:
+    new = sorted(set(now.failed_tests) - set(before.failed_tests))
+    if new and _all_named(now) and _all_named(before):
+        more = f" and {len(new) - _MOST_NAMES} more" if len(new) > _MOST_NAMES else ""
+        return f"new among its failed tests: {', '.join(new[:_MOST_NAMES])}{more}"
+    if (now.failed_count or 0) > (before.failed_count or 0) and before.failed_count is not None:
+        return f"{now.failed_count} tests failed, {before.failed_count} before"
+    if now.timed_out and not before.timed_out:
+        return "it came to an end before"
+    timed = now.timed_out or before.timed_out
+    if (before.exit_code or 0) < 0 and now.exit_code != before.exit_code and not timed:
+        return f"it was ended by signal {-(before.exit_code or 0)} before, which tells nothing"
+    if now.exit_code != before.exit_code and now.failed_count is None and not timed:
+        return f"its exit code was {before.exit_code} before"
+    return ""
+
+
+def _all_named(result: Result) -> bool:
+    return result.failed_count == len(result.failed_tests)
+
+
+def _are_counted(results: Sequence[Result], before: Mapping[tuple[str, str], Result]) -> bool:
+    """Whether some check counted its tests then and now: a deletion would have been seen."""
+    return any(
+        each.test_count is not None
+        and each.pair in before
+        and before[each.pair].test_count is not None
+        for each in results
+    )
+
+
+def _gone(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _MOST_NAMES} more" if len(paths) > _MOST_NAMES else ""
+    return f"files with tests were deleted: {', '.join(paths[:_MOST_NAMES])}{more}"

@@ -1,0 +1,245 @@
+"""What a delivery is begun with: from the words of a command line to its terms and its run.
+
+Knows where its workshop lies and when a plan's earlier run is gone on with. Nothing here works on a
+task.
+"""
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from interlock.api.project import Options
+from interlock.cli.show import tell
+from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.delivery.report.records import Delivered
+    from interlock.delivery.terms import Terms
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.runs import Run
+    from interlock.runtime.library import Bundle
+    from interlock.runtime.settings import Settings
+
+_CIRCUIT: Final = "delivery"
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """What a user says about a delivery, beside who works on it."""
+
+    plan: Path
+    repo: Path
+    base: str
+    strict_signals: bool
+    allow_untestable: bool
+
+    @property
+    def mark(self) -> str:
+        """The same for the same plan and repository: an edited plan is still that plan."""
+        words = f"{self.plan.resolve()}\0{self.repo.resolve()}"
+        return hashlib.sha256(words.encode()).hexdigest()
+
+
+def with_roles(options: Options, usual: "Settings") -> Options:
+    """The options with what `[roles.NAME]` says: who plays it, in how many places."""
+    agents = {
+        name: f"{role.agent}:{role.model}" if role.model else role.agent
+        for name, role in usual.roles.items()
+        if role.agent
+    }
+    slots = {name: role.slots for name, role in usual.roles.items() if role.slots}
+    return msgspec.structs.replace(
+        options, agents={**options.agents, **agents}, slots={**options.slots, **slots}
+    )
+
+
+STAND_INS = {
+    "business-analyst": "developer",
+    "remediation": "developer",
+    "expert": "critic",
+    "expert-maker": "critic",
+    "health-auditor": "auditor",
+}
+"""Who plays a role that is rarely needed, if nobody is named for it."""
+
+
+def with_stand_ins(options: Options) -> Options:
+    """Three agents are enough for a delivery: a developer, a critic and an auditor."""
+    named = options.agents
+    if "" in named:
+        return options
+    others = {role: named[by] for role, by in STAND_INS.items() if by in named}
+    return msgspec.structs.replace(options, agents={**others, **named})
+
+
+def refuse_vacancies(circuit: "Circuit", options: Options) -> None:
+    """Every role that is not ours must have somebody who plays it."""
+    from interlock.engine.circuit import HUMAN
+    from interlock.runtime.apps import programs_of
+
+    roles = {step.role for step in circuit.steps.values()} - {HUMAN, *programs_of(circuit.name)}
+    vacant = [role for role in sorted(roles) if not options.agents.get(role)]
+    if vacant and not options.agents.get(""):
+        raise SourceError(
+            f"who plays {', '.join(vacant)}? Say --agent claude for all, --agent {vacant[0]}=codex "
+            f"for one, or write [roles.{vacant[0]}] into interlock.toml; 'interlock agents' lists "
+            "what is installed"
+        )
+
+
+def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
+    from interlock.agents.agents import workspace_of
+    from interlock.delivery.terms import Terms
+    from interlock.engine.format import seconds_of
+
+    return Terms(
+        plan=str(wishes.plan.resolve()),
+        source=str(wishes.repo.resolve()),
+        home=str(db.resolve().parent / "delivery" / slug),
+        slug=slug,
+        secret=secrets.token_hex(16),
+        workspace=workspace_of(db),
+        base=wishes.base,
+        timeouts={
+            name: seconds_of(role.timeout) for name, role in usual.roles.items() if role.timeout
+        },
+        strict_signals=wishes.strict_signals,
+        allow_untestable=wishes.allow_untestable,
+        work=usual.delivery,
+        checks=tuple(usual.check),
+        environments=tuple(usual.environment),
+    )
+
+
+def free_slug(wishes: Wishes, db: Path) -> str:
+    """A name for the work that no other delivery has: no folder and no branch is called so."""
+    from interlock.delivery.worktrees.names import published_ref
+    from interlock.system.git import Git, declared_safe
+
+    stem = re.sub(r"[^a-z0-9]+", "-", wishes.plan.stem.lower()).strip("-")[:40] or "plan"
+    homes = db.resolve().parent / "delivery"
+    repo = wishes.repo if wishes.repo.is_dir() else Path()
+    git, number = Git(repo, declared_safe()), 1
+
+    def is_taken(slug: str) -> bool:
+        words = ("rev-parse", "--verify", "--quiet", published_ref(slug))
+        return (homes / slug).exists() or git.run(*words).fine
+
+    while is_taken(slug := stem if number == 1 else f"{stem}-{number}"):
+        number += 1
+    return slug
+
+
+def begin(
+    connection: "Connection", bundle: "Bundle", options: Options, terms: "Terms", mark: str
+) -> int:
+    """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
+    from interlock.delivery.plan.watch import cases_of, usable_plan
+    from interlock.delivery.worktrees.source import look
+    from interlock.journal.runs import begin_run
+
+    plan = usable_plan(terms)
+    look(Path(terms.source), terms.base)  # a run keeps its terms: none begins with useless ones
+    options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
+    return begin_run(
+        connection,
+        bundle.open().circuit.with_thresholds(options.thresholds),
+        msgspec.json.encode(bundle).decode(),
+        cases_of(plan),
+        source=terms.plan,
+        fingerprint=mark,
+        options=msgspec.to_builtins(options),
+        at=time.time(),
+    )
+
+
+def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
+    """The options of a run that has begun, with today's words about who works on it."""
+    from interlock.journal.runs import set_options
+
+    _refuse_cleaned(found)
+    before = msgspec.convert(found.options, Options)
+    now = msgspec.structs.replace(
+        options,
+        terms=before.terms,
+        thresholds=before.thresholds,
+        budget=before.budget | options.budget,
+    )
+    set_options(connection, found.run_id, msgspec.to_builtins(now))
+    tell(f"going on with run {found.run_id} of this plan (--new begins another)")
+    return now
+
+
+def _refuse_cleaned(found: "Run") -> None:
+    """Without its workshop a run has lost its trees; its report stays to tell the tale."""
+    from interlock.delivery.report.delivery_report import HTML
+    from interlock.delivery.worktrees.workshop import MANIFEST
+
+    home = Path(terms_of(found).home)
+    if (home / HTML).exists() and not (home / MANIFEST).exists():
+        raise StateError(
+            f"the workshop of run {found.run_id} was cleaned, so it cannot go on; "
+            "'interlock deliver PLAN --new' begins another run"
+        )
+
+
+def terms_of(found: "Run") -> "Terms":
+    from interlock.delivery.terms import Terms
+
+    if found.circuit != _CIRCUIT:
+        raise SourceError(
+            f"run {found.run_id} is none of deliver, but of {found.circuit}; "
+            "'interlock runs' lists them"
+        )
+    return msgspec.convert(found.options["terms"], Terms)
+
+
+def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
+    """That run of deliver, or the newest."""
+    from interlock.journal.runs import all_runs, find_run
+
+    if run_id is None:
+        mine = [each.run_id for each in all_runs(connection) if each.circuit == _CIRCUIT]
+        if not mine:
+            raise StoreError("nothing was delivered yet; 'interlock deliver PLAN' begins")
+        run_id = mine[-1]
+    found = find_run(connection, run_id)
+    terms_of(found)
+    return found
+
+
+def told_of(
+    connection: "Connection",
+    found: "Run",
+    db: Path,
+    notes: Iterable[str] = (),
+    *,
+    sat: bool = False,
+) -> "Delivered":
+    """All that is known of a run; `sat` says that it is this process that has worked on it."""
+    from interlock.api.project import open_run
+    from interlock.delivery.report.telling import Teller
+    from interlock.journal.lock import writer_of
+
+    options = msgspec.convert(found.options, Options)
+    alive = sat or found.status != "running" or writer_of(db) is not None
+    status = found.status if alive else "interrupted"
+    teller = Teller(found, open_run(found), terms_of(found), options.agents, status)
+    return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
+
+
+def _title(plan: Path) -> str:
+    """What the plan calls itself, if it is still there to say so."""
+    from interlock.delivery.plan import read_plan
+
+    try:
+        return read_plan(plan).title
+    except InterlockError:
+        return ""

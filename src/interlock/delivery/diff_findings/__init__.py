@@ -1,0 +1,107 @@
+"""All tells of a change: which ways of looking apply to which file, and what of it is new. Pure.
+
+Knows the lines that were added and, where there is one, the whole new text. Documents, vendored
+and generated files, and data of tests are looked at for secrets and conflict markers alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from interlock.delivery.diff_findings.braces import brace_tells
+from interlock.delivery.diff_findings.dead_comments import dead_comments
+from interlock.delivery.diff_findings.source_text import SourceText, take_apart
+from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.delivery.diff_findings.tell_python import parse, python_tells
+from interlock.delivery.diff_findings.tell_rows import by_rows
+from interlock.delivery.diff_findings.tell_secrets import secrets
+from interlock.system.file_kind import FileKind, kind_of, language_of
+
+MOST: Final = 1_000
+_LARGEST: Final = 1_000_000
+_LONGEST_LINE: Final = 2_000
+_RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "notice": 2}
+_MARKER: Final = re.compile(r"(?:<{7}|>{7}|\|{7})(?: .*)?\Z")
+_SCRIPT_FOLDERS: Final = frozenset(
+    {"scripts", "script", "bin", "tools", "examples", "example", "bench", "benchmarks"}
+    | {"demo", "demos", "cli", "cmd", "hack", "notebooks"}
+)
+_SCRIPT_NAME: Final = re.compile(
+    r"__main__\.py|setup\.py|manage\.py|conf\.py|noxfile\.py|cli\.\w+|main\.(?:rs|go)|build\.rs"
+    r"|.+\.config\.\w+|(?:gulp|grunt)file\.js"
+)
+_SCRIPT_TEXT: Final = re.compile(r"\A#!|^package main$|__name__ == [\"']__main__", re.MULTILINE)
+
+Added = Mapping[str, Sequence[tuple[int, str]]]
+
+
+def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[Tell, ...]:
+    """From `{path: [(line number, text)]}` and the new texts of files to tells, in order.
+
+    A file without a text is judged by its added lines alone. Of too many the gravest are kept.
+    """
+    found = {tell for path in added for tell in _of_file(path, added[path], texts.get(path))}
+    gravest = sorted(found, key=lambda tell: (_RANK[tell.severity], tell))[:MOST]
+    return tuple(sorted(gravest))
+
+
+def _of_file(path: str, added: Sequence[tuple[int, str]], text: str | None) -> Iterator[Tell]:
+    kind = kind_of(path)
+    lines = sorted(added)
+    yield from _markers(path, kind, lines, text)
+    if kind in ("vendored", "generated"):
+        return
+    yield from secrets(path, kind, lines)
+    if kind not in ("source", "test") or not language_of(path):
+        return
+    if text is not None and len(text) <= _LARGEST:
+        yield from _in_text(path, kind, text, {number for number, _ in lines})
+    else:
+        yield from _in_lines(path, kind, lines)
+
+
+def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[Tell]:
+    apart, script = take_apart(path, text), is_script(path, text)
+    yield from _by_line(path, kind, apart, sorted(new), script)
+    tree = parse(text) if apart.language == "python" else None
+    whole = python_tells(path, kind, tree, script) if tree else brace_tells(path, kind, apart)
+    yield from (tell for tell in whole if tell.line in new)
+
+
+def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[Tell]:
+    """The added lines as if they were a text of their own."""
+    text = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)[:_LARGEST]
+    apart, script = take_apart(path, text), is_script(path, text)
+    for tell in _by_line(path, kind, apart, range(1, len(lines) + 1), script):
+        yield msgspec.structs.replace(tell, line=lines[tell.line - 1][0])
+
+
+def _by_line(
+    path: str, kind: FileKind, apart: SourceText, numbers: Sequence[int], script: bool
+) -> Iterator[Tell]:
+    code = apart.code_lines
+    shown = [n for n in numbers if 0 < n <= len(code) and len(code[n - 1]) <= _LONGEST_LINE]
+    yield from by_rows(path, kind, apart, shown, script)
+    if apart.language != "data":
+        yield from dead_comments(path, apart, shown)
+
+
+def is_script(path: str, text: str) -> bool:
+    """Whether people start it and read what it prints."""
+    *folders, name = path.split("/")
+    named = bool(_SCRIPT_NAME.fullmatch(name)) or bool(_SCRIPT_FOLDERS.intersection(folders))
+    return named or bool(_SCRIPT_TEXT.search(text))
+
+
+def _markers(
+    path: str, kind: FileKind, lines: Sequence[tuple[int, str]], text: str | None
+) -> Iterator[Tell]:
+    found = [number for number, line in lines if _MARKER.match(line.rstrip("\r"))]
+    if not found or (path.endswith(".py") and text is not None and parse(text) is not None):
+        return  # in Python that parses, such a line is part of a string
+    severity: Severity = "warning" if kind == "fixture" else "error"
+    for number in found:
+        sentence = "a conflict marker is left: resolve the conflict"
+        yield Tell(path, number, "conflict_marker", sentence, severity)

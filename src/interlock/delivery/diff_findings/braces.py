@@ -1,0 +1,122 @@
+"""Blocks in languages with braces: tests without a claim, errors that are swallowed. Pure.
+
+Knows how tests begin in JavaScript, Go, Java and its kin, Rust; reads code whose strings and
+comments were taken out. In doubt a test is believed.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from interlock.delivery.diff_findings.source_text import SourceText
+from interlock.delivery.diff_findings.tell import Tell
+from interlock.system.file_kind import FileKind
+
+_LONGEST: Final = 100_000
+_CLOSES: Final = {"(": ")", "{": "}"}
+_HEADER: Final = r"[^;]{0,2000}?\)\s*(?:throws [\w.,\s]+|=\s*\w+\s*)?(?P<open>\{)"
+_CLAIM: Final = r"(?i)assert|expect|should|verif|check|must|ensure|fail|throw|reject|match"
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How a test begins, up to the bracket that holds it, and what in it is a claim."""
+
+    begins: re.Pattern[str]
+    claims: re.Pattern[str]
+    expects: re.Pattern[str]
+    """A claim in the words before the bracket."""
+
+
+def _form(begins: str, claims: str, expects: str = r"(?!)") -> Form:
+    return Form(re.compile(begins, re.MULTILINE), re.compile(claims), re.compile(expects))
+
+
+_JAVA: Final = _form(
+    rf"@(?:Test|ParameterizedTest|RepeatedTest)\b{_HEADER}",
+    rf"{_CLAIM}|isEqual|StepVerifier",
+    r"\bexpected\b",
+)
+_FORMS: Final = {
+    "javascript": _form(
+        r"(?:^|[\s;{])(?:it|test)(?:\.(?:only|concurrent))?(?P<open>\()(?=\s*[\"'`])",
+        rf"{_CLAIM}|\bt\.\w|\bdone\b(?s:.*)\bdone\b|\b(?:get|find)(?:All)?By|snapshot|\bcy\.",
+    ),
+    "go": _form(
+        r"^func Test\w*\(\w+ \*testing\.T\) (?P<open>\{)",
+        rf"{_CLAIM}|\b\w+\.(?:Error|Fatal|Run|Skip)|\w\((?:t|tb)\b(?! \*testing)|\bis\.\w|panic\(",
+    ),
+    "java": _JAVA,
+    "csharp": _form(rf"\[(?:Fact|Theory|Test|TestMethod)\b{_HEADER}", _CLAIM, r"ExpectedException"),
+    "rust": _form(
+        r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async )?fn \w+\(\)[^{]*(?P<open>\{)",
+        rf"{_CLAIM}|unwrap|panic|\?;",
+        r"Result|should_panic",
+    ),
+}
+_DEFINED: Final = re.compile(
+    r"\b(?P<name>[A-Za-z_]\w*)\s*(?:\([^()]{0,500}\)[^;{}()=]{0,200}"
+    r"|=\s*(?:async\s*)?\(?[^()=;{}]{0,300}\)?\s*=>\s*)(?P<open>\{)"
+)
+_CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>()]{0,100}>)?\(")
+_CATCH: Final = re.compile(r"\bcatch\s*(?:\([^()]*\))?\s*\{(?P<body>\s*)\}")
+
+
+def brace_tells(path: str, kind: FileKind, text: SourceText) -> Iterator[Tell]:
+    if text.language in ("javascript", "java", "csharp", "php") and kind == "source":
+        yield from _swallowed(path, text)
+    form = _FORMS.get(text.language)
+    if form is not None and (kind == "test" or text.language == "rust"):
+        yield from _empty_tests(path, text, form)
+
+
+def _swallowed(path: str, text: SourceText) -> Iterator[Tell]:
+    """An empty block with a comment in it says why it is empty."""
+    for found in _CATCH.finditer(text.code):
+        if not text.comments[found.start("body") : found.end("body")].strip():
+            sentence = "an error is swallowed: handle it, or say why that is right"
+            yield Tell(path, _line(text.code, found.start()), "bare_except", sentence)
+
+
+def _empty_tests(path: str, text: SourceText, form: Form) -> Iterator[Tell]:
+    helpers: set[str] | None = None
+    for found in form.begins.finditer(text.code):
+        start = found.start("open")
+        end = closing(text.code, start)
+        if (
+            end is None
+            or form.expects.search(found[0])
+            or form.claims.search(text.code, start, end)
+        ):
+            continue
+        helpers = _helpers(text.code, form) if helpers is None else helpers
+        if helpers.isdisjoint(_CALLED.findall(text.code, start, end)):
+            line = _line(text.code, start)
+            yield Tell(
+                path, line, "empty_test", "this test asserts nothing: only an error can fail it"
+            )
+
+
+def _helpers(code: str, form: Form) -> set[str]:
+    """Functions of the file that claim something, so that whoever calls them does."""
+    found = set()
+    for each in _DEFINED.finditer(code):
+        end = closing(code, each.start("open"))
+        if end is not None and form.claims.search(code, each.start("open"), end):
+            found.add(each["name"])
+    return found
+
+
+def closing(code: str, at: int) -> int | None:
+    """Where the bracket at that place is closed; None if it is not, or too far away."""
+    opens, closes, depth = code[at], _CLOSES[code[at]], 0
+    for each in re.compile(f"[{re.escape(opens + closes)}]").finditer(code, at, at + _LONGEST):
+        depth += 1 if each[0] == opens else -1
+        if depth == 0:
+            return each.start()
+    return None
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,145 @@
+"""Tells in Python, found in its syntax tree: empty bodies, swallowed errors, tests without a claim.
+
+Knows Python and the habits of pytest and unittest. A file that cannot be parsed tells nothing here.
+Pure: the text is read, never run.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Final
+
+from interlock.delivery.diff_findings.assertions import assertion_tells
+from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.system.file_kind import FileKind
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_STATEMENTS: Final = (ast.stmt, ast.ExceptHandler, ast.match_case)
+_ABSTRACT: Final = re.compile(r"abstract|overload|override|Protocol|ABC|Base|Interface|Mixin")
+_DEBUGGERS: Final = frozenset(("pdb", "ipdb", "pudb", "pydevd"))
+_STOPS: Final = frozenset(("breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace"))
+_PRINTS: Final = ("print", "pprint", "pprint.pprint")
+_NO_ACT: Final = re.compile(r"(?i)__|noth|no_?op|ignore|null|dummy|silent")
+_WIDE: Final = frozenset(("Exception", "BaseException"))
+
+
+def parse(text: str) -> ast.Module | None:
+    """The tree of a text, or None. What the compiler would warn of is not our affair."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[Tell]:
+    """All tells of a file; whoever asks keeps those of the lines that are new.
+
+    A tree too deep to be walked is nobody's code.
+    """
+    try:
+        return list(_all(path, kind, tree, is_script))
+    except RecursionError:
+        return []
+
+
+def _all(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[Tell]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            yield from _handler(path, node)
+        elif isinstance(node, ast.Call | ast.Import):
+            yield from _debug(path, node, kind == "source" and not is_script)
+    if kind == "source" and not path.endswith(".pyi"):
+        yield from _placeholders(path, tree)
+    if kind == "test":
+        yield from assertion_tells(path, tree)
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` as text; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _handler(path: str, node: ast.ExceptHandler) -> Iterator[Tell]:
+    raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
+    names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    wide = any(each is not None and dotted(each) in _WIDE for each in names)
+    if node.type is None and not raises:
+        yield Tell(path, node.lineno, "bare_except", "it catches everything: name the error")
+    elif wide and all(_is_nothing(each) for each in node.body):
+        sentence = "every error is swallowed: name the one that is meant"
+        yield Tell(path, node.lineno, "bare_except", sentence)
+
+
+def _is_nothing(node: ast.stmt) -> bool:
+    ellipsis = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Pass | ast.Continue) or ellipsis
+
+
+def _debug(path: str, node: ast.Call | ast.Import, prints_count: bool) -> Iterator[Tell]:
+    if isinstance(node, ast.Import):
+        if any(each.name.partition(".")[0] in _DEBUGGERS for each in node.names):
+            yield Tell(path, node.lineno, "debug", "a debugger is imported: take it out")
+        return
+    name = dotted(node.func)
+    if name in _STOPS:
+        yield Tell(path, node.lineno, "debug", "a stop for a debugger: take it out")
+    elif prints_count and name in _PRINTS and not any(each.arg == "file" for each in node.keywords):
+        yield Tell(path, node.lineno, "debug", "output on stdout: a debug print?", "notice")
+
+
+def _placeholders(path: str, tree: ast.Module) -> Iterator[Tell]:
+    """Statements are walked with what the class around says of itself: in an abstract one, an
+    empty body is right."""
+    bases = _bases(tree)
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in dotted(node.test):
+            continue
+        if isinstance(node, ast.ClassDef):
+            words = [node.name, *map(ast.unparse, node.bases), *map(ast.unparse, node.keywords)]
+            above = " ".join([*words, "ABC"] if node.name in bases else words)
+        elif isinstance(node, _Function):
+            if found := _placeholder(node, above):
+                yield Tell(path, node.lineno, "placeholder", *found)
+            above = ""
+        inside = (each for each in ast.iter_child_nodes(node) if isinstance(each, _STATEMENTS))
+        waiting += [(each, above) for each in inside]
+
+
+def _bases(tree: ast.Module) -> set[str]:
+    """Classes that others of the file are made from."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {dotted(base).rpartition(".")[2] for node in classes for base in node.bases}
+
+
+def _placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
+    marks = " ".join(map(ast.unparse, node.decorator_list))
+    if _ABSTRACT.search(f"{marks} {above}"):
+        return None
+    documented = ast.get_docstring(node) is not None
+    body = node.body[1:] if documented else node.body
+    if len(body) != 1 or (documented and above):
+        return None
+    only = body[0]
+    # A method may be there for others to override.
+    severity: Severity = "notice" if above else "warning"
+    if isinstance(only, ast.Raise) and only.exc is not None and _is_unready(only.exc):
+        return f"{node.name} is not written yet", severity
+    if ast.unparse(only) == "...":
+        return f"{node.name} has no body", severity
+    meant = " " in above or node.decorator_list or _NO_ACT.search(node.name)
+    if isinstance(only, ast.Pass) and not documented and not meant:
+        return f"{node.name} does nothing: write it, or say why that is right", "notice"
+    return None
+
+
+def _is_unready(raised: ast.expr) -> bool:
+    return dotted(raised.func if isinstance(raised, ast.Call) else raised) == "NotImplementedError"

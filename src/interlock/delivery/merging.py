@@ -1,0 +1,201 @@
+"""The program of MERGE and MERGE_FIX: onto what others finished meanwhile, checked there, kept.
+
+One at a time: there is one line and one tree in which a change meets it. What does not fit is put
+on top of the line in the task's own tree. Done twice for one dispatch, it finds what was done.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from interlock.agents.carrier import Ask
+from interlock.delivery import steps
+from interlock.delivery.checks import findings
+from interlock.delivery.inspection import Inspection
+from interlock.delivery.plan.plan import Task
+from interlock.delivery.site import Ground
+from interlock.delivery.worktrees.diff import Diff
+from interlock.delivery.worktrees.ledger import MovedError
+from interlock.delivery.worktrees.line import AlreadyMerged, Change, Conflict, Empty, Line, Proposal
+from interlock.delivery.worktrees.publish import moved_branches
+from interlock.delivery.worktrees.tree import Tree
+from interlock.engine.case import Case
+from interlock.system.errors import InterlockError, SourceError
+
+_TRIES: Final = 5
+_MARKED: Final = "Your work is on top of theirs now; resolve the conflict markers in these files: "
+
+
+class Merging:
+    """Brings recorded work onto the line. `idle` are the tasks in whose trees nobody works now, and
+    the step at which each stands."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        inspection: Inspection,
+        idle: Callable[[], Mapping[str, str]],
+        note: Callable[[str], None],
+    ) -> None:
+        self._ground = ground
+        self._inspection = inspection
+        self._idle = idle
+        self._note = note
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._unshown = False
+        self._moved: set[str] = set()
+
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        repairing = ask.step == steps.MERGE_FIX
+        task = self._ground.task(case.case_id)
+        tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
+        sha, base = _recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
+        change = Change(
+            task_id=case.case_id,
+            dispatch_id=str(ask.dispatch_id),
+            sha=sha,
+            base=base,
+            title=f"Repair, for {case.case_id}" if repairing else task.title,
+        )
+        found = await self._in_turn(ask, change, None if repairing else task, tree)
+        if repairing and found["outcome"] in ("merged", "empty"):
+            await asyncio.to_thread(_renew, tree, self._ground.shop.line.tip)
+            await self._share_repair(ask, {**self._idle(), case.case_id: case.stack[0]})
+        elif found["outcome"] == "merged":
+            await asyncio.to_thread(self._put_away, tree)
+        return found
+
+    async def _in_turn(
+        self, ask: Ask, change: Change, task: Task | None, tree: Tree
+    ) -> dict[str, Any]:
+        """One after the other. The user is shown the line when nobody else waits to be merged."""
+        self._waiting += 1
+        async with self._turn:
+            self._waiting -= 1
+            try:
+                return await self._merged(ask, change, task, tree)
+            finally:
+                if self._unshown and not self._waiting:
+                    await asyncio.to_thread(self._show)
+
+    async def bring_up_to_date(self, ask: Ask, tree: Tree) -> str:
+        """The recorded work on top of the line's tip, in its own tree: the commit that shows it so.
+        Nothing if it is there already, or does not fit: then all is as it was."""
+        async with self._turn:
+            return await asyncio.to_thread(self._brought_up, ask, tree)
+
+    def _brought_up(self, ask: Ask, tree: Tree) -> str:
+        line, sha, base = self._ground.shop.line, tree.tip, tree.base
+        if base == line.tip:
+            return ""
+        task_id = tree.record.task_id
+        aim = f"update-{ask.dispatch_id}"
+        proposal = line.propose(Change(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
+        if not isinstance(proposal, Proposal | Empty):
+            return ""
+        commit = proposal.commit if isinstance(proposal, Proposal) else line.tip
+        tree.restore(commit)
+        tree.begin_at(line.tip)
+        return commit
+
+    async def _share_repair(self, ask: Ask, tasks: Mapping[str, str]) -> None:
+        """Whoever waits for the repair finds it in their tree. Where somebody is at work, they are
+        left alone: the checks after them bring it."""
+        for name, step in sorted(tasks.items()):
+            tree = await asyncio.to_thread(self._ground.tree_of, name, step)
+            if tree.base == self._ground.shop.line.tip:
+                continue
+            if step == steps.IMPLEMENT:
+                await asyncio.to_thread(tree.snapshot, f"{name}: before a repair was brought in")
+            await self.bring_up_to_date(ask, tree)
+            await self._inspection.prepare(tree, ask)
+
+    async def _merged(
+        self, ask: Ask, change: Change, task: Task | None, tree: Tree
+    ) -> dict[str, Any]:
+        line = self._ground.shop.line
+        for _ in range(_TRIES):
+            proposal = await asyncio.to_thread(line.propose, change)
+            match proposal:
+                case AlreadyMerged(sha):
+                    return self._told_merged(sha)
+                case Empty():
+                    return {"outcome": "empty", "summary": "the line has all of this already"}
+                case Conflict():
+                    return await self._sent_back(line, tree, change, findings.conflict(proposal))
+            refuted = await self._refuted(ask, line, proposal, task)
+            if refuted:
+                return await self._sent_back(line, tree, change, refuted)
+            try:
+                merged = await asyncio.to_thread(line.accept, proposal)
+            except MovedError:
+                continue
+            return self._told_merged(merged.sha)
+        return {"outcome": "moved", "summary": f"the line moved {_TRIES} times meanwhile"}
+
+    def _told_merged(self, sha: str) -> dict[str, Any]:
+        self._unshown = True
+        return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}"}
+
+    def _show(self) -> None:
+        """Bring the line to the user's repository. What cannot be shown now is at the next time."""
+        published = self._ground.shop.line.publish()
+        self._unshown = False
+        if not published.is_done:
+            self._note(published.sentence)
+        for name in moved_branches(self._ground.shop):
+            if name not in self._moved:
+                self._moved.add(name)
+                self._note(
+                    f"your branch {name} moved since this run began; nothing here builds on that. "
+                    "If it was not you, an agent left its tree"
+                )
+
+    async def _refuted(
+        self, ask: Ask, line: Line, proposal: Proposal, task: Task | None
+    ) -> dict[str, Any] | None:
+        """What the checks have against it on top of the line; nothing if they hold."""
+        cells = self._ground.cells(task)
+        problem = await self._inspection.prepare(line.scratch, ask)
+        if problem:
+            return {"outcome": "refuted", "summary": f"On top of the others' work {problem}"}
+        results = await self._inspection.run(line.scratch, cells, ask)
+        verdict = self._inspection.judge(proposal.tip, cells, results, Diff())
+        if verdict.ok:
+            self._ground.keep_baseline(proposal.commit, cells, results)
+            return None
+        return {"outcome": "refuted", "summary": findings.summary(verdict, results)}
+
+    async def _sent_back(
+        self, line: Line, tree: Tree, change: Change, told: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The work goes onto the line's tip in its own tree, with marks where it does not fit."""
+        replanted = await asyncio.to_thread(line.replant, tree, change.sha, change.base)
+        files = list(replanted.files)
+        more = f"\n\n{_MARKED}{', '.join(files)}" if files else ""
+        return {**told, "files": files, "summary": f"{told['summary']}{more}"}
+
+    def _put_away(self, tree: Tree) -> None:
+        """The folder of a finished task is not needed any more; its branch and commits stay."""
+        try:
+            tree.close(force=True)
+        except (InterlockError, OSError) as error:
+            self._note(f"the folder of a finished task is left: {error}")
+        self._ground.forget(tree)
+
+
+def _recorded(case: Case, step: str) -> tuple[str, str]:
+    """The work that was looked at there, and what it was counted from then: the tree itself may
+    have been put elsewhere by a try that a crash cut short."""
+    found = case.answers.get(step, {})
+    sha, base = found.get("snapshot"), found.get("base")
+    if not isinstance(sha, str) or not sha or not isinstance(base, str) or not base:
+        raise SourceError(f"{case.case_id} has no recorded work at {step}")
+    return sha, base
+
+
+def _renew(tree: Tree, tip: str) -> None:
+    """The tree of a repair that is merged begins anew where the line is."""
+    tree.restore(tip)
+    tree.begin_at(tip)

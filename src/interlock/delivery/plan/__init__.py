@@ -1,0 +1,55 @@
+"""A plan read from a file: Markdown, or YAML by its ending.
+
+Knows files and their sizes, and what makes one no plan at all. Refuses to know what a plan says.
+"""
+
+import stat
+from pathlib import Path
+from typing import Final
+
+from interlock.delivery.plan.plan import Plan
+from interlock.delivery.plan.plan_markdown import read_markdown
+from interlock.delivery.plan.plan_yaml import read_yaml_plan
+from interlock.system.errors import SourceError
+
+MOST: Final = 10_000_000
+_YAML: Final = (".yaml", ".yml", ".json")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file."""
+    text = _text(path)
+    if path.suffix.lower() in _YAML:
+        return read_yaml_plan(text, str(path))
+    return read_markdown(text)
+
+
+def _text(path: Path) -> str:
+    content = _content(path)
+    zero = content.find(0)
+    if zero >= 0:
+        line = content.count(b"\n", 0, zero) + 1
+        raise SourceError(
+            f"{path}:{line}: there is a NUL byte, so this is no text; save it as UTF-8"
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{path}:{line}: this is not UTF-8; save the plan as UTF-8") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            what = "a folder" if path.is_dir() else "no regular file"
+            raise SourceError(f"{path} is {what}; name the file that holds the plan")
+        with path.open("rb") as file:
+            content = file.read(MOST + 1)
+    except FileNotFoundError:
+        raise SourceError(f"{path} does not exist; name the file that holds the plan") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > MOST:
+        raise SourceError(f"{path} is larger than the {MOST:,} bytes a plan may have; divide it")
+    return content

@@ -1,0 +1,266 @@
+"""Is a plan fit to be worked through? Everything that is wrong with it, in one go.
+
+Knows what a plan must have before the first agent is asked: legal ids, blockers that exist, no
+cycles, something to start with, criteria, and commands that prove the work. Each finding says
+what to do. Refuses to know whether a task is well described: that is assess's.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from interlock.delivery.plan.criteria import is_placeholder, vague
+from interlock.delivery.plan.plan import ID_RULE, Finding, Level, Plan, Task, legal_id
+from interlock.delivery.plan.plan_graph import cycles, startable, task_named
+from interlock.delivery.plan.plan_words import nothing
+from interlock.signals.grammar import outside_workspace
+
+MOST_CYCLES: Final = 20
+_SHOWN_PATH: Final = 12
+_SHOWN: Final = 60
+_COMPARED: Final = 500
+"""Among how many names the one that was probably meant is looked for: comparing is slow."""
+
+
+def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[Finding, ...]:
+    """All findings, by line; the plan is fit if none of them is an error."""
+    found = [
+        *plan.remarks,
+        *_whole(plan),
+        *_ids(plan),
+        *_phases(plan),
+        *_blockers(plan),
+        *_cycles(plan),
+        *(each for task in plan.tasks for each in _task(task, allow_untestable)),
+        *_places(plan),
+    ]
+    return tuple(sorted(found, key=lambda each: (each.line, each.level, each.code, each.sentence)))
+
+
+def has_errors(findings: tuple[Finding, ...]) -> bool:
+    return any(finding.level == "error" for finding in findings)
+
+
+def _whole(plan: Plan) -> Iterator[Finding]:
+    if not plan.tasks:
+        yield Finding(
+            "error",
+            "plan.no-tasks",
+            "the plan has no tasks; write at least one, with a heading such as "
+            "'#### Task 1-1-1: Add the login form'",
+        )
+    elif not startable(plan):
+        yield Finding(
+            "error",
+            "plan.nothing-startable",
+            "every task waits for another one, so none can start; let one be blocked by none",
+        )
+    if not plan.checks:
+        yield Finding(
+            "error",
+            "plan.no-checks",
+            "nothing proves the work; add a table 'Verification Commands' to the plan, or "
+            "[[check]] to interlock.toml",
+        )
+    if not plan.title:
+        yield Finding("warning", "plan.no-title", "the plan has no title; give it one", line=1)
+
+
+def _ids(plan: Plan) -> Iterator[Finding]:
+    first: dict[str, Task] = {}
+    folded: dict[str, Task] = {}
+    for task in plan.tasks:
+        if not legal_id(task.id):
+            yield _about(
+                task, "error", "task.illegal-id", f"{_named(task)} has no legal id; use {ID_RULE}"
+            )
+        elif nothing(task.id):
+            yield _about(
+                task,
+                "error",
+                "task.illegal-id",
+                f"{_named(task)} has an id that means nothing in Blocked By; choose another",
+            )
+        other = first.setdefault(task.id, task)
+        alike = folded.setdefault(task.id.casefold(), task)
+        if other is not task and task.id:
+            yield _about(
+                task,
+                "error",
+                "task.duplicate",
+                f"{_named(task)} stands in line {other.line} too; give one of them another id",
+            )
+        elif alike is not task:
+            yield _about(
+                task,
+                "error",
+                "task.look-alike",
+                f"{_named(task)} differs from {alike.id!r} in line {alike.line} only in case, and "
+                "some disks do not tell them apart; rename one",
+            )
+
+
+def _phases(plan: Plan) -> Iterator[Finding]:
+    counts = Counter(phase.id for phase in plan.phases)
+    filled = {task.phase for task in plan.tasks}
+    for phase in plan.phases:
+        if counts[phase.id] > 1:
+            yield Finding(
+                "warning",
+                "phase.duplicate",
+                f"there are {counts[phase.id]} phases {phase.id!r}; number them differently",
+                line=phase.line,
+            )
+        elif phase.id not in filled:
+            yield Finding(
+                "warning",
+                "phase.empty",
+                f"phase {phase.id!r} has no tasks; add some or remove it",
+                line=phase.line,
+            )
+
+
+def _blockers(plan: Plan) -> Iterator[Finding]:
+    known = task_named(plan)
+    for task in plan.tasks:
+        for name in task.blocked_by:
+            if name not in known:
+                yield _about(
+                    task,
+                    "error",
+                    "task.unknown-blocker",
+                    f"{_named(task)} is blocked by {name[:_SHOWN]!r}, which is no task of this "
+                    f"plan; {_meant(name, list(known), 'write the id of a task, or none')}",
+                )
+
+
+def _cycles(plan: Plan) -> Iterator[Finding]:
+    found = cycles(plan, MOST_CYCLES + 1)
+    known = task_named(plan)
+    for path in found.paths[:MOST_CYCLES]:
+        task = known[path[0]]
+        if len(path) == 1:
+            sentence = f"{_named(task)} is blocked by itself; remove that"
+        else:
+            sentence = (
+                f"these tasks wait for each other in a cycle: {_shown(path)}; remove one of these "
+                "waits"
+            )
+        yield Finding("error", "plan.cycle", sentence, task.id, task.line, path)
+    if len(found.paths) > MOST_CYCLES:
+        yield Finding(
+            "error",
+            "plan.more-cycles",
+            f"there are more cycles than the {MOST_CYCLES} shown; {len(found.caught)} tasks are "
+            "caught in them; untie the shown ones first",
+        )
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    """The cycle as a path back to its beginning; the middle of a very long one is left out."""
+    names = [name[:_SHOWN] for name in (*path, path[0])]
+    if len(path) > _SHOWN_PATH:
+        half = _SHOWN_PATH // 2
+        names[half:-half] = [f"… {len(names) - 2 * half} more …"]
+    return " → ".join(names)
+
+
+def _task(task: Task, allow_untestable: bool) -> Iterator[Finding]:
+    held: Level = "warning" if allow_untestable else "error"
+    if not task.criteria:
+        yield _about(
+            task,
+            held,
+            "criteria.missing",
+            f"{_named(task)} has no acceptance criteria, so nobody can tell when it is done; list "
+            "what must be true, or pass --allow-untestable",
+        )
+    for criterion in task.criteria:
+        if is_placeholder(criterion):
+            sentence = f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} was never filled in"
+            yield _about(task, held, "criteria.placeholder", f"{sentence}; write it or remove it")
+            continue
+        reason = vague(criterion)
+        if reason:
+            yield _about(
+                task,
+                "warning",
+                "criteria.vague",
+                f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} cannot be tested: "
+                f"{reason}; name a command, a value, a file or a number",
+            )
+    if not task.work:
+        yield _about(
+            task,
+            "warning",
+            "task.no-work",
+            f"{_named(task)} does not say what to do; describe it under Work",
+        )
+    if not task.title:
+        yield _about(task, "warning", "task.no-title", f"{_named(task)} has no title; give it one")
+    for path in task.target_files:
+        if outside_workspace(path):
+            yield _about(
+                task,
+                "error",
+                "task.file-outside",
+                f"{_named(task)} names the file {path[:_SHOWN]!r}, which lies outside the "
+                "repository; write a path inside it",
+            )
+
+
+def _places(plan: Plan) -> Iterator[Finding]:
+    """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
+    known = [environment.name for environment in plan.environments]
+    for name, count in Counter(known).items():
+        if count > 1:
+            line = max(each.line for each in plan.environments if each.name == name)
+            yield Finding(
+                "error",
+                "environment.duplicate",
+                f"there are {count} environments {name!r}; keep one",
+                line=line,
+            )
+    places = {"", *known}
+    for task in plan.tasks:
+        if task.environment not in places:
+            sentence = _undeclared(_named(task), task.environment, known)
+            yield _about(task, "error" if known else "warning", "environment.unknown", sentence)
+    for check in plan.checks:
+        if check.environment not in places:
+            sentence = _undeclared(f"check {check.name[:_SHOWN]!r}", check.environment, known)
+            yield Finding("error", "environment.unknown", sentence, line=check.line)
+    yield from _doubled_checks(plan)
+
+
+def _undeclared(who: str, name: str, known: list[str]) -> str:
+    hint = _meant(name, known, "add it to the table 'Environments', or name none")
+    return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
+
+
+def _doubled_checks(plan: Plan) -> Iterator[Finding]:
+    seen: dict[str, set[str]] = {}
+    for check in plan.checks:
+        places = seen.setdefault(check.name, set())
+        if places & {"", check.environment} or (places and not check.environment):
+            yield Finding(
+                "error",
+                "check.duplicate",
+                f"there are two checks {check.name!r} for one environment; rename one",
+                line=check.line,
+            )
+        places.add(check.environment)
+
+
+def _named(task: Task) -> str:
+    return f"task {task.id[:_SHOWN]!r}" if task.id else f"the task {task.title[:_SHOWN]!r}"
+
+
+def _about(task: Task, level: Level, code: str, sentence: str) -> Finding:
+    return Finding(level, code, sentence, task.id, task.line)
+
+
+def _meant(name: str, known: list[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name[:_SHOWN], known, 1) if len(known) <= _COMPARED else []
+    return f"did you mean {near[0]!r}?" if near else otherwise

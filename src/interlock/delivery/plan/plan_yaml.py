@@ -1,0 +1,252 @@
+"""A plan written as YAML: the same records as from Markdown, in the same words.
+
+Knows the fields, and says in line and word what is wrong with them; a file that is no plan at all
+is refused. Refuses to judge the plan.
+"""
+
+import difflib
+import re
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from interlock.delivery.plan.plan import Finding, Phase, Plan, Task
+from interlock.delivery.plan.plan_checks import (
+    CheckText,
+    EnvironmentText,
+    checks_of,
+    environment_of,
+)
+from interlock.delivery.plan.plan_words import (
+    DASHES,
+    document,
+    environment_name,
+    file_path,
+    ids,
+    items,
+    lines_of,
+    one_line,
+    paths,
+    plain_title,
+    real,
+    tidy,
+)
+from interlock.system.errors import CircuitError, SourceError
+from interlock.system.yaml_text import Page, read_yaml
+
+MOST: Final = 10_000_000
+_PHASE_ID: Final = re.compile(r"[^\s:`*]+")
+_Lines = str | list[str]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class TaskText(_Strict, frozen=True):
+    """A task as it is written."""
+
+    id: str
+    title: str = ""
+    work: str = ""
+    criteria: _Lines = ""
+    blocked_by: _Lines = ""
+    reading: _Lines = ""
+    environment: str = ""
+    target_files: _Lines = ""
+
+
+class PhaseText(_Strict, frozen=True):
+    """A phase as it is written, with its tasks."""
+
+    id: str = ""
+    name: str = ""
+    overview: str = ""
+    tasks: list[TaskText] = []
+
+
+class PlanText(_Strict, frozen=True):
+    """A plan as it is written. `tasks` are those of no phase."""
+
+    title: str = ""
+    overview: str = ""
+    environments: list[EnvironmentText] = []
+    checks: list[CheckText] = []
+    phases: list[PhaseText] = []
+    tasks: list[TaskText] = []
+
+
+def read_yaml_plan(text: str, file: str = "") -> Plan:
+    """The plan written in `text`."""
+    try:
+        page = read_yaml(text.removeprefix("\ufeff"), file, most=MOST, only_words=True)
+        written = msgspec.convert(_filled(page.value), PlanText, strict=False)
+    except CircuitError as error:
+        raise SourceError(str(error)) from None
+    except msgspec.ValidationError as error:
+        raise SourceError(_explained(str(error), page)) from None
+    return _Builder(written, page).plan()
+
+
+def _filled(value: Any) -> Any:
+    """A list that was left empty has no items; YAML says it is an empty word."""
+    if not isinstance(value, dict):
+        return value
+    lists = ("environments", "checks", "phases", "tasks")
+    return {key: [] if key in lists and given == "" else given for key, given in value.items()}
+
+
+class _Builder:
+    def __init__(self, text: PlanText, page: Page) -> None:
+        self.text = text
+        self.page = page
+        self.remarks: list[Finding] = []
+
+    def plan(self) -> Plan:
+        text = self.text
+        tasks = [self._task(task, "", "tasks", at) for at, task in enumerate(text.tasks)]
+        phases: list[Phase] = []
+        for at, given in enumerate(text.phases):
+            phase = self._phase(given, at)
+            phases.append(phase)
+            tasks += [
+                self._task(task, phase.id, "phases", at, "tasks", index)
+                for index, task in enumerate(given.tasks)
+            ]
+        return Plan(
+            title=plain_title(text.title),
+            overview=tidy(text.overview),
+            phases=tuple(phases),
+            tasks=tuple(tasks),
+            checks=tuple(
+                check
+                for at, given in enumerate(text.checks)
+                for check in self._read(checks_of, given, "checks", at) or ()
+            ),
+            environments=tuple(
+                place
+                for at, given in enumerate(text.environments)
+                if (place := self._read(environment_of, given, "environments", at))
+            ),
+            source_form="yaml",
+            remarks=tuple(self.remarks),
+        )
+
+    def _read(self, made: Any, given: Any, *path: str | int) -> Any:
+        line = self.page.line(*path)
+        try:
+            return made(given, line)
+        except SourceError as error:
+            self.remarks.append(Finding("error", "table.row", str(error), line=line))
+        return None
+
+    def _phase(self, given: PhaseText, at: int) -> Phase:
+        line = self.page.line("phases", at)
+        name = given.id.strip() or str(at + 1)
+        if not _PHASE_ID.fullmatch(name):
+            place = f"{self.page.file}:{line}: " if self.page.file else ""
+            raise SourceError(f"{place}the phase {name[:60]!r} needs an id of one word, such as 1")
+        return Phase(
+            name, plain_title(given.name).lstrip(f": {DASHES}"), tidy(given.overview), line
+        )
+
+    def _task(self, given: TaskText, phase: str, *path: str | int) -> Task:
+        return Task(
+            id=one_line(given.id),
+            title=plain_title(given.title),
+            phase=phase,
+            work=tidy(given.work),
+            criteria=_points(given.criteria),
+            blocked_by=ids(_lines(given.blocked_by)),
+            reading=tuple(map(document, _paths(given.reading))),
+            environment=environment_name(given.environment),
+            target_files=tuple(map(file_path, _paths(given.target_files))),
+            line=self.page.line(*path),
+        )
+
+
+def _lines(given: _Lines) -> list[str]:
+    return lines_of(given) if isinstance(given, str) else [f"- {one_line(each)}" for each in given]
+
+
+def _points(given: _Lines) -> tuple[str, ...]:
+    return items(lines_of(given)) if isinstance(given, str) else real(given)
+
+
+def _paths(given: _Lines) -> tuple[str, ...]:
+    return paths(lines_of(given)) if isinstance(given, str) else real(given)
+
+
+def _explained(message: str, page: Page) -> str:
+    """msgspec's complaint, with the line it is about and what to write instead."""
+    problem, _, where = message.partition(" - at `$")
+    path = [
+        int(index) if index else name
+        for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
+    ]
+    unknown = re.search(r"unknown field `(.+?)`", problem)
+    line = page.line(*path, unknown[1]) if unknown else page.line(*path)
+    place = f"{page.file}:{line}: " if page.file else f"line {line}: "
+    if unknown:
+        known = _fields_at(path)
+        near = difflib.get_close_matches(unknown[1], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
+        return f"{place}{unknown[1][:60]!r} is no field here; {hint}"
+    if "got `object`" in problem and path and isinstance(path[-1], int):
+        return f"{place}a colon made this a field; put the whole item in quotes"
+    named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return f"{place}{named.lstrip('.') or 'a plan'}: {problem[:1].lower()}{problem[1:]}"
+
+
+def _fields_at(path: list[str | int]) -> tuple[str, ...]:
+    match path:
+        case [*_, "tasks", int()]:
+            return TaskText.__struct_fields__
+        case ["phases", *_]:
+            return PhaseText.__struct_fields__
+        case ["checks", *_]:
+            return CheckText.__struct_fields__
+        case ["environments", *_]:
+            return EnvironmentText.__struct_fields__
+    return PlanText.__struct_fields__
+
+
+def write_yaml_plan(plan: Plan) -> str:
+    """The plan as YAML; what is empty is left out."""
+    by_phase: dict[str, list[dict[str, Any]]] = {"": [], **{each.id: [] for each in plan.phases}}
+    for task in plan.tasks:
+        by_phase[task.phase].append(_plain(task, ("line", "phase")))
+    document = _plain(plan, ("phases", "tasks", "checks", "environments", "source_form", "remarks"))
+    document |= {
+        "environments": [_plain(each, ("line",)) for each in plan.environments],
+        "checks": [_plain(each, ("line",)) for each in plan.checks],
+        "tasks": by_phase.pop(""),
+        "phases": [
+            {**_plain(phase, ("line",)), "tasks": by_phase[phase.id]} for phase in plan.phases
+        ],
+    }
+    filled = {name: value for name, value in document.items() if value}
+    text: str = yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _plain(record: msgspec.Struct, but: tuple[str, ...]) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return {name: value for name, value in fields.items() if name not in but and value}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines are written as they are; the same list twice needs no anchor."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    odd = any(not sign.isprintable() and sign != "\n" for sign in text)
+    style = '"' if odd else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,1 @@
+"""What became of a plan: live board, Markdown, JSON and web page."""

@@ -1,0 +1,138 @@
+"""`report.md` of a delivery, for a pull request or a chat: what needs a human, then each task.
+
+Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
+"""
+
+from collections.abc import Iterator
+
+from interlock.delivery.report import delivery_outline as outline
+from interlock.delivery.report.records import Delivered, Told
+from interlock.system.markdown_text import code, fence, prose
+from interlock.system.text import counted, when, writable
+
+ROOM = 60_000
+"""Characters; a comment on a pull request holds 65,536."""
+_NEEDS, _ROWS, _MOVES, _OUTPUT = 30, 100, 30, 1_500
+
+
+def delivery_markdown(told: Delivered) -> str:
+    """`report.md` of a run of deliver."""
+    parts = [*_head(told), *_needs(told), *_claims(told), *_overview(told)]
+    spent = sum(map(len, parts))
+    tasks = outline.ordered(told)
+    for at, task in enumerate(tasks):
+        section = "\n\n".join(_task(task))
+        if spent + len(section) > ROOM:
+            parts.append(f"*{counted(len(tasks) - at, 'more task')} in `report.html`.*")
+            break
+        parts.append(section)
+        spent += len(section)
+    return writable("\n\n".join(parts) + "\n")
+
+
+def _head(told: Delivered) -> Iterator[str]:
+    yield f"# {prose(told.title, 160)}: {told.outcome}"
+    yield f"**{prose(outline.verdict(told))}**"
+    cost = outline.cost(told.tokens, told.money)
+    facts = [
+        f"Run {told.run_id}",
+        when(outline.moment(told.made_at)),
+        f"{outline.lasted(told.seconds)} at work",
+        counted(told.dispatches, "dispatch", "dispatches"),
+        *([cost] if cost else []),
+    ]
+    yield f"{prose(', '.join(facts))}."
+    if told.is_merged:
+        merge = code(f"git merge {told.branch}", 200)
+        yield f"Merged work is on branch {code(told.branch)}. Take it with {merge}."
+    for note in told.notes[:10]:
+        yield f"Note: {prose(note, 600)}"
+
+
+def _needs(told: Delivered) -> Iterator[str]:
+    if not told.needs:
+        return
+    yield "## Needs a human"
+    rows = [
+        f"- **{prose(need.task_id, 128)}** {prose(need.sentence, 600)}"
+        + "".join(f"  \n  {code(command)}" for command in need.commands)
+        for need in told.needs[:_NEEDS]
+    ]
+    if (more := len(told.needs) - _NEEDS) > 0:
+        rows.append(f"- and {more:,} more")
+    yield "\n".join(rows)
+
+
+def _claims(told: Delivered) -> Iterator[str]:
+    if not told.accounts:
+        return
+    yield "## Claims and evidence"
+    head = "| agent | role | claimed | verified | refuted | unchecked |\n|---|---|--:|--:|--:|--:|"
+    rows = [
+        f"| {code(each.agent, 120)} | {prose(each.role, 60)} | {each.claimed:,} |"
+        f" {each.verified:,} | {each.refuted:,} | {each.unchecked:,} |"
+        for each in told.accounts[:_ROWS]
+    ]
+    yield "\n".join((head, *rows))
+
+
+def _overview(told: Delivered) -> Iterator[str]:
+    yield "## Tasks"
+    head = "| task | | state | checks | commit | cost | time |\n|---|---|---|--:|---|--:|--:|"
+    tasks = outline.ordered(told)
+    rows = [
+        f"| {code(each.task_id, 128)} | {prose(each.title, 120)} | {_state(each)} |"
+        f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | {code(each.commit[:10])} |"
+        f" {outline.cost(each.tokens, each.money)} | {outline.lasted(each.seconds)} |"
+        for each in tasks[:_ROWS]
+    ]
+    if (more := len(tasks) - _ROWS) > 0:
+        rows.append(f"| *{counted(more, 'more task')}* | | | | | | |")
+    yield "\n".join((head, *rows))
+
+
+def _task(task: Told) -> Iterator[str]:
+    yield f"### {prose(task.task_id, 128)}: {prose(task.title, 160)}"
+    by = f", written by {code(task.author, 120)}" if task.author else ""
+    merged = f", merged as {code(task.commit[:12])}" if task.commit else ""
+    yield f"*{_state(task)}{merged}{by}, {counted(task.attempts, 'try', 'tries')}*"
+    if task.summary:
+        yield prose(task.summary, 1_500)
+    if task.word != "complete":
+        why = f"Question {task.question_id}: {task.question}" if task.question else task.why
+        yield prose(why, 600)
+    looks = outline.matrix(task.proofs)
+    if looks.rows:
+        head = "| check | " + " | ".join(prose(each, 40) for each in looks.looks) + " |"
+        rows = [
+            f"| {prose(name, 120)} | "
+            + " | ".join(prose(f"{cell.word} {cell.detail}".strip(), 80) for cell in cells)
+            + " |"
+            for name, cells in looks.rows[:_ROWS]
+        ]
+        yield "\n".join((head, "|---|" + "---|" * len(looks.looks), *rows))
+    if task.word == "failed" and looks.last_failure and looks.last_failure.output:
+        yield fence(looks.last_failure.output[-_OUTPUT:])
+    for name, texts in (("Rules broken", task.violations), ("Tells", task.tells)):
+        if texts:
+            yield f"{name}:\n\n" + "\n".join(f"- {prose(each, 300)}" for each in texts[:20])
+    if task.moves:
+        yield _moves(task)
+
+
+def _moves(task: Told) -> str:
+    head = "| step | signal | next | why | by |\n|---|---|---|---|---|"
+    rows = [
+        f"| {prose(f'{each.step} {each.attempt}', 60)} | {prose(each.signal, 60)} |"
+        f" {prose(each.to, 40)} | {prose(each.why, 300)} | {prose(each.agent, 80)} |"
+        for each in task.moves[:_MOVES]
+    ]
+    if (more := len(task.moves) - _MOVES) > 0:
+        rows.append(f"| *{more:,} more* | | | | |")
+    table = "\n".join((head, *rows))
+    decisions = counted(len(task.moves), "decision")
+    return f"<details><summary>{decisions}</summary>\n\n{table}\n\n</details>"
+
+
+def _state(task: Told) -> str:
+    return prose(task.end or task.word.upper(), 20)

@@ -1,0 +1,127 @@
+"""Making our clone of the user's repository: all of it or nothing.
+
+Knows that nothing leads back: no remote, no hooks, no protocol for files; the user's branches are
+seen as `origin/...`, so that the only branches are ours. The objects are hard links, which git
+never writes to. Refuses to know tasks.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from interlock.delivery.worktrees.ledger import Ledger
+from interlock.delivery.worktrees.names import line_ref
+from interlock.delivery.worktrees.source import Found
+from interlock.system.errors import SourceError
+from interlock.system.files import remove, write_whole
+from interlock.system.git import first_line
+from interlock.system.workshop_git import MAIL, NAME, PATIENCE, Git, Heed, program
+
+CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
+ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclude"
+_HEADS, ORIGIN_REFS = "refs/heads/", "refs/remotes/origin/"
+
+
+def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
+    """The clone in `home`, with the line at the base. What an earlier try left is made anew."""
+    making = home / MAKING
+    remove(making)
+    (home / EMPTY).mkdir(exist_ok=True)
+    git = Git(making, heed=heed, safe=found.safe, lock=lock)
+    _clone(Git(home, heed=heed, safe=found.safe, lock=lock), found, making)
+    if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
+        git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
+    heed("settings")
+    _settings(git, home, found, keep_hooks)
+    _rename_branches(git, slug)
+    origin = refs_of(git)
+    write_whole(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
+    write_whole(home / CONFIG, (making / "config").read_bytes())
+    write_whole(home / EXCLUDE, b"")
+    remove(home / LEDGER)
+    Ledger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
+    heed("rename")
+    making.rename(home / CLONE)
+
+
+def refs_of(git: Git) -> dict[str, str]:
+    """Every ref and where it leads."""
+    said = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
+    # Of this clone no line is anything else; names cannot hold blanks.
+    pairs = (line.partition(" ") for line in said.split("\n") if line)
+    return {_plain(name): at for at, _, name in pairs}
+
+
+def _plain(name: str) -> str:
+    """JSON cannot hold names that are no UTF-8: what is none is written out."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def _clone(git: Git, found: Found, making: Path) -> None:
+    words = ("clone", "--quiet", "--bare", "--template=")
+    for how in ("--local", "--no-local"):
+        ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
+        if ran.fine:
+            return
+        remove(making)
+    raise SourceError(
+        f"{found.folder} could not be cloned: {first_line(ran.complaint)}; git fsck may tell more"
+    )
+
+
+def _settings(git: Git, home: Path, found: Found, keep_hooks: bool) -> None:
+    name, mail = (_of_user(found, key) for key in ("user.name", "user.email"))
+    hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
+    settings = {
+        "core.hooksPath": hooks,
+        "core.logAllRefUpdates": "true",
+        "gc.auto": "0",
+        "maintenance.auto": "false",
+        # An agent cannot reach the user's repository by its path either.
+        "protocol.file.allow": "never",
+        "user.name": name if name and mail else NAME,
+        "user.email": mail if name and mail else MAIL,
+    }
+    for key, value in settings.items():
+        git.ask("config", key, value)
+    git.run("config", "--remove-section", "remote.origin")
+    remove(git.git_dir / "FETCH_HEAD")
+    (git.git_dir / "info").mkdir(exist_ok=True)
+    (git.git_dir / "worktrees").mkdir(exist_ok=True)
+
+
+def _rename_branches(git: Git, slug: str) -> None:
+    """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
+    said = git.ask("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
+    lines = []
+    for line in filter(None, said.split("\n")):
+        at, _, name = line.partition(" ")
+        lines += [f"create {ORIGIN_REFS}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
+    git.ask("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")
+    feed = "".join(lines).encode(errors="surrogateescape")
+    git.ask("update-ref", "--no-deref", "--stdin", feed=feed)
+
+
+def _of_user(found: Found, key: str) -> str:
+    """A setting as the user's own git sees it: agents commit under the user's name."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [program(), "config", "--get", key],
+            cwd=found.folder,
+            env=around,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.decode(errors="surrogateescape").strip()
+
+
+def _hooks(found: Found) -> str:
+    """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
+    return _of_user(found, "core.hooksPath") or str(Path(found.shared) / "hooks")

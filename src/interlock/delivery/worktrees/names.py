@@ -1,0 +1,59 @@
+"""Names made of ids: a folder and a branch for a task, whatever characters its id has.
+
+Knows that two ids never share a name, also where upper and lower case are the same. Pure.
+"""
+
+import hashlib
+import re
+
+from interlock.system.errors import SourceError
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+_MARKED = re.compile(r".*-[0-9a-f]{12}")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+_MOST_ID = 1_000
+
+
+def folder_name(task_id: str) -> str:
+    """The id itself if it is plain; otherwise what is plain in it, and a mark made of all of it."""
+    if not task_id or len(task_id) > _MOST_ID:
+        raise SourceError(
+            f"a task id has 1 to {_MOST_ID} characters; give {task_id[:40]!r} another"
+        )
+    if _PLAIN.fullmatch(task_id) and not _MARKED.fullmatch(task_id):
+        return task_id
+    plain = re.sub(r"[^a-z0-9]+", "-", task_id.lower()).strip("-")[:40].strip("-")
+    mark = hashlib.sha256(task_id.encode(errors="surrogatepass")).hexdigest()[:12]
+    return f"{plain or 'task'}-{mark}"
+
+
+def checked_slug(slug: str) -> str:
+    if not _SLUG.fullmatch(slug):
+        raise SourceError(
+            f"{slug[:80]!r} cannot name a branch: use up to 60 lower-case letters, digits, hyphens"
+        )
+    return slug
+
+
+def task_branch(slug: str, task_id: str) -> str:
+    return f"refs/heads/interlock/{slug}/{folder_name(task_id)}"
+
+
+def line_ref(slug: str) -> str:
+    """Where the line lies in our clone. Not a branch: a task's branch lies below its name."""
+    return f"refs/interlock/{slug}/line"
+
+
+def kept_ref(slug: str, commit: str) -> str:
+    """What is kept here is never thrown away by git, whatever an agent does to its branch."""
+    return f"refs/interlock/{slug}/kept/{commit}"
+
+
+def published_ref(slug: str) -> str:
+    """The one branch in the user's repository."""
+    return f"refs/heads/interlock/{slug}"
+
+
+def shown(path: bytes) -> str:
+    """A path for people and JSON: bytes that are no UTF-8 are written out."""
+    return path.decode(errors="backslashreplace")

@@ -1,0 +1,194 @@
+"""Getting a tree ready for work: files that git does not have, and the project's set-up command.
+
+Knows that nothing of this is anybody's change: what it leaves is excluded or put back. Refuses to
+copy from outside the user's folder, and to know what the command is for.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from interlock.agents.cli.environment import cleaned
+from interlock.delivery.worktrees.names import shown
+from interlock.delivery.worktrees.submodules import fill_submodules
+from interlock.delivery.worktrees.taking import changed, untracked
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.files import exists, is_folder, remove
+from interlock.system.workshop_git import Git
+
+PATIENCE = 600.0
+_TAIL = 16_000
+_MOST_NAMED = 10
+
+
+class Ground(Protocol):
+    """A tree that can be made ready: a task's, or the one in which merges are verified."""
+
+    shop: Workshop
+    root: Path
+    folder: Path
+    git: Git
+
+    def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]: ...
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """How it went. Not ready: the set-up command failed; `output` is the end of what it said."""
+
+    is_ready: bool
+    copied: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    is_late: bool = False
+    output: str = ""
+
+
+def prepare(
+    ground: Ground,
+    files_to_copy: Sequence[str] = (),
+    setup: Sequence[str] = (),
+    ports: tuple[int, int] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    patience: float = PATIENCE,
+) -> Prepared:
+    """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
+    had_work = bool(changed(ground.git) or untracked(ground.git))
+    notes = fill_submodules(ground.git, ground.shop.manifest.found)
+    copied, remarks = _copy_all(ground, files_to_copy)
+    notes += remarks
+    if not setup:
+        return Prepared(is_ready=True, copied=tuple(copied), notes=tuple(notes))
+    around = cleaned(os.environ) if environ is None else dict(environ)
+    around |= ground.environment(ports)
+    code, is_late, output = _run(list(setup), ground.folder, around, patience)
+    if not had_work:
+        notes += _tidy(ground)
+    return Prepared(
+        is_ready=code == 0,
+        copied=tuple(copied),
+        notes=tuple(notes),
+        exit_code=code,
+        is_late=is_late,
+        output=output,
+    )
+
+
+def _tidy(ground: Ground) -> list[str]:
+    """What the command left: new files are excluded, changed ones are put back."""
+    notes = []
+    new = untracked(ground.git)
+    if new:
+        ground.shop.exclude(path.decode(errors="surrogateescape") for path in new)
+        notes.append(f"the set-up command left {_named(new)}, which will not be recorded")
+    differing = sorted(changed(ground.git))
+    if differing:
+        ground.git.ask("checkout-index", "--force", "--all")
+        notes.append(f"the set-up command changed {_named(differing)}, which is put back")
+    return notes
+
+
+def _named(paths: Sequence[bytes]) -> str:
+    names = ", ".join(shown(path) for path in paths[:_MOST_NAMED])
+    more = len(paths) - _MOST_NAMED
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _copy_all(ground: Ground, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    source = Path(ground.shop.manifest.found.folder)
+    copied: list[str] = []
+    notes: list[str] = []
+    for pattern in patterns:
+        found, note = _matches(source, pattern)
+        notes += [note] if note else []
+        for path in found:
+            name = str(path.relative_to(source))
+            note = _copy(ground, source, name)
+            notes += [note] if note else []
+            copied += [] if note else [name]
+    prefix = ground.shop.manifest.found.prefix
+    ground.shop.exclude(f"{prefix}{name}" for name in copied)
+    return copied, notes
+
+
+def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
+    parts = Path(pattern).parts
+    if not parts or Path(pattern).is_absolute() or ".." in parts or ".git" in parts:
+        return [], f"{pattern!r} is not copied: name a file inside {source}"
+    try:
+        found = sorted(source.glob(pattern))
+    except (ValueError, OSError, NotImplementedError) as error:
+        return [], f"{pattern!r} is not copied: {error}"
+    return found, "" if found else f"{pattern!r} is not copied: there is no such file in {source}"
+
+
+def _copy(ground: Ground, source: Path, name: str) -> str:
+    """Copy one file or folder. A sentence if that cannot be."""
+    origin, target = source / name, ground.folder / name
+    try:
+        resolved = origin.resolve(strict=True)
+        if not resolved.is_relative_to(Path(ground.shop.manifest.found.top)):
+            return f"{name!r} is not copied: it leads out of the repository"
+        if ground.git.paths("ls-files", "-z", "--", str(target)):
+            return f"{name!r} is not copied: it is committed, and the committed one is used"
+        if not target.parent.resolve().is_relative_to(ground.root.resolve()):
+            return f"{name!r} is not copied: its place in the tree leads elsewhere"
+        if exists(target) and not is_folder(target):
+            remove(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if resolved.is_dir():
+            shutil.copytree(resolved, target, symlinks=True, dirs_exist_ok=True)
+        else:
+            shutil.copy2(resolved, target)
+    except (OSError, shutil.Error) as error:
+        return f"{name!r} is not copied: {error}"[:300]
+    return ""
+
+
+def _run(
+    command: list[str], folder: Path, environ: Mapping[str, str], patience: float
+) -> tuple[int, bool, str]:
+    """Exit code, whether it was ended for being late, and the end of its output."""
+    try:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return 127, False, f"{command[0]!r} cannot be run: {error}; correct the set-up command"
+    tail = bytearray()
+    reader = threading.Thread(target=_drain, args=(process, tail), daemon=True)
+    reader.start()
+    is_late = False
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        is_late = True
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    # A process that left the group may hold the pipe for ever; it is not waited for.
+    reader.join(1.0)
+    return process.returncode, is_late, bytes(tail).decode(errors="replace")
+
+
+def _drain(process: "subprocess.Popen[bytes]", tail: bytearray) -> None:
+    stream = process.stdout
+    while stream is not None and (chunk := stream.read1(1 << 16)):  # type: ignore[attr-defined]
+        tail += chunk
+        del tail[:-_TAIL]
+    if stream is not None:
+        stream.close()

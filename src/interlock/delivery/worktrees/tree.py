@@ -1,0 +1,259 @@
+"""The tree of one task: a folder with a branch of its own in our clone.
+
+Knows how it is made, recorded, compared and put back to a recorded state; after a crash it is
+entered again. All that an agent may have done to it is found and put right. Knows no task.
+"""
+
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from interlock.delivery.worktrees.diff import MOST_PATCH, Diff, read_diff
+from interlock.delivery.worktrees.mend import clear, mend_admin, mend_tree
+from interlock.delivery.worktrees.names import folder_name, kept_ref, line_ref, task_branch
+from interlock.delivery.worktrees.prepare import Prepared, prepare
+from interlock.delivery.worktrees.submodules import fill_submodules
+from interlock.delivery.worktrees.taking import (
+    LARGEST,
+    align,
+    examine,
+    gather,
+    staged_by_force,
+    untracked,
+)
+from interlock.delivery.worktrees.violation import Violation
+from interlock.delivery.worktrees.watch import Place, Watch
+from interlock.delivery.worktrees.workshop import Workshop
+from interlock.system.errors import SourceError, StateError
+from interlock.system.files import remove, write_whole
+from interlock.system.workshop_git import dated
+
+TASKS, TREES, INDEXES, ASIDE = "tasks", "trees", "indexes", "aside"
+
+
+class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a tree. `base` is the commit that the task's change is counted from."""
+
+    task_id: str
+    base: str
+    is_ready: bool = False
+    is_open: bool = True
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A recorded state. `is_new`: something changed since the last one."""
+
+    sha: str
+    is_new: bool = False
+    violations: tuple[Violation, ...] = ()
+
+
+class Tree:
+    """One task's tree. Threads may work on different trees at once, on one in turns."""
+
+    def __init__(self, shop: Workshop, record: TreeRecord) -> None:
+        name = folder_name(record.task_id)
+        self.shop = shop
+        self.record = record
+        self.name = name
+        self.branch = task_branch(shop.slug, record.task_id)
+        self.root = shop.home / TREES / name
+        self.folder = self.root / shop.manifest.found.prefix
+        """Where the agent works: in the tree, what the user's folder is in the repository."""
+        self.admin = shop.repo / "worktrees" / name
+        self.index = shop.home / INDEXES / name
+        self._turn = threading.RLock()
+        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
+
+    @classmethod
+    def enter(cls, shop: Workshop, task_id: str) -> "Tree":
+        """The tree as it was left; made from the line's tip if there is none."""
+        record = _read(shop, folder_name(task_id))
+        if record is None:
+            record = TreeRecord(task_id=task_id, base=shop.ledger.refs[line_ref(shop.slug)])
+        if record.task_id != task_id:
+            raise StateError(f"the tree {folder_name(task_id)} is that of {record.task_id!r}")
+        tree = cls(shop, record)
+        for folder in (TASKS, TREES, INDEXES):
+            (shop.home / folder).mkdir(exist_ok=True)
+        if not record.is_ready or not record.is_open:
+            tree._make()
+        return tree
+
+    @classmethod
+    def all_of(cls, shop: Workshop) -> "list[Tree]":
+        files = sorted((shop.home / TASKS).glob("*.json"))
+        records = (_read(shop, file.stem) for file in files)
+        return [cls(shop, record) for record in records if record is not None]
+
+    @property
+    def base(self) -> str:
+        return self.record.base
+
+    @property
+    def tip(self) -> str:
+        """The last state that we recorded, whatever the branch says by now."""
+        return self.shop.ledger.refs.get(self.branch, self.base)
+
+    def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
+        """What an agent's environment should hold. `ports` is the first one, and how many."""
+        found = {
+            "INTERLOCK_TREE": str(self.folder),
+            "INTERLOCK_BRANCH": self.branch.removeprefix("refs/heads/"),
+            "INTERLOCK_BASE": self.base,
+            # Without its .git file, git would look for a repository above: that is the user's.
+            "GIT_CEILING_DIRECTORIES": str(self.root.parent),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_EDITOR": "true",
+            "GIT_PAGER": "cat",
+        }
+        if ports is not None:
+            found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
+        return found
+
+    def prepare(
+        self,
+        files_to_copy: Sequence[str] = (),
+        setup: Sequence[str] = (),
+        ports: tuple[int, int] | None = None,
+    ) -> Prepared:
+        """Copy files that git does not have, and run the project's set-up command."""
+        with self._turn:
+            return prepare(self, files_to_copy, setup, ports)
+
+    def violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
+        """What the agent did to git that it may not do. Afterwards it is put right."""
+        with self._turn:
+            self.shop.keep_settings()
+            found = mend_tree(self.root, self.admin, self.shop.home / ASIDE)
+            found += mend_admin(self.root, self.admin, self.branch)
+            others = [
+                Place(tree.branch, str(tree.admin))
+                for tree in Tree.all_of(self.shop)
+                if tree.name != self.name and tree.record.is_open
+            ]
+            own = Place(self.branch, str(self.admin))
+            shop = self.shop
+            watch = Watch(shop.git, shop.ledger, shop.slug, shop.origin(), own, others)
+            return found + watch.look(expected_tip or self.tip, base or self.base)
+
+    def snapshot(self, message: str, *, largest: int = LARGEST) -> Snapshot:
+        """Record the files as they are, on top of what the agent committed itself."""
+        with self._turn:
+            left = self.tip
+            violations = self.violations()
+            clear(self.admin)
+            tip = self.shop.git.ask("rev-parse", "--verify", self.branch)
+            align(self.git, self.index, tip)
+            forced = staged_by_force(self.shop.hand(self.admin, tree=self.root), tip)
+            files = gather(self.git, self.root, forced, largest)
+            files += examine(self.git, self.base, largest)
+            violations += sorted(set(files))
+            tree = self.git.ask("write-tree")
+            commit = tip
+            if tree != self.git.ask("rev-parse", f"{tip}^{{tree}}"):
+                feed = message.encode(errors="replace")
+                when = dated(self.shop.clock())
+                commit = self.git.ask("commit-tree", tree, "-p", tip, feed=feed, also=when)
+            self.move_to(commit)
+            self.share_index()
+            return Snapshot(commit, commit != left, tuple(violations))
+
+    def restore(self, sha: str) -> None:
+        """Exactly that state: what was not recorded is removed, what git ignores stays."""
+        with self._turn:
+            if not self.shop.git.holds("cat-file", "-e", f"{sha}^{{commit}}"):
+                raise SourceError(f"{sha[:40]!r} is no commit of this workshop; give a snapshot")
+            self.shop.keep_settings()
+            mend_tree(self.root, self.admin, self.shop.home / ASIDE)
+            mend_admin(self.root, self.admin, self.branch)
+            clear(self.admin)
+            self.move_to(sha)
+            self.check_out(sha)
+
+    def is_as_left(self, sha: str) -> bool:
+        """Whether the tree is in that state, and nothing was done to it since."""
+        with self._turn:
+            head = self.admin / "HEAD"
+            try:
+                sound = head.read_bytes() == f"ref: {self.branch}\n".encode()
+                sound = (
+                    sound
+                    and (self.root / ".git").read_bytes() == f"gitdir: {self.admin}\n".encode()
+                )
+            except OSError:
+                return False
+            tip = self.shop.git.run("rev-parse", "--verify", "--quiet", self.branch).text.strip()
+            if not sound or tip != sha:
+                return False
+            remove(self.index.with_name(f"{self.index.name}.lock"))
+            # One command for what the index, the files and new files have to say.
+            words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+            ran = self.git.run(*words, "--ignore-submodules=dirty")
+            return ran.fine and not ran.out
+
+    def diff(self, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
+        """What changed from one commit to another."""
+        return read_diff(self.shop.git, base, sha, most)
+
+    def begin_at(self, base: str) -> None:
+        """From now on the task's change is counted from that commit."""
+        self._write(msgspec.structs.replace(self.record, base=base))
+
+    def move_to(self, commit: str) -> None:
+        """The branch leads to that commit, and git never throws it away."""
+        self.shop.git.ask("update-ref", kept_ref(self.shop.slug, commit), commit)
+        self.shop.ledger.move(self.shop.git, {self.branch: commit})
+
+    def check_out(self, commit: str) -> list[str]:
+        """The files of that commit, and no others but ignored ones. Notes on submodules."""
+        align(self.git, self.index, commit)
+        self.git.run("clean", "-ffdq")
+        self.git.ask("read-tree", "--reset", "-u", commit)
+        self.git.run("clean", "-ffdq")
+        for path in untracked(self.git):
+            remove(self.root / path.decode(errors="surrogateescape"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        notes = fill_submodules(self.git, self.shop.manifest.found)
+        self.share_index()
+        return notes
+
+    def close(self, *, force: bool = False) -> None:
+        """Take the folder away; branch and snapshots stay. Unrecorded work goes only by force."""
+        with self._turn:
+            if not force and self.record.is_ready and self.root.exists() and self.is_dirty():
+                raise StateError(f"{self.root} has work that is not recorded; snapshot it first")
+            self._write(msgspec.structs.replace(self.record, is_open=False))
+            for place in (self.root, self.admin, self.index):
+                remove(place)
+
+    def is_dirty(self) -> bool:
+        """Whether there are files that no snapshot has."""
+        return self.record.is_ready and self.record.is_open and not self.is_as_left(self.tip)
+
+    def _make(self) -> None:
+        """Make it, or make it again from where its branch was left."""
+        self._write(msgspec.structs.replace(self.record, is_ready=False, is_open=True))
+        self.restore(self.tip)
+        self._write(msgspec.structs.replace(self.record, is_ready=True))
+
+    def _write(self, record: TreeRecord) -> None:
+        self.shop.heed("record")
+        write_whole(self.shop.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
+        self.record = record
+
+    def share_index(self) -> None:
+        """The agent's git sees the tree as we do."""
+        remove(self.admin / "index.lock")
+        write_whole(self.admin / "index", self.index.read_bytes())
+
+
+def _read(shop: Workshop, name: str) -> TreeRecord | None:
+    file = shop.home / TASKS / f"{name}.json"
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=TreeRecord)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SourceError(f"{file} cannot be read ({error}); bring it back from a copy") from None

@@ -1,0 +1,151 @@
+"""Whether an agent kept to its branch: every ref of our clone is compared with the ledger.
+
+Knows that other agents work in the same clone: a branch is blamed on a task only if no other open
+task can have made it. Whatever was moved is put back, and what it led to is kept. Refuses to know
+files.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from interlock.delivery.worktrees.founding import refs_of
+from interlock.delivery.worktrees.ledger import GONE, Ledger
+from interlock.delivery.worktrees.names import kept_ref, line_ref
+from interlock.delivery.worktrees.violation import Violation
+from interlock.system.workshop_git import Git
+
+_STASH = "refs/stash"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One open task, as git knows it."""
+
+    branch: str
+    admin: str
+
+
+class Watch:
+    """One look at all refs, on behalf of one task."""
+
+    def __init__(
+        self, git: Git, ledger: Ledger, slug: str, origin: Mapping[str, str],
+        own: Place, others: Iterable[Place],
+    ) -> None:  # fmt: skip
+        self.git, self.ledger, self.slug, self.own = git, ledger, slug, own
+        self.others = tuple(others)
+        self.origin = origin
+        self._kept = f"refs/interlock/{slug}/kept/"
+
+    def look(self, expected: str, base: str) -> list[Violation]:
+        """What is wrong with the refs. Afterwards they are right."""
+        with self.ledger.turn():
+            there = refs_of(self.git)
+            found = [*self._stashes(there), *self._rest(there)]
+            found += self._own(there.get(self.own.branch, GONE), expected, base)
+        return found
+
+    def _own(self, tip: str, expected: str, base: str) -> list[Violation]:
+        name = self.own.branch.removeprefix("refs/heads/")
+        if tip != GONE and all(self._descends(tip, from_) for from_ in (expected, base)):
+            return []
+        self._keep(tip)
+        self.ledger.move(self.git, {self.own.branch: expected})
+        sentence = (
+            f"the history of {name} was rewritten: {expected[:12]} is no longer part of it. The "
+            "branch is put back and your files are as you left them; add commits, never remove any"
+        )
+        return [Violation("history-rewritten", sentence)]
+
+    def _rest(self, there: Mapping[str, str]) -> list[Violation]:
+        right = {**self.origin, **self.ledger.refs}
+        mine = {self.own.branch, _STASH} | {other.branch for other in self.others}
+        wrong = {
+            ref: there.get(ref, GONE)
+            for ref in sorted({*there, *right})
+            if there.get(ref, GONE) != right.get(ref, GONE)
+            and ref not in mine
+            and not ref.startswith(self._kept)
+        }
+        wrong = {ref: at for ref, at in wrong.items() if not self._in_use(ref)}
+        found = []
+        for ref, at in wrong.items():
+            found += self._blame(ref, at, right.get(ref, GONE))
+            self._keep(at)
+        if wrong:
+            self._put_back({ref: right.get(ref, GONE) for ref in wrong})
+        return found
+
+    def _put_back(self, refs: Mapping[str, str]) -> None:
+        """A name may stand where another needs a folder: first what is too much, then the rest."""
+        there = {ref: at for ref, at in refs.items() if at and self.git.holds("cat-file", "-e", at)}
+        for chosen in ({ref: at for ref, at in refs.items() if not at}, there):
+            if chosen:
+                self.ledger.restore(self.git, chosen)
+
+    def _blame(self, ref: str, at: str, was: str) -> list[Violation]:
+        if not self._can_be_mine(at or was):
+            return []
+        name = ref.removeprefix("refs/heads/").removeprefix("refs/")
+        if ref == line_ref(self.slug):
+            kind, what = "line-moved", "the line that all tasks are merged to was moved"
+        elif at == GONE:
+            kind, what = "ref-deleted", f"{name} was deleted"
+        elif was == GONE:
+            kind, what = "ref-made", f"{name} was made"
+        else:
+            kind, what = "ref-moved", f"{name} was moved"
+        own = self.own.branch.removeprefix("refs/heads/")
+        return [Violation(kind, f"{what}; it is put back. Commit on {own} only")]
+
+    def _stashes(self, there: Mapping[str, str]) -> list[Violation]:
+        """All trees share one stash. What this task put there is taken out and kept."""
+        if _STASH not in there:
+            return []
+        name = self.own.branch.removeprefix("refs/heads/")
+        said = self.git.ask("log", "--walk-reflogs", "--format=%H %gs", _STASH, "--")
+        found, dropped = [], 0
+        for number, row in enumerate(said.split("\n")):
+            commit, _, subject = row.partition(" ")
+            if f"on {name}:" not in subject.replace("On", "on"):
+                continue
+            self._keep(commit)
+            self.git.run(
+                "reflog", "delete", "--updateref", "--rewrite", f"stash@{{{number - dropped}}}"
+            )
+            dropped += 1
+            found.append(Violation(
+                "stash",
+                f"work was left in a stash, which all tasks share; git stash apply {commit[:12]} "
+                "brings it back. Commit on your branch instead",
+            ))  # fmt: skip
+        if dropped and not self.git.run("reflog", "show", _STASH).out:
+            self.git.run("update-ref", "-d", _STASH)
+        return found
+
+    def _descends(self, tip: str, from_: str) -> bool:
+        return self.git.holds("merge-base", "--is-ancestor", from_, tip)
+
+    def _keep(self, commit: str) -> None:
+        if commit != GONE and self.git.holds("cat-file", "-e", commit):
+            self.git.ask("update-ref", kept_ref(self.slug, commit), commit)
+
+    def _in_use(self, ref: str) -> bool:
+        """Another open task stands on it; its own look will find it."""
+        heads = (Path(other.admin) / "HEAD" for other in self.others)
+        return any(_text(head).strip() == f"ref: {ref}" for head in heads)
+
+    def _can_be_mine(self, commit: str) -> bool:
+        if not self.others:
+            return True
+        if any(commit in _text(Path(other.admin) / "logs" / "HEAD") for other in self.others):
+            return False
+        return commit in _text(Path(self.own.admin) / "logs" / "HEAD")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

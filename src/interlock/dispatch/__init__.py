@@ -1,1 +1,0 @@
-"""Carriers: how a dispatch travels to whoever answers it, and how the answer comes back."""

@@ -1,0 +1,1 @@
+"""The law: circuits, cases, and the one function that decides where a case goes next. Pure."""

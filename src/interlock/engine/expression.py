@@ -1,0 +1,239 @@
+"""The guards of rules: a small, analysable subset of Python's expressions.
+
+Knows how to parse, check and evaluate one, and records every value it read. Names, attributes,
+constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that could run code, loop
+or grow. Refuses to know where the values come from: a Scope is handed in.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from interlock.system.errors import ExpressionError
+
+MAX_LENGTH = 1_000
+MAX_DEPTH = 25
+_SMALL = (bool, int, float, type(None))
+_LITERALS = {"true": True, "false": False, "null": None}
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
+_WORDS = (
+    "use names, constants, and/or/not, comparisons, in, len(name) and has(name); "
+    "for example: match and confidence >= recall_hit"
+)
+
+Values = Mapping[str, Any]
+
+
+class Scope:
+    """The values that can be read at one moment, and a record of those that were.
+
+    `parts` are looked up in order, so a threshold cannot be overruled by a field of the answer.
+    """
+
+    __slots__ = ("parts", "seen")
+
+    def __init__(self, *parts: Values) -> None:
+        self.parts = parts
+        self.seen: dict[str, Any] = {}
+
+    def read(self, path: str) -> Any:
+        found, value = self._look(path)
+        if not found:
+            raise ExpressionError(f"{path!r} is not there to be read; ask has({path}) first")
+        self.seen[path] = brief(value)
+        return value
+
+    def has(self, path: str) -> bool:
+        found, _ = self._look(path)
+        self.seen[f"has({path})"] = found
+        return found
+
+    def size(self, path: str) -> int:
+        found, value = self._look(path)
+        if not found:
+            raise ExpressionError(f"{path!r} is not there to be counted; ask has({path}) first")
+        if not isinstance(value, str | list | tuple | dict):
+            raise ExpressionError(f"len({path}) needs a text, a list or an object, not {value!r}")
+        self.seen[f"len({path})"] = len(value)
+        return len(value)
+
+    def _look(self, path: str) -> tuple[bool, Any]:
+        head, dot, rest = path.partition(".")
+        for part in self.parts:
+            if head in part:
+                return _descend(part[head], rest) if dot else (True, part[head])
+        return False, None
+
+
+class Expression(msgspec.Struct, frozen=True):
+    """A parsed guard. `reads` are the names it needs, `asks` those it only asks has() about."""
+
+    text: str
+    reads: tuple[str, ...]
+    asks: tuple[str, ...]
+    tree: ast.expr
+    _run: Callable[..., Any]
+
+    def value(self, scope: Scope) -> Any:
+        try:
+            return self._run(scope.read, scope.has, scope.size)
+        except TypeError as error:
+            raise ExpressionError(f"{self.text!r} compares unlike things: {error}") from None
+
+    def holds(self, scope: Scope) -> bool:
+        return bool(self.value(scope))
+
+
+def parse(text: str) -> Expression:
+    """The expression written in `text`, or an ExpressionError that says what to write instead."""
+    if not isinstance(text, str) or not text.strip():
+        raise ExpressionError(f"an expression must not be empty; {_WORDS}")
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"an expression has at most {MAX_LENGTH} characters, not {len(text)}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        detail = getattr(error, "msg", None) or str(error)
+        raise ExpressionError(f"{brief(text)!r} is no expression ({detail}); {_WORDS}") from None
+    checker = _Checker(text)
+    checked = checker.check(tree)
+    return Expression(
+        text.strip(), tuple(checker.reads), tuple(checker.asks), tree, _compiled(checked)
+    )
+
+
+def brief(value: Any) -> Any:
+    """A value as a journal may keep it: small ones whole, large ones by their size."""
+    if type(value) in _SMALL:
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= 200 else f"{value[:180]}… ({len(value)} characters)"
+    if isinstance(value, list | tuple):
+        plain = len(value) <= 8 and not any(isinstance(item, list | dict) for item in value)
+        return [brief(item) for item in value] if plain else f"list of {len(value)}"
+    if isinstance(value, dict):
+        return f"object with {', '.join(sorted(map(str, value))[:8])}"
+    return value
+
+
+def path_of(node: ast.expr) -> str | None:
+    """`a.b.c` for a chain of names, None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
+
+
+def literal_of(node: ast.expr) -> tuple[bool, Any]:
+    """(True, value) for a constant, also -1, [1, 2] and true/false/null; else (False, None)."""
+    match node:
+        case ast.Constant(value=value) if value is None or isinstance(value, str | int | float):
+            return True, value
+        case ast.Name(id=name) if name in _LITERALS:
+            return True, _LITERALS[name]
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return True, -value
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            found = [literal_of(item) for item in items]
+            if all(ok for ok, _ in found):
+                return True, [value for _, value in found]
+    return False, None
+
+
+def _descend(value: Any, rest: str) -> tuple[bool, Any]:
+    for name in rest.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return False, None
+        value = value[name]
+    return True, value
+
+
+def _compiled(body: ast.expr) -> Callable[..., Any]:
+    arguments = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg("read"), ast.arg("has"), ast.arg("size")],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[],
+    )
+    module = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, body)))
+    # Only nodes that _Checker built itself get here, and there are no builtins to reach.
+    code = compile(module, "<expression>", "eval")
+    run: Callable[..., Any] = eval(code, {"__builtins__": {}})  # noqa: S307
+    return run
+
+
+class _Checker:
+    """Walks a tree once: refuses what is not in the subset and turns names into recorded reads."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.reads: dict[str, None] = {}
+        self.asks: dict[str, None] = {}
+
+    def check(self, node: ast.expr, depth: int = 0) -> ast.expr:
+        if depth > MAX_DEPTH:
+            raise ExpressionError(f"the expression is nested deeper than {MAX_DEPTH} levels")
+        is_literal, value = literal_of(node)
+        if is_literal:
+            return _constant(value)
+        match node:
+            case ast.Name() | ast.Attribute():
+                return self._read(node)
+            case ast.BoolOp(op=op, values=values):
+                return ast.BoolOp(op, [self.check(each, depth + 1) for each in values])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return ast.UnaryOp(ast.Not(), self.check(operand, depth + 1))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                return self._compare(left, ops, others, depth)
+            case ast.Call(func=ast.Name(id="has" | "len" as name), args=[argument], keywords=[]):
+                return self._call(name, argument)
+        raise ExpressionError(f"{self._source(node)} is not allowed in {self._whole()}; {_WORDS}")
+
+    def _compare(
+        self, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], depth: int
+    ) -> ast.expr:
+        if not all(isinstance(op, _COMPARISONS) for op in ops):
+            raise ExpressionError(f"write == or != instead of 'is' in {self._whole()}")
+        checked = [self.check(each, depth + 1) for each in (left, *others)]
+        return ast.Compare(checked[0], ops, checked[1:])
+
+    def _read(self, node: ast.expr) -> ast.expr:
+        path = self._path(node)
+        self.reads[path] = None
+        return _invoke("read", path)
+
+    def _call(self, name: str, argument: ast.expr) -> ast.expr:
+        path = self._path(argument)
+        (self.asks if name == "has" else self.reads)[path] = None
+        return _invoke("has" if name == "has" else "size", path)
+
+    def _path(self, node: ast.expr) -> str:
+        path = path_of(node)
+        if path is None:
+            raise ExpressionError(f"{self._source(node)} is not a name, in {self._whole()}")
+        if any(part.startswith("_") for part in path.split(".")):
+            raise ExpressionError(f"{path!r}: names do not start with an underscore")
+        return path
+
+    def _source(self, node: ast.expr) -> str:
+        return repr(brief(ast.get_source_segment(self.text.strip(), node) or type(node).__name__))
+
+    def _whole(self) -> str:
+        return repr(brief(self.text.strip()))
+
+
+def _invoke(function: str, path: str) -> ast.expr:
+    return ast.Call(ast.Name(function, ast.Load()), [ast.Constant(path)], [])
+
+
+def _constant(value: Any) -> ast.expr:
+    if isinstance(value, list):
+        return ast.List([_constant(item) for item in value], ast.Load())
+    return ast.Constant(value)

@@ -1,0 +1,99 @@
+"""Replay: what would have happened to a recorded case under another circuit or other thresholds.
+
+Re-decides the recorded answers, in order. Each answer serves only the step and attempt it was given
+for: where the other way asks for one that was never given, the replay says so and stops.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.engine.advance import advance, apply
+from interlock.engine.case import OPEN, Case, Decision, Signal
+from interlock.engine.circuit import Circuit
+
+Recorded = Sequence[tuple[Decision, dict[str, Any]]]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The first point where the ways part."""
+
+    step: str
+    attempt: int
+    rule_before: str
+    rule_after: str
+    to_before: str
+    to_after: str
+    read: dict[str, Any]
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """A case decided again. `lacks` names the step no recorded answer exists for, if it came to it:
+    the numbers after it are a lower bound."""
+
+    case_id: str
+    turn: Turn | None
+    dispatches_before: int
+    dispatches_after: int
+    path_before: tuple[str, ...]
+    path_after: tuple[str, ...]
+    end_before: str
+    end_after: str
+    lacks: str = ""
+
+
+def redecide(circuit: Circuit, start: Case, recorded: Recorded) -> tuple[Recorded, Case, str]:
+    """The decisions another circuit makes on recorded answers, where they lead, and the step that
+    has no answer, if they come to one."""
+    answers = {(each.step, each.attempt): (each.signal, data) for each, data in recorded}
+    case = start
+    decided: list[tuple[Decision, dict[str, Any]]] = []
+    while case.status == OPEN:
+        found = answers.get((case.step, case.attempt))
+        if found is None:
+            return decided, case, case.step
+        name, data = found
+        decision = advance(circuit, case, Signal(name, data))
+        decided.append((decision, data))
+        case = apply(circuit, case, decision, data)
+    return decided, case, ""
+
+
+def replay(circuit: Circuit, start: Case, recorded: Recorded, end: str) -> Replayed:
+    """Decide a case again from `start`; `end` is how it ended, or stands, in the journal."""
+    decided, case, lacks = redecide(circuit, start, recorded)
+    path = [decision.step for decision, _ in decided]
+    pairs = zip(recorded, decided, strict=False)
+    turn = next((it for (one, _), (other, _) in pairs if (it := _parting(one, other))), None)
+    unasked = bool(lacks) and turn is not None
+    return Replayed(
+        case_id=start.case_id,
+        turn=turn,
+        dispatches_before=len(recorded),
+        dispatches_after=len(path) + unasked,
+        path_before=tuple(each.step for each, _ in recorded),
+        path_after=(*path, lacks) if unasked else tuple(path),
+        end_before=end,
+        end_after=end if turn is None else standing(case),
+        lacks=lacks if turn is not None else "",
+    )
+
+
+def standing(case: Case) -> str:
+    """How a case ended, or where it stands, in one word."""
+    return case.end or (case.step if case.status == OPEN else case.status)
+
+
+def _parting(before: Decision, after: Decision) -> Turn | None:
+    if (before.to, before.status) == (after.to, after.status):
+        return None
+    return Turn(
+        step=after.step,
+        attempt=after.attempt,
+        rule_before=before.rule,
+        rule_after=after.rule,
+        to_before=before.to or before.status,
+        to_after=after.to or after.status,
+        read=dict(after.read),
+    )

@@ -1,0 +1,250 @@
+"""The plan of a suite: which cases may be dispatched now.
+
+Knows dependencies between cases, places per role, holds, priorities and the budget. A Suite is kept
+up to date by small facts (wants, sent, answered, ended); ready() only reads it. The cost of a call
+depends on what may go, not on how many cases wait. Refuses to know what a dispatch is made of.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import merge
+from itertools import islice
+
+import msgspec
+
+from interlock.engine.circuit import HUMAN, Role
+from interlock.system.errors import StateError
+
+_SHOWN = 10
+_Place = tuple[int, int, int, int, str]
+"""Order of waiting: role's rank, case's priority, how many depend on it, arrival, case id."""
+
+
+class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run may cost; None is no limit. `seconds` are wall time while the run is worked on."""
+
+    dispatches: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+    seconds: float | None = None
+
+
+NO_LIMITS = Budget()
+
+
+class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a run has cost so far."""
+
+    dispatches: int = 0
+    tokens: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+
+
+def used(budget: Budget, spent: Spent) -> dict[str, float]:
+    """For each limit of the budget, the part of it that is spent: 1.0 is all."""
+    parts: dict[str, float] = {}
+    for name in Budget.__struct_fields__:
+        limit = getattr(budget, name)
+        if limit is not None:
+            parts[name] = getattr(spent, name) / limit if limit > 0 else 1.0
+    return parts
+
+
+def dispatches_left(budget: Budget, spent: Spent) -> int | None:
+    """How many dispatches the budget still allows; 0 when any limit is reached, None for no end."""
+    if any(part >= 1.0 for part in used(budget, spent).values()):
+        return 0
+    return None if budget.dispatches is None else budget.dispatches - spent.dispatches
+
+
+def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
+    """StateError if cases wait for each other in a circle, or for one that is not there."""
+    for case_id, needs in after.items():
+        for need in needs:
+            if need not in after:
+                raise StateError(f"case {case_id!r} comes after {need!r}, which is not in the file")
+    done: set[str] = set()
+    for start in after:
+        trail: dict[str, None] = {}
+        branches = [iter([start])]
+        while branches:
+            found = next(branches[-1], None)
+            if found is None:
+                branches.pop()
+                if trail:
+                    done.add(trail.popitem()[0])
+            elif found in trail:
+                raise StateError(_circle([*trail], found))
+            elif found not in done:
+                trail[found] = None
+                branches.append(iter(after[found]))
+
+
+def _circle(trail: list[str], found: str) -> str:
+    circle = [*trail[trail.index(found) :], found]
+    if len(circle) > _SHOWN:
+        circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
+    return f"these cases wait for each other: {' after '.join(circle)}"
+
+
+class Suite:
+    """The cases of a run that still move: who waits for a place, who is out, what is held."""
+
+    def __init__(
+        self,
+        roles: Mapping[str, Role],
+        places: int | None = None,
+        by_hand: Collection[str] = frozenset({HUMAN}),
+        unplaced: Collection[str] = frozenset(),
+    ) -> None:
+        self.roles = roles
+        self.places = places
+        self.by_hand = by_hand
+        self.unplaced = unplaced
+        """Roles of our own programs: they work, but take no place from an agent."""
+        self.waiting: dict[str, list[_Place]] = {name: [] for name in roles}
+        self.out: dict[str, int] = dict.fromkeys(roles, 0)
+        self.holds: dict[str, str] = {}
+        self.parked: dict[str, str] = {}
+        self._role_out: dict[str, str] = {}
+        self._place: dict[str, tuple[str, _Place]] = {}
+        self._needs: dict[str, set[str]] = {}
+        self._dependents: dict[str, list[str]] = {}
+        self._priority: dict[str, int] = {}
+        self._arrivals = 0
+        self.busy = 0
+        """Dispatches out with agents and programs; what is answered by hand is not among them."""
+        self.taken = 0
+        """Places taken by agents."""
+
+    def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
+        """A case of the suite; `needs` are the cases that must end healthy before it starts."""
+        self._priority[case_id] = priority
+        if wanted := set(needs):
+            self._needs[case_id] = wanted
+        for need in wanted:
+            self._dependents.setdefault(need, []).append(case_id)
+
+    def change(self, case_id: str, priority: int, needs: Iterable[str]) -> None:
+        """Another rank and other needs for a case that was not dispatched yet, or only a rank."""
+        self._priority[case_id] = priority
+        if case_id not in self.parked and case_id not in self._place:
+            return
+        for need in self._needs.pop(case_id, set()):
+            self._dependents[need].remove(case_id)
+        role = self.parked.pop(case_id, "") or self._withdraw(case_id)
+        self.add(case_id, priority, needs)
+        self.wants(case_id, role)
+
+    def _withdraw(self, case_id: str) -> str:
+        role, place = self._place.pop(case_id)
+        del self.waiting[role][bisect_left(self.waiting[role], place)]
+        return role
+
+    def wants(self, case_id: str, role: str) -> None:
+        """The case needs a dispatch of that role as soon as it may have one."""
+        if self._needs.get(case_id):
+            self.parked[case_id] = role
+            return
+        self._arrivals += 1
+        weight = len(self._dependents.get(case_id, ()))
+        rank = self.roles[role].priority
+        place = (-rank, -self._priority[case_id], -weight, self._arrivals, case_id)
+        self._place[case_id] = (role, place)
+        insort(self.waiting[role], place)
+
+    def sent(self, case_id: str, role: str) -> None:
+        """Its dispatch is out."""
+        if case_id in self._place:
+            self._withdraw(case_id)
+        self._role_out[case_id] = role
+        self.out[role] += 1
+        self.busy += role not in self.by_hand
+        self.taken += self._takes_place(role)
+
+    def answered(self, case_id: str) -> None:
+        """Its dispatch is settled; the place is free again."""
+        role = self._role_out.pop(case_id, None)
+        if role is not None:
+            self.out[role] -= 1
+            self.busy -= role not in self.by_hand
+            self.taken -= self._takes_place(role)
+
+    def _takes_place(self, role: str) -> bool:
+        return role not in self.by_hand and role not in self.unplaced
+
+    def ended(self, case_id: str, healthy: bool) -> None:
+        """The case is over: a healthy end lets those behind it start, any other blocks them."""
+        for name in [name for name, holder in self.holds.items() if holder == case_id]:
+            del self.holds[name]
+        if not healthy:
+            return
+        for dependent in self._dependents.get(case_id, ()):
+            needs = self._needs[dependent]
+            needs.discard(case_id)
+            if not needs and dependent in self.parked:
+                self.wants(dependent, self.parked.pop(dependent))
+
+    def hold(self, name: str, case_id: str) -> None:
+        """Until released, only this case is dispatched."""
+        self.holds.setdefault(name, case_id)
+
+    def release(self, name: str) -> None:
+        self.holds.pop(name, None)
+
+    def of_holders(self, role: str) -> list[_Place]:
+        """Who waits for that role among the cases that hold the others back."""
+        found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
+        return sorted(place for queue, place in found if queue == role)
+
+    def awaited(self) -> int:
+        """Dispatches that wait for somebody's hand."""
+        return sum(self.out.get(role, 0) for role in self.by_hand)
+
+    def idle(self) -> bool:
+        """Nothing waits for a place and nothing is out, not even with a human."""
+        return not self._place and not self._role_out
+
+
+def ready(
+    suite: Suite, left: int | None = None, closed: Collection[str] = frozenset()
+) -> list[str]:
+    """The cases that may be dispatched now, first things first; `left` is the budget's limit,
+    `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
+    names = [name for name, queue in suite.waiting.items() if queue and name not in closed]
+    if not names:
+        return []
+    asked = HUMAN in names and HUMAN in suite.by_hand
+    human = _allowed(suite, HUMAN, None) if asked else []
+    by_hand = _merged(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
+    left = None if left is None else left - len(by_hand)
+    ours = _merged(suite, [name for name in names if name in suite.unplaced], left)
+    left = None if left is None else left - len(ours)
+    free = None if suite.places is None else max(0, suite.places - suite.taken)
+    agents = [name for name in names if name not in suite.by_hand and name not in suite.unplaced]
+    chosen = [*human, *by_hand, *ours, *_merged(suite, agents, _least(free, left))]
+    return [place[-1] for place in chosen]
+
+
+def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place]:
+    """The first of all who wait for these roles, as far as each role has places."""
+    queues = [
+        _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
+    ]
+    if len(queues) <= 1:
+        return queues[0] if queues else []
+    return list(islice(merge(*queues), most))
+
+
+def _free(suite: Suite, role: Role) -> int | None:
+    return None if role.slots is None else max(0, role.slots - suite.out[role.name])
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else min(one, other)
+
+
+def _allowed(suite: Suite, role: str, most: int | None) -> list[_Place]:
+    queue = suite.of_holders(role) if suite.holds else suite.waiting.get(role, [])
+    return queue[:most]

@@ -1,0 +1,60 @@
+"""Is this circuit sound? The table of checks, each with stable finding ids.
+
+Knows which checks there are and in which order they speak. Everything they find is a Finding with a
+place in the file and what to write instead; nothing here changes or runs a circuit.
+"""
+
+from interlock.engine.notation import Written
+from interlock.engine.verify.check_guards import (
+    gaps,
+    loops_without_exit,
+    overlaps,
+    unhandled_signals,
+    unproven_cells,
+    unreachable_rules,
+)
+from interlock.engine.verify.check_names import unguarded_names, unknown_names, unknown_reads
+from interlock.engine.verify.check_routes import (
+    back_to_nowhere,
+    dead_ends,
+    missing_timeouts,
+    self_reviews,
+    unbounded_loops,
+    ungated_writes,
+    unreachable_places,
+)
+from interlock.engine.verify.finding import Finding, Report, WorstCase
+from interlock.engine.verify.proof import Check, Proof
+from interlock.engine.verify.worst_case import worst_case
+
+CHECKS: tuple[Check, ...] = (
+    unknown_names,
+    unknown_reads,
+    unguarded_names,
+    unreachable_places,
+    unreachable_rules,
+    dead_ends,
+    back_to_nowhere,
+    unbounded_loops,
+    loops_without_exit,
+    unhandled_signals,
+    gaps,
+    overlaps,
+    ungated_writes,
+    self_reviews,
+    missing_timeouts,
+    unproven_cells,
+)
+_RANK = {"error": 0, "warning": 1, "note": 2}
+
+
+def verify(written: Written) -> Report:
+    """All findings about a circuit, errors first, and the most dispatches a case can cost."""
+    proof = Proof(written)
+    findings = [finding for check in CHECKS for finding in check(proof)]
+    findings.sort(key=lambda finding: (_RANK[finding.level], finding.line))
+    circuit = written.circuit
+    return Report(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
+
+
+__all__ = ["CHECKS", "Finding", "Report", "WorstCase", "verify"]

@@ -1,0 +1,241 @@
+"""One cell of the table, a step and a signal, tried out: which rules hold for which values.
+
+Knows every region of values that the guards of the cell tell apart, with one example each, found by
+asking the real evaluator. Refuses to know what is sound: verify judges.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import gcd, prod
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from interlock.engine.advance import scope_of
+from interlock.engine.case import Case, Signal
+from interlock.engine.circuit import Circuit, Rule
+from interlock.engine.expression import Expression, Scope
+from interlock.engine.verify.guards import ABSENT, Key, Uses, Variable, placed
+from interlock.engine.verify.names import Names
+from interlock.system.errors import ExpressionError
+
+MAX_COMBINATIONS = 100_000
+MAX_SAMPLE = 10_000
+Item = TypeVar("Item")
+
+Verdict = Literal["holds", "fresh", "fails", "spent", "breaks", "spills"]
+HOLDS: Final = "holds"
+FRESH: Final = "fresh"
+"""Holds, and the values say that its loop is not spent."""
+FAILS: Final = "fails"
+SPENT: Final = "spent"
+"""Holds, but the values say that its loop is spent."""
+BREAKS: Final = "breaks"
+"""The guard cannot be evaluated: the case would be stuck."""
+SPILLS: Final = "spills"
+"""The guard holds, but what the rule adds cannot be evaluated."""
+
+
+class Region(msgspec.Struct, frozen=True):
+    """Values the guards cannot tell apart: what each rule says of them, and one example."""
+
+    verdicts: tuple[Verdict, ...]
+    values: Mapping[Key, Any]
+
+    @property
+    def example(self) -> dict[str, Any]:
+        """The example as a reader knows it: the answer's own fields by their bare names."""
+        return self.example_of(self.values)
+
+    def example_of(self, keys: Iterable[Key]) -> dict[str, Any]:
+        """The part of the example that stands at these keys."""
+        wanted = set(keys)
+        return {
+            ".".join(key[1:] if key[0] == "answer" else key): value
+            for key, value in self.values.items()
+            if key in wanted and value is not ABSENT
+        }
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A step and a signal, its rules in order, and all regions of values they tell apart."""
+
+    step: str
+    signal: str
+    rules: tuple[Rule, ...]
+    regions: tuple[Region, ...]
+    variables: tuple[Variable, ...]
+    combinations: int
+    complete: bool
+
+
+def cell_of(names: Names, step: str, signal: str) -> Cell:
+    """Try every combination of representative values on the rules of a step and a signal."""
+    rules = names.circuit.rows(step, signal)
+    uses = Uses(names, step, signal)
+    for rule in rules:
+        for expression in expressions_of(rule):
+            uses.add(expression)
+    variables = tuple(uses.variables())
+    clusters = [
+        _Cluster(names, step, signal, group, variables) for group in _grouped(names, uses, rules)
+    ]
+    parts = [cluster.regions() for cluster in clusters]
+    number = prod(len(part) for part in parts)
+    regions = _joined(rules, [cluster.rules for cluster in clusters], parts)
+    return Cell(
+        step=step,
+        signal=signal,
+        rules=rules,
+        regions=tuple(regions),
+        variables=variables,
+        combinations=max([number, *(cluster.combinations for cluster in clusters)]),
+        complete=number <= MAX_COMBINATIONS and all(cluster.complete for cluster in clusters),
+    )
+
+
+def expressions_of(rule: Rule) -> Iterator[Expression]:
+    if rule.guard is not None:
+        yield rule.guard
+    yield from (value for value in rule.adds.values() if isinstance(value, Expression))
+
+
+def spread(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
+    """All combinations; of too many, a sample that is the same each time and spread evenly."""
+    total = prod(len(each) for each in choices)
+    if total <= MAX_COMBINATIONS:
+        yield from product(*choices)
+        return
+    stride = total // MAX_SAMPLE + 1
+    while gcd(stride, total) != 1:
+        stride += 1
+    for number in range(MAX_SAMPLE):
+        yield _numbered(choices, number * stride % total)
+
+
+def _numbered(choices: Sequence[Sequence[Item]], index: int) -> tuple[Item, ...]:
+    chosen: list[Item] = []
+    for each in choices:
+        index, place = divmod(index, len(each))
+        chosen.append(each[place])
+    return tuple(chosen)
+
+
+def keys_of(names: Names, step: str, signal: str, rule: Rule) -> set[Key]:
+    """Where the values stand that a rule reads or asks for."""
+    paths = [path for each in expressions_of(rule) for path in (*each.reads, *each.asks)]
+    return {names.meaning(step, signal, path).key for path in paths}
+
+
+def _keys(names: Names, uses: Uses, rule: Rule) -> set[Key]:
+    keys = keys_of(names, uses.step, uses.signal, rule)
+    counter = ("loops", rule.loop or "")
+    if counter in uses.meanings:
+        keys.add(counter)
+    return keys & set(uses.meanings)
+
+
+def _grouped(
+    names: Names, uses: Uses, rules: tuple[Rule, ...]
+) -> list[tuple[list[Rule], set[Key]]]:
+    """Rules that share a value must be tried together; others can be tried apart."""
+    groups: list[tuple[list[Rule], set[Key]]] = []
+    for rule in rules:
+        keys = _keys(names, uses, rule)
+        touching = [
+            group for group in groups if any(_related(a, b) for a in keys for b in group[1])
+        ]
+        groups = [group for group in groups if group not in touching]
+        merged = [each for group in touching for each in group[0]]
+        groups.append(([*merged, rule], keys.union(*(group[1] for group in touching))))
+    return groups
+
+
+def _related(one: Key, other: Key) -> bool:
+    size = min(len(one), len(other))
+    return one[:size] == other[:size]
+
+
+class _Cluster:
+    """Some rules of a cell and the values they share."""
+
+    def __init__(
+        self,
+        names: Names,
+        step: str,
+        signal: str,
+        group: tuple[list[Rule], set[Key]],
+        variables: Sequence[Variable],
+    ) -> None:
+        self.circuit = names.circuit
+        self.step = step
+        self.signal = signal
+        self.rules = group[0]
+        self.variables = [each for each in variables if each.key in group[1]]
+        self.combinations = prod(len(each.values) for each in self.variables)
+        self.complete = self.combinations <= MAX_COMBINATIONS
+
+    def regions(self) -> list[Region]:
+        keys = [variable.key for variable in self.variables]
+        found: dict[tuple[Verdict, ...], Region] = {}
+        for chosen in spread([variable.values for variable in self.variables]):
+            values = dict(zip(keys, chosen, strict=True))
+            scope = scope_for(self.circuit, self.step, self.signal, values)
+            verdicts = tuple(self._verdict(rule, scope, values) for rule in self.rules)
+            if verdicts not in found:
+                found[verdicts] = Region(verdicts, values)
+        return list(found.values())
+
+    def _verdict(self, rule: Rule, scope: Scope, values: Mapping[Key, Any]) -> Verdict:
+        try:
+            if rule.guard is not None and not rule.guard.holds(scope):
+                return FAILS
+        except ExpressionError:
+            return BREAKS
+        loop = self.circuit.loops.get(rule.loop or "")
+        count = values.get(("loops", rule.loop or ""))
+        if loop and count is not None and count >= loop.max:
+            return SPENT
+        if not self._adds(rule, scope):
+            return SPILLS
+        return HOLDS if count is None else FRESH
+
+    def _adds(self, rule: Rule, scope: Scope) -> bool:
+        try:
+            for value in rule.adds.values():
+                if isinstance(value, Expression):
+                    value.value(scope)
+        except ExpressionError:
+            return False
+        return True
+
+
+def scope_for(circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any]) -> Scope:
+    """The scope the engine itself would build for a case in which these values are found."""
+    roots = placed(values)
+    case = Case(
+        case_id="",
+        step=step,
+        loops=roots.get("loops", {}),
+        visits={step: roots.get("attempt", 1)},
+        context=roots.get("context", {}),
+        answers=roots.get("answers", {}),
+        input=roots.get("case", {}),
+    )
+    return scope_of(circuit, case, Signal(signal, roots.get("answer", {})))
+
+
+def _joined(
+    rules: tuple[Rule, ...], groups: list[list[Rule]], parts: list[list[Region]]
+) -> Iterator[Region]:
+    """The regions of the whole cell, from the regions of its independent clusters."""
+    order = {rule.id: index for index, rule in enumerate(rules)}
+    places = [order[rule.id] for group in groups for rule in group]
+    for chosen in spread(parts):
+        verdicts: list[Verdict] = [FAILS] * len(rules)
+        for place, verdict in zip(
+            places, (v for part in chosen for v in part.verdicts), strict=True
+        ):
+            verdicts[place] = verdict
+        values = {key: value for part in chosen for key, value in part.values.items()}
+        yield Region(tuple(verdicts), values)

@@ -1,0 +1,194 @@
+"""What a name in an expression means at a step on a signal.
+
+Knows thresholds, the fields of answers and the roots every expression can read, and whether a value
+is sure to be there. Refuses to know what an expression does with it.
+"""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlock.engine.circuit import FAILURES, ROOTS, Circuit
+from interlock.engine.expression import Expression
+from interlock.engine.shape import Shape
+from interlock.engine.verify.finding import Hop
+from interlock.engine.verify.graph import paths_from
+from interlock.engine.verify.routes import Place, any_rule, ways_through
+
+FAILED = Shape(
+    kinds=("object",),
+    fields={"reason": Shape(kinds=("string",))},
+    required=("reason",),
+    closed=True,
+)
+"""What stands in for the answer when Interlock itself raised the signal."""
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """Where a value stands (`key`), what it can be, and which parts of its path may be missing.
+
+    `asked` says that it may only be missing if some guard takes the trouble to ask.
+    """
+
+    key: tuple[str, ...]
+    shape: Shape | None = None
+    optional: tuple[bool, ...] = ()
+    asked: bool = False
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def constant(self) -> bool:
+        return self.key[0] in ("threshold", "signal")
+
+
+class Names:
+    """The names of one circuit."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self._sure: dict[tuple[str, str, str], bool] = {}
+
+    def answer_shape(self, step: str, signal: str) -> Shape:
+        return FAILED if signal in FAILURES else self.circuit.steps[step].shape
+
+    def meaning(self, step: str, signal: str, path: str) -> Meaning:
+        head, *rest = path.split(".")
+        if head in self.circuit.thresholds:
+            return self._threshold(head, rest, self.answer_shape(step, signal))
+        if head not in ROOTS:
+            return self._answer(step, signal, [head, *rest])
+        match head:
+            case "answer":
+                return self._answer(step, signal, rest)
+            case "answers":
+                return self._earlier(step, rest)
+            case "loops":
+                return self._loop(rest)
+            case "context":
+                return self._context(step, rest)
+            case "case":
+                return Meaning(("case", *rest), None, (False,) * len(rest), asked=True)
+        problem = f"{head!r} has no fields" if rest else ""
+        shape = Shape(kinds=("integer",), minimum=1) if head == "attempt" else None
+        return Meaning((head,), shape, problem=problem, hint=f"write {head}")
+
+    def _threshold(self, head: str, rest: list[str], answer: Shape) -> Meaning:
+        problem = hint = ""
+        if head in answer.fields:
+            problem = f"{head!r} is both a threshold and a field of the answer"
+            hint = "rename the threshold"
+        elif rest:
+            problem, hint = f"{head!r} is a threshold and has no fields", f"write {head}"
+        return Meaning(("threshold", head, *rest), problem=problem, hint=hint)
+
+    def _answer(self, step: str, signal: str, names: list[str]) -> Meaning:
+        shape, optional, lost = walk(self.answer_shape(step, signal), names)
+        if lost is None:
+            return Meaning(("answer", *names), shape, optional)
+        known = self.answer_shape(step, signal).fields
+        where = "answer" if signal not in FAILURES else f"{signal!r} signal"
+        return Meaning(
+            ("answer", *names),
+            problem=f"{'.'.join(names)!r} is no field of the {where} at {step}, and no threshold",
+            hint=near(lost, [*known, *self.circuit.thresholds]),
+        )
+
+    def _earlier(self, step: str, names: list[str]) -> Meaning:
+        steps = self.circuit.steps
+        key = ("answers", *names)
+        if not names:
+            return Meaning(key)
+        if names[0] not in steps:
+            hint = near(names[0], steps)
+            return Meaning(key, problem=f"answers.{names[0]}: there is no such step", hint=hint)
+        shape, optional, lost = walk(steps[names[0]].shape, names[1:])
+        if lost is not None:
+            hint = near(lost, steps[names[0]].shape.fields)
+            return Meaning(key, problem=f"{names[0]!r} answers with no {lost!r}", hint=hint)
+        return Meaning(key, shape, (not self._is_sure(step, "answers", names[0]), *optional))
+
+    def _loop(self, names: list[str]) -> Meaning:
+        key = ("loops", *names)
+        if not names:
+            return Meaning(key)
+        loop = self.circuit.loops.get(names[0])
+        if loop is None or len(names) > 1:
+            hint = near(names[0], self.circuit.loops)
+            return Meaning(key, problem=f"{'.'.join(key)!r} is no loop", hint=hint)
+        return Meaning(key, Shape(kinds=("integer",), minimum=0, maximum=loop.max))
+
+    def _context(self, step: str, names: list[str]) -> Meaning:
+        key = ("context", *names)
+        if not names:
+            return Meaning(key)
+        added = [rule.adds[names[0]] for rule in self._adding(names[0])]
+        if not added:
+            hint = near(names[0], {name for rule in self.circuit.rules for name in rule.adds})
+            return Meaning(key, problem=f"no rule adds {names[0]!r} to the context", hint=hint)
+        optional = not self._is_sure(step, "context", names[0])
+        if any(isinstance(value, Expression) for value in added) or len(names) > 1:
+            return Meaning(key, None, (optional,) + (False,) * (len(names) - 1), asked=not optional)
+        return Meaning(key, Shape(choices=tuple(added)), (optional,))
+
+    def _adding(self, name: str) -> Iterable[Any]:
+        rules = (*self.circuit.rules, self.circuit.otherwise)
+        return [rule for rule in rules if rule is not None and name in rule.adds]
+
+    def _is_sure(self, step: str, root: str, name: str) -> bool:
+        """No way from the start comes here without passing what puts the value there."""
+        if (step, root, name) not in self._sure:
+            adding = {rule.id for rule in self._adding(name)} if root == "context" else set()
+            source = name if root == "answers" else ""
+
+            def puts(hop: Hop) -> bool:
+                answered = hop.step == source and hop.signal not in FAILURES
+                return answered or hop.rule in adding
+
+            ways = ways_through(self.circuit, any_rule(self.circuit))
+            left = {
+                place: [way for way in leaving if not puts(way[0])]
+                for place, leaving in ways.items()
+            }
+            reached = {place.step for place in paths_from(Place(self.circuit.start), left)}
+            for each in self.circuit.steps:
+                self._sure[each, root, name] = each not in reached
+        return self._sure[step, root, name]
+
+
+def walk(
+    shape: Shape | None, names: list[str]
+) -> tuple[Shape | None, tuple[bool, ...], str | None]:
+    """The shape at the end of a path, which parts may be missing, and the first unknown name."""
+    optional: list[bool] = []
+    for name in names:
+        shapes = [] if shape is None else [shape, *shape.either]
+        declared = [each for each in shapes if name in each.fields]
+        if declared:
+            kinds = {kind for each in shapes for kind in each.kinds}
+            if optional and kinds != {"object"}:
+                optional[-1] = True
+            optional.append(declared[0] is not shape or name not in declared[0].required)
+            shape = declared[0].fields[name]
+        elif any(each.fields or each.closed for each in shapes) or not _may_hold(shapes):
+            return None, (), name
+        else:
+            optional.append(True)
+            shape = None
+    return shape, tuple(optional), None
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, or what there is to choose from."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"use {', '.join(names[:12])}" if names else "there is none to choose from"
+
+
+def _may_hold(shapes: list[Shape]) -> bool:
+    kinds = {kind for shape in shapes for kind in shape.kinds}
+    return not kinds or "object" in kinds

@@ -1,0 +1,1 @@
+"""Epics: long work over many agent sessions, with checkpoints, recovery and approval."""

@@ -1,0 +1,1 @@
+"""Approval by people on GitHub issues: comments, labels, webhooks."""

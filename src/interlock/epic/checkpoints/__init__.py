@@ -1,0 +1,1 @@
+"""Where an epic stands, kept in files that survive a crash."""

@@ -1,0 +1,112 @@
+"""Where an epic's state lies: `.sage/state/`, and a second copy in the git directory.
+
+`git reset --hard` cannot touch what is not tracked, `git clean -fd` not what is excluded, and
+`git clean -fdx` not what lies in the git directory. Refuses links, and to know any file's content.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import SourceError
+from interlock.system.own_git import OwnGit, is_installed
+
+_STATE: Final = (".sage", "state")
+_SHADOW: Final = ("interlock", "epics")
+_EXCLUDED: Final = "/.sage/state/"
+_LARGEST_EXCLUDE: Final = 1 << 20
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders of one project. Without a repository there is no shadow."""
+
+    root: Path
+    git_dir: Path | None = None
+    exclude: Path | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.root.joinpath(*_STATE)
+
+    @property
+    def shadow(self) -> Path | None:
+        return self.git_dir.joinpath(*_SHADOW) if self.git_dir else None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where checkpoints lie, the one people look at first."""
+        return (self.state, self.shadow) if self.shadow else (self.state,)
+
+    @property
+    def safest(self) -> Path:
+        """The folder that no reset and no clean can touch, if there is one."""
+        return self.shadow or self.state
+
+
+def find_place(folder: Path) -> Place:
+    """The project around a folder: the top of its work tree, or the folder itself."""
+    folder = folder.resolve()
+    if not is_installed():
+        return Place(root=folder)
+    git = OwnGit(folder)
+    ran = git.run("rev-parse", "--show-toplevel")
+    if not ran.fine:
+        if "not a git repository" in ran.complaint or "work tree" in ran.complaint:
+            return Place(root=folder)
+        raise SourceError(f"the repository around {folder} cannot be read: {ran.reason}")
+    top = Path(ran.line)
+    git_dir = Path(git.line("rev-parse", "--absolute-git-dir"))
+    exclude = (folder / git.line("rev-parse", "--git-path", "info/exclude")).resolve()
+    return Place(root=top, git_dir=git_dir, exclude=exclude)
+
+
+def check_folders(place: Place) -> None:
+    """SourceError if a folder of ours is a link, or no folder."""
+    for path in _ours(place):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise SourceError(f"{path} cannot be used: {error.strerror}") from None
+        if not stat.S_ISDIR(mode):
+            what = "a symbolic link" if stat.S_ISLNK(mode) else "no folder"
+            raise SourceError(f"{path} is {what}: remove it, so that the state stays in place")
+
+
+def make_folders(place: Place) -> None:
+    """The folders, ours alone; and git is told not to clean them away."""
+    check_folders(place)
+    for path in _ours(place):
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise SourceError(f"{path} cannot be made: {error.strerror}") from None
+    _exclude(place)
+
+
+def _ours(place: Place) -> list[Path]:
+    found = [place.root / _STATE[0], place.state]
+    if place.git_dir and place.shadow:
+        found += [place.git_dir / _SHADOW[0], place.shadow]
+    return found
+
+
+def _exclude(place: Place) -> None:
+    """One line in the repository's own exclude file. If that cannot be, the shadow is enough."""
+    if place.exclude is None:
+        return
+    try:
+        place.exclude.parent.mkdir(exist_ok=True)
+        opened = os.open(place.exclude, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with open(opened, "rb+") as file:  # noqa: PTH123
+            before = file.read(_LARGEST_EXCLUDE)
+            if _EXCLUDED.encode() in before.splitlines():
+                return
+            gap = b"" if not before or before.endswith(b"\n") else b"\n"
+            file.write(gap + _EXCLUDED.encode() + b"\n")
+    except OSError:
+        return

@@ -1,0 +1,168 @@
+"""What an epic is begun with: from the words of a command line to its terms and its run.
+
+Knows where an epic's file may lie and when an earlier run is gone on with. Nothing here starts a
+session.
+"""
+
+import hashlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.api.project import Options, merged, usual_options
+from interlock.cli.run import changed
+from interlock.cli.show import tell
+from interlock.system.errors import SourceError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.epic.checkpoints.place import Place
+    from interlock.epic.epic_file import EpicText
+    from interlock.epic.terms import EpicSettings, Terms
+    from interlock.journal.runs import Run
+    from interlock.runtime.library import Bundle
+    from interlock.runtime.settings import Settings
+
+_ENDINGS = (".md", ".markdown", ".yaml", ".yml")
+_FOLDERS = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
+_LARGEST = 4_000_000
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """What the user asked for."""
+
+    agent: list[str] | None = None
+    budget: list[str] | None = None
+    max_cycles: int | None = None
+    session_timeout: str | None = None
+    idle_timeout: str | None = None
+    hitl: str | None = None
+    hook: str | None = None
+
+
+def written_epic(word: str) -> "tuple[EpicText | None, str]":
+    """The epic that a word names, and its file: a path, or an id whose file lies in its place."""
+    from interlock.epic.checkpoints.checkpoint_file import check_epic_id
+    from interlock.epic.epic_file import read_epic
+    from interlock.runtime.library import read_text
+
+    if word.endswith(_ENDINGS):
+        return read_epic(read_text(Path(word), _LARGEST), Path(word).as_posix()), word
+    path = _place_of(check_epic_id(word))
+    if path is None:
+        return None, ""
+    found = read_epic(read_text(path, _LARGEST), path.as_posix())
+    return msgspec.structs.replace(found, id=word), str(path)
+
+
+def _place_of(epic_id: str) -> Path | None:
+    """The file of an epic that is named by its id."""
+    for folder in _FOLDERS:
+        for name in (*(f"{epic_id}{each}" for each in _ENDINGS), f"{epic_id}/epic.md"):
+            if (Path(folder) / name).is_file():
+                return Path(folder) / name
+    return None
+
+
+def settings_for(usual: "Settings", wishes: Wishes) -> "EpicSettings":
+    from interlock.epic.terms import check_settings
+
+    given: dict[str, Any] = {
+        "session_timeout": wishes.session_timeout,
+        "idle_timeout": wishes.idle_timeout,
+        "hitl": wishes.hitl,
+    }
+    told = {name: value for name, value in given.items() if value is not None}
+    return check_settings(msgspec.structs.replace(usual.epic, **told))
+
+
+def options_for(
+    usual: "Settings", wishes: Wishes, before: Options | None
+) -> "tuple[Bundle, Options]":
+    """The circuit and what a run of it is begun, or gone on, with."""
+    from interlock.agents.wiring_files import EPIC
+    from interlock.runtime.library import find_circuit
+
+    bundle = find_circuit(EPIC, Path())
+    words = [f"max_cycles={wishes.max_cycles}"] if wishes.max_cycles is not None else []
+    _, changes = changed(bundle.open(), usual.thresholds, words)
+    options = before or usual_options(usual, changes)
+    options = msgspec.structs.replace(options, thresholds=options.thresholds | changes)
+    return bundle, merged(options, wishes.agent, None, wishes.budget, None, {})
+
+
+def agreed(
+    epic_id: str, text: "EpicText | None", file: str, place: "Place", path: Path, usual: "Settings",
+    wishes: Wishes,
+) -> "Terms":  # fmt: skip
+    from interlock.epic.terms import Terms
+
+    return Terms(
+        epic_id=epic_id,
+        root=str(place.root),
+        db=str(path.resolve()),
+        fresh=text is not None,
+        title=text.title if text else "",
+        file=file,
+        stories=text.stories if text else (),
+        settings=settings_for(usual, wishes),
+    )
+
+
+def begun(
+    connection: "Connection", terms: "Terms", usual: "Settings", wishes: Wishes
+) -> "tuple[Run, Options]":
+    """The run of the epic: the one that is unfinished, or a new one."""
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.runs import (
+        NewCase,
+        begin_run,
+        find_run,
+        newest_run,
+        set_options,
+        unfinished_run,
+    )
+
+    mark = hashlib.sha256(f"epic:{terms.root}:{terms.epic_id}".encode()).hexdigest()
+    run_id, last = unfinished_run(connection, mark), newest_run(connection, mark)
+    found = find_run(connection, run_id) if run_id is not None else None
+    before = msgspec.convert(find_run(connection, last).options, Options) if last else None
+    bundle, options = options_for(usual, wishes, before)
+    if before and not terms.fresh:
+        kept = _kept(before)
+        terms = msgspec.structs.replace(
+            terms,
+            title=kept.title,
+            file=kept.file,
+            stories=kept.stories,
+            fresh=kept.fresh and found is not None,
+        )
+    options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
+    if found is not None and run_id is not None:
+        set_options(connection, run_id, msgspec.to_builtins(options))
+        tell(f"going on with run {run_id} of {terms.epic_id}")
+        return find_run(connection, run_id), options
+    circuit: Circuit = bundle.open().circuit.with_thresholds(options.thresholds)
+    run_id = begin_run(
+        connection,
+        circuit,
+        msgspec.json.encode(bundle).decode(),
+        [NewCase(terms.epic_id, {"id": terms.epic_id, "title": terms.title})],
+        source=terms.file or terms.epic_id,
+        fingerprint=mark,
+        options=msgspec.to_builtins(options),
+        at=time.time(),
+    )
+    return find_run(connection, run_id), options
+
+
+def _kept(before: Options) -> "Terms":
+    from interlock.epic.terms import Terms
+
+    try:
+        return msgspec.convert(before.terms, Terms)
+    except msgspec.ValidationError as error:
+        raise SourceError(f"the run's terms cannot be read: {error}") from None

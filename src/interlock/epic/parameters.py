@@ -1,0 +1,84 @@
+"""What the prompts of an epic read: its place, its stories and what comes first.
+
+Knows names and how long each text may be. Refuses to know where a checkpoint lies.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Failure, Story
+from interlock.epic.epic_file import EpicStory
+
+NAMES: Final = ("epic", "place", "stories", "first", "note", "failures", "stashes", "issue",
+                "resume_prompt")  # fmt: skip
+_MOST: Final = 200
+_LAST_FAILURES: Final = 3
+_LONGEST: Final = 4_000
+
+
+def parameters(
+    checkpoint: Checkpoint | None, written: tuple[EpicStory, ...], epic: Mapping[str, str], say: str
+) -> dict[str, Any]:
+    """The names of `NAMES`, also where there is no checkpoint yet."""
+    kept = checkpoint.stories if checkpoint else ()
+    position = checkpoint.position if checkpoint else None
+    hitl = checkpoint.hitl if checkpoint else None
+    stashed = (
+        [each for each in checkpoint.recoveries if each.state == "stashed"] if checkpoint else []
+    )
+    return {
+        "epic": dict(epic),
+        "place": {
+            "story": position.story_id if position else "",
+            "phase": position.phase if position else "",
+            "task": position.task if position else "",
+        },
+        "stories": [_story(each, kept) for each in written[:_MOST]] + _others(kept, written),
+        "first": _first(checkpoint),
+        "note": _cut(checkpoint.note if checkpoint else ""),
+        "failures": [_failure(f) for f in checkpoint.failures[-_LAST_FAILURES:]]
+        if checkpoint
+        else [],
+        "stashes": [f"recovery {each.number}: {_cut(each.reason)}" for each in stashed[-3:]],
+        "issue": hitl.issue if hitl and not hitl.url else 0,
+        "resume_prompt": say,
+    }
+
+
+def _first(checkpoint: Checkpoint | None) -> str:
+    if checkpoint is None:
+        return ""
+    action = checkpoint.next_action
+    asked = {"revise": "A human wants changes: ", "continue": ""}.get(
+        action.type, f"{action.type}: "
+    )
+    return _cut(f"{asked}{action.description}") if action.description or asked else ""
+
+
+def _story(written: EpicStory, kept: tuple[Story, ...]) -> dict[str, Any]:
+    known = next((each for each in kept if each.id == written.id), None)
+    return {
+        "id": written.id,
+        "title": written.title,
+        "status": (known.status if known else written.status).value,
+        "criteria": [_cut(each) for each in written.acceptance_criteria[:50]],
+        "tasks": [{"text": _cut(each.text), "done": each.done} for each in written.tasks[:100]],
+    }
+
+
+def _others(kept: tuple[Story, ...], written: tuple[EpicStory, ...]) -> list[dict[str, Any]]:
+    """Stories that only the checkpoint knows."""
+    named = {each.id for each in written}
+    return [
+        {"id": each.id, "title": "", "status": each.status.value, "criteria": [], "tasks": []}
+        for each in kept[:_MOST]
+        if each.id not in named
+    ]
+
+
+def _failure(failure: Failure) -> str:
+    return _cut(f"{failure.at} {failure.type}: {failure.message}")
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST]

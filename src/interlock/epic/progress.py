@@ -1,0 +1,187 @@
+"""What a session's words change in its checkpoint, and whether anything moved at all.
+
+Pure: a checkpoint and what was heard in, a checkpoint out. A story's status follows what was said
+as far as it may; what cannot follow is told. Refuses to know files and git.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from interlock.epic.checkpoints.checkpoint import (
+    Checkpoint,
+    Failure,
+    Hitl,
+    Moved,
+    NextAction,
+    Story,
+    Work,
+    moved,
+)
+from interlock.epic.sessions.carrier import Life
+from interlock.epic.sessions.record import Heard
+from interlock.epic.status import NEXT, Status, read_status
+from interlock.system.errors import SourceError
+
+_ON_THE_WAY: Final = (Status.READY, Status.IN_PROGRESS)
+_BROKEN: Final = (Status.FAILED, Status.BLOCKED, Status.HALTED, Status.PARTIAL)
+_FAILED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT", "FATAL_ERROR", "RECOVERABLE_ERROR",
+                  "RECOVERY_FAILED", "NOTHING")  # fmt: skip
+_LONGEST: Final = 1_000
+_MOST_STORIES: Final = 1_000
+_MOST_NOTES: Final = 20
+
+
+def mark_of(checkpoint: Checkpoint | None) -> str:
+    """One word for where the work stands; equal words mean that nothing moved."""
+    if checkpoint is None:
+        return "none"
+    place = checkpoint.position
+    parts = (place, checkpoint.stories, checkpoint.git, checkpoint.note, checkpoint.next_action)
+    digest = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
+    where = ":".join(each or "-" for each in (place.story_id, place.phase, place.task))
+    return f"{where}@{checkpoint.git.commit[:12] or '-'}#{digest}"
+
+
+def reached(before: Status, after: Status) -> Status | None:
+    """The status after what was said, by way of those between; None where it cannot follow."""
+    here = before
+    for step in (*_ON_THE_WAY, after):
+        if after == here or after in NEXT[here]:
+            return after
+        if step in NEXT[here]:
+            here = step
+    return after if after in NEXT[here] else None
+
+
+def with_stories(checkpoint: Checkpoint, heard: Iterable[Heard]) -> tuple[Checkpoint, list[str]]:
+    """The checkpoint after all that was said about stories, and what could not be followed."""
+    notes: list[str] = []
+    for each in heard:
+        if not each.counts or each.type not in ("STORY_STARTED", "STORY_COMPLETE"):
+            continue
+        story_id = str(each.fields.get("story_id", ""))
+        if not story_id:
+            continue
+        usual = Status.IN_PROGRESS if each.type == "STORY_STARTED" else Status.DONE
+        try:
+            status = read_status(str(each.fields.get("status", usual)))
+        except SourceError as error:
+            notes.append(f"story {story_id}: {error}")
+            continue
+        checkpoint, note = _with_story(checkpoint, story_id, status)
+        notes += [note] if note else []
+    return checkpoint, notes[:_MOST_NOTES]
+
+
+def _with_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[Checkpoint, str]:
+    known = checkpoint.story(story_id) or Story(id=story_id, status=Status.READY)
+    if len(checkpoint.stories) >= _MOST_STORIES and checkpoint.story(story_id) is None:
+        return checkpoint, f"story {story_id} is not noted: there are {_MOST_STORIES} already"
+    found = reached(known.status, status)
+    if found is None:
+        return checkpoint, f"story {story_id} is {known.status}, so it was not made {status}"
+    return checkpoint.with_story(msgspec.structs.replace(known, status=found)), ""
+
+
+def with_place(checkpoint: Checkpoint | None, word: Heard, work: Work, at: str) -> Checkpoint:
+    """The checkpoint that a session announced and did not write itself."""
+    fields = {name: str(value) for name, value in word.fields.items()}
+    known = checkpoint.story(fields["story_id"]) if checkpoint else None
+    status = Status.IN_PROGRESS
+    if checkpoint and known:
+        found = reached(known.status, Status.IN_PROGRESS)
+        status = found or known.status
+        if found:
+            ready = msgspec.structs.replace(known, status=Status.IN_PROGRESS)
+            checkpoint = checkpoint.with_story(ready)
+    said = Moved(
+        epic_id=fields["epic_id"],
+        story_id=fields["story_id"],
+        phase=fields["phase"],
+        task=fields["task"],
+        status=status,
+    )
+    return moved(checkpoint, said, work, at)
+
+
+def is_written(before: str, checkpoint: Checkpoint | None, word: Heard) -> bool:
+    """Whether the session has written the checkpoint that it announced."""
+    if checkpoint is None or mark_of(checkpoint) == before:
+        return False
+    place, fields = checkpoint.position, word.fields
+    wanted = (fields.get("story_id"), fields.get("phase"), fields.get("task"))
+    return (place.story_id, place.phase, place.task) == wanted
+
+
+def with_request(checkpoint: Checkpoint, word: Heard, at: str) -> Checkpoint:
+    """A human is asked; the work waits until one has approved, whatever happens meanwhile."""
+    issue = word.fields.get("issue", 0)
+    hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
+    first = NextAction(type="hitl", description="a human is asked")
+    epic = msgspec.structs.replace(checkpoint.epic, status=Status.WAITING)
+    return msgspec.structs.replace(checkpoint, epic=epic, hitl=hitl, next_action=first)
+
+
+def with_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
+    """The question as it is known where it is asked, and until when an answer counts."""
+    hitl = msgspec.structs.replace(
+        checkpoint.hitl or Hitl(waiting_since=at), request_id=request_id, deadline=deadline
+    )
+    return msgspec.structs.replace(checkpoint, hitl=hitl)
+
+
+def with_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
+    """The question stands on an issue of ours; one that the session named gives way to it."""
+    hitl = msgspec.structs.replace(checkpoint.hitl or Hitl(), issue=number, url=url)
+    return msgspec.structs.replace(checkpoint, hitl=hitl)
+
+
+def with_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
+    """What a human decided, with the notes for the next session."""
+    hitl = msgspec.structs.replace(
+        checkpoint.hitl or Hitl(), response=decision, comment=comment, answered_at=at
+    )
+    after = {
+        "approve": NextAction(type="continue", description=comment),
+        "revise": NextAction(type="revise", description=comment or "see the review"),
+    }.get(decision, checkpoint.next_action)
+    return msgspec.structs.replace(checkpoint, hitl=hitl, next_action=after)
+
+
+def is_unanswered(checkpoint: Checkpoint) -> bool:
+    """Whether somebody asked for a human and none has let the work go on."""
+    hitl = checkpoint.hitl
+    return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
+
+
+def with_failure(checkpoint: Checkpoint, life: Life, at: str) -> Checkpoint:
+    if life.ended_by not in _FAILED:
+        return checkpoint
+    failure = Failure(
+        at=at,
+        story_id=checkpoint.position.story_id,
+        task=checkpoint.position.task,
+        type=life.ended_by,
+        message=life.message[:_LONGEST],
+    )
+    return checkpoint.with_failure(failure)
+
+
+def contradicts(checkpoint: Checkpoint | None) -> str:
+    """Why an epic cannot have succeeded, as far as its own stories tell."""
+    broken = [each for each in (checkpoint.stories if checkpoint else ()) if each.status in _BROKEN]
+    if not broken:
+        return ""
+    shown = ", ".join(f"{each.id} is {each.status}" for each in broken[:3])
+    return f"success was said, but story {shown}"
+
+
+def not_done(checkpoint: Checkpoint | None) -> str:
+    """The stories that nobody has reported as over, a few by name."""
+    stories = checkpoint.stories if checkpoint else ()
+    left = [each.id for each in stories if NEXT[each.status]]
+    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    return f"{', '.join(left[:5])}{more}" if left else ""

@@ -1,0 +1,1 @@
+"""What git looks like after an interruption, and what is done about it."""

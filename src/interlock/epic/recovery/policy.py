@@ -1,0 +1,155 @@
+"""What git looks like on resume, as findings, and what is done about each: a table.
+
+The most cautious action of all findings counts. Knows nothing of how git is asked, and never lets
+anything be thrown away: the strongest thing that is done is a stash that can be restored.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import SourceError
+
+
+class Finding(StrEnum):
+    """One thing about git that resuming must know."""
+
+    EQUAL = "equal"
+    AHEAD = "ahead"
+    BEHIND = "behind"
+    DIVERGED = "diverged"
+    MISSING_COMMIT = "missing_commit"
+    UNRECORDED = "unrecorded"
+    NO_REPOSITORY = "no_repository"
+    REPOSITORY_GONE = "repository_gone"
+    OTHER_BRANCH = "other_branch"
+    DETACHED = "detached"
+    OPERATION = "operation"
+    DIRTY_AS_LEFT = "dirty_as_left"
+    DIRTY_TRACKED = "dirty_tracked"
+    DIRTY_UNTRACKED = "dirty_untracked"
+
+
+class Action(IntEnum):
+    """What is done, from the boldest to the most cautious."""
+
+    CONTINUE = 0
+    STASH = 1
+    ASK = 2
+    REFUSE = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+Policy = Mapping[Finding, Action]
+
+DEFAULTS: Final[Policy] = {
+    Finding.EQUAL: Action.CONTINUE,
+    Finding.AHEAD: Action.CONTINUE,
+    Finding.BEHIND: Action.ASK,
+    Finding.DIVERGED: Action.ASK,
+    Finding.MISSING_COMMIT: Action.REFUSE,
+    Finding.UNRECORDED: Action.ASK,
+    Finding.NO_REPOSITORY: Action.CONTINUE,
+    Finding.REPOSITORY_GONE: Action.REFUSE,
+    Finding.OTHER_BRANCH: Action.ASK,
+    Finding.DETACHED: Action.ASK,
+    Finding.OPERATION: Action.REFUSE,
+    Finding.DIRTY_AS_LEFT: Action.CONTINUE,
+    Finding.DIRTY_TRACKED: Action.STASH,
+    Finding.DIRTY_UNTRACKED: Action.CONTINUE,
+}
+DIRTY: Final = frozenset({Finding.DIRTY_TRACKED, Finding.DIRTY_UNTRACKED, Finding.DIRTY_AS_LEFT})
+
+
+class GitState(msgspec.Struct, frozen=True, kw_only=True):
+    """How git stands beside what the checkpoint recorded."""
+
+    findings: tuple[Finding, ...]
+    head: str = ""
+    branch: str = ""
+    """Empty: detached, or no repository."""
+    recorded_commit: str = ""
+    recorded_branch: str = ""
+    operation: str = ""
+    ahead: int = 0
+    behind: int = 0
+    tracked: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+    """Some paths that differ; not more than can be shown."""
+
+    @property
+    def dirty(self) -> bool:
+        return any(each in DIRTY for each in self.findings)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What to do, because of which findings, and a sentence each."""
+
+    action: Action
+    because: tuple[Finding, ...]
+    reason: str
+
+
+def decide(state: GitState, policy: Policy = DEFAULTS) -> Verdict:
+    """The most cautious action that any finding asks for."""
+    actions = {each: policy.get(each, DEFAULTS[each]) for each in state.findings}
+    action = max(actions.values(), default=Action.CONTINUE)
+    because = tuple(each for each in state.findings if actions[each] == action)
+    return Verdict(action, because, "; ".join(sentence(each, state) for each in because))
+
+
+def sentence(finding: Finding, state: GitState) -> str:
+    """The finding in words, with what to do about it where that is not plain."""
+    head, recorded = state.head[:12] or "nothing", state.recorded_commit[:12]
+    ours, theirs = state.branch or "no branch", state.recorded_branch or "no branch"
+    return {
+        Finding.EQUAL: f"HEAD is the checkpoint's commit {recorded}",
+        Finding.AHEAD: f"HEAD {head} is {_commits(state.ahead)} ahead of the checkpoint",
+        Finding.BEHIND: f"HEAD {head} is {_commits(state.behind)} behind the checkpoint {recorded}",
+        Finding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have gone different ways",
+        Finding.MISSING_COMMIT: f"the checkpoint's commit {recorded} is not in this repository",
+        Finding.UNRECORDED: f"the checkpoint records no commit to compare HEAD {head} with",
+        Finding.NO_REPOSITORY: "there is no git repository here, and none was recorded",
+        Finding.REPOSITORY_GONE: f"there is no git repository here to find {recorded} in",
+        Finding.OTHER_BRANCH: f"the branch is {ours}, and the checkpoint's was {theirs}",
+        Finding.DETACHED: f"HEAD is detached, and the checkpoint's branch was {theirs}",
+        Finding.OPERATION: f"a {state.operation} is in progress: finish or abort it",
+        Finding.DIRTY_AS_LEFT: "what is not committed is as the checkpoint left it",
+        Finding.DIRTY_TRACKED: f"files were changed since: {_named(state.tracked)}",
+        Finding.DIRTY_UNTRACKED: f"files are not tracked: {_named(state.untracked)}",
+    }[finding]
+
+
+def read_policy(settings: Mapping[str, str]) -> Policy:
+    """The table with a project's own rows: finding = continue, stash, ask or refuse."""
+    policy = dict(DEFAULTS)
+    for name, word in settings.items():
+        finding = next((each for each in Finding if each == name.replace("-", "_")), None)
+        action = next((each for each in Action if each.word == word), None)
+        if finding is None:
+            raise SourceError(
+                f"{name[:40]!r} is nothing git can be on resume; use {', '.join(Finding)}"
+            )
+        if action is None:
+            words = ", ".join(each.word for each in Action)
+            raise SourceError(f"{finding} = {word[:40]!r}: use one of {words}")
+        if action == Action.STASH and finding not in DIRTY:
+            raise SourceError(f"{finding} = stash: only {', '.join(sorted(DIRTY))} can be stashed")
+        if action == Action.CONTINUE and finding == Finding.OPERATION:
+            raise SourceError(f"{finding} = continue: use ask or refuse")
+        policy[finding] = action
+    return policy
+
+
+def _commits(number: int) -> str:
+    return "1 commit" if number == 1 else f"{number} commits"
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    shown = ", ".join(path[:80] for path in paths[:3])
+    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

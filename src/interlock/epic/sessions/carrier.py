@@ -1,0 +1,295 @@
+"""The carrier of sessions: one process of an agent for each ask, heard as it speaks.
+
+A word that ends a session gives it a grace to leave by itself; then its tree is ended. How it ended
+becomes one artifact, made here and never by the agent. Knows limits, the order of things and that a
+session whose coordinator was killed is not run again if it had said its last word. Refuses to know
+checkpoints: whoever keeps them is told.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.ended import Ended, why
+from interlock.agents.cli.process import Station
+from interlock.agents.cli.start import Start
+from interlock.agents.cli.supervised import Supervised
+from interlock.agents.cli.workplace import Workplace, workplace
+from interlock.agents.command import variables_of
+from interlock.agents.errands import Errands
+from interlock.agents.status import Standings
+from interlock.engine.case import Usage
+from interlock.engine.circuit import CRASH, RATE_LIMIT
+from interlock.epic.sessions.channel import Channel
+from interlock.epic.sessions.listen import Ear, Tongue
+from interlock.epic.sessions.record import Heard, SessionRecord, Via
+from interlock.epic.signals import ENDING, ended_by
+from interlock.signals.line_payload import read_payload
+from interlock.signals.lines import Found
+from interlock.system.errors import InterlockError
+from interlock.system.lookout import Lookout
+
+ORCHESTRATED: Final = "SAGE_ORCHESTRATOR"
+_LONGEST_PAUSE: Final = 300.0
+_OVERRUN: Final = {"wall": "SESSION_TIMEOUT", "silence": "IDLE_TIMEOUT",
+                   "first_byte": "IDLE_TIMEOUT", "tool": "IDLE_TIMEOUT"}  # fmt: skip
+_TAIL: Final = 500
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds."""
+
+    session: float = 4 * 3600.0
+    """Of one session, from its start."""
+    idle: float = 1800.0
+    """Without a byte of output."""
+    grace: float = 20.0
+    """For leaving by itself after its last word."""
+    backoff: float = 2.0
+    """The pause before a session that follows a crash; it doubles with each in a row."""
+
+
+class Life(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session ended, for whoever keeps the checkpoint."""
+
+    ended_by: str
+    word: Heard | None
+    heard: tuple[Heard, ...]
+    before: str
+    message: str = ""
+    exit: int | None = None
+    seconds: float = 0.0
+    total: int = 0
+    refused: int = 0
+    repeated: int = 0
+    record: str = ""
+
+
+class Keeper(Protocol):
+    """Who keeps the place of the work, before and after a session. Both may take a while."""
+
+    def before(self, ask: Ask) -> str:
+        """One word for how the checkpoint stands now."""
+
+    def after(self, ask: Ask, life: Life) -> Mapping[str, Any]:
+        """The artifact; what the session said about its place is kept by then."""
+
+
+class SessionAgent:
+    """A carrier that runs one session for each ask."""
+
+    def __init__(
+        self, tongue: Tongue, station: Station, limits: Limits, clock: Clock, keeper: Keeper
+    ) -> None:
+        self._tongue = tongue
+        self._station = station
+        self._limits = limits
+        self._clock = clock
+        self._keeper = keeper
+        own = tongue.clocks
+        self._clocks = msgspec.structs.replace(
+            own,
+            first_byte=limits.idle,
+            silence=limits.idle,
+            tool=max(limits.idle, own.tool),
+            wall=limits.session,
+            after_result=max(limits.grace, own.after_result),
+        )
+        self._lookout = Lookout()
+        self._errands = Errands(self._carry)
+        self._ready: asyncio.Task[Any]
+        self._standings = Standings(station.root / f"standing-{tongue.name}.json", clock)
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        grace = self._clocks.grace
+        self._ready = asyncio.create_task(self._station.ours.reap(self._clock, grace))
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self._errands.begin(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._errands.drop(dispatch_id)
+
+    async def close(self) -> None:
+        await self._errands.end(self._ready)
+        self._standings.close()
+
+    async def _carry(self, ask: Ask) -> None:
+        try:
+            await self._ready
+            reply = await self._session(ask)
+        except (InterlockError, OSError) as error:
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
+        self._deliver(reply)
+
+    async def _session(self, ask: Ask) -> Reply:
+        place = workplace(self._station.root, ask, self._tongue.name)
+        path = place.folder / "sessions" / f"{ask.attempt}.jsonl"
+        record = SessionRecord(path, ask.case_id)
+        try:
+            if record.is_ending:
+                life, usage = self._ended(record, None, None), Usage()
+            else:
+                await self._rest(ask)
+                life, usage, limit = await self._live(ask, place, record)
+                if limit is not None:
+                    return limit
+            artifact = await asyncio.to_thread(self._keeper.after, ask, life)
+        finally:
+            record.close()
+        return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
+
+    async def _rest(self, ask: Ask) -> None:
+        """After crashes in a row a pause that doubles: what failed at once may work later."""
+        crashes = ask.case.context.get("crashes", 0) if ask.case else 0
+        pause = pause_after(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
+        if not pause:
+            return
+        over = asyncio.get_running_loop().create_future()
+        cancel = self._clock.call_at(
+            self._clock.now() + pause, lambda: None if over.done() else over.set_result(None)
+        )
+        try:
+            await over
+        finally:
+            cancel()
+
+    async def _live(
+        self, ask: Ask, place: Workplace, record: SessionRecord
+    ) -> tuple[Life, Usage, Reply | None]:
+        """One process, from its start to its end."""
+        before = await asyncio.to_thread(self._keeper.before, ask)
+        record.begin(self._clock.now(), record.lives[0].before if record.lives else before)
+        talk = _Talk(self._tongue, record, self._clock, self._limits.grace)
+        channel = Channel(self._meeting_place(ask), self._station.nonce(), talk.hear_said)
+        await channel.start()
+        try:
+            start = self._start(ask, place, channel)
+            agent = Supervised(start, self._clocks, talk.ear, self._clock, lookout=self._lookout)
+            talk.agent = agent
+            self._standings.add(ask, self._tongue.name, agent)
+            ended = await agent.run()
+        finally:
+            talk.close()
+            self._standings.drop(ask.dispatch_id)
+            await channel.close()
+            _leave(channel.path.parent)
+        talk.hear(talk.ear.close(ended), "stream")
+        outcome = talk.ear.outcome(ended)
+        usage = outcome.usage if outcome else Usage()
+        if outcome and outcome.failure == RATE_LIMIT and record.last_word is None:
+            return self._ended(record, ended, talk.ear), usage, outcome.reply(ask.dispatch_id)
+        return self._ended(record, ended, talk.ear), usage, None
+
+    def _start(self, ask: Ask, place: Workplace, channel: Channel) -> Start:
+        project = self._station.project
+        paper = place.paper(ask.attempt)
+        own = not (project / ".git").exists()
+        command = self._tongue.command(ask.prompt, paper, own)
+        if command.paper:
+            place.write_prompt(paper, command.paper)
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
+        environment = {
+            **self._tongue.environment(self._station.environ),
+            **variables_of(ask),
+            **channel.environment(),
+            ORCHESTRATED: "1",
+        }
+        return Start(command.argv, command.stdin, project, environment, tag)
+
+    def _meeting_place(self, ask: Ask) -> Path:
+        """A socket's path must be short, so it does not lie with the other papers."""
+        mark = f"{self._station.ours.workspace[:8]}-{ask.dispatch_id}"
+        return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{mark}"
+
+    def _ended(self, record: SessionRecord, ended: Ended | None, ear: Ear | None) -> Life:
+        word = record.last_word
+        by, message = _ending(word, ended, ear, self._clocks)
+        return Life(
+            ended_by=by,
+            word=word,
+            heard=tuple(record.heard),
+            before=record.lives[0].before if record.lives else "",
+            message=message,
+            exit=ended.exit_code if ended else None,
+            seconds=round(ended.ended_at - ended.started_at, 3) if ended else 0.0,
+            total=record.total,
+            refused=record.refused,
+            repeated=record.repeated,
+            record=str(record.path),
+        )
+
+
+def _leave(folder: Path) -> None:
+    """One who cleans up may have been faster; how the session ended does not hang on that."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def pause_after(crashes: int, first: float) -> float:
+    """Seconds to wait after so many crashes in a row."""
+    return min(first * 2 ** min(crashes - 1, 20), _LONGEST_PAUSE) if crashes > 0 else 0.0
+
+
+def _ending(
+    word: Heard | None, ended: Ended | None, ear: Ear | None, clocks: Clocks
+) -> tuple[str, str]:
+    """The kind of ending and a sentence about it."""
+    if word is not None:
+        return ended_by(word.type), word.payload
+    if ended is None or ear is None:
+        return "CRASH", "the session was not there any more"
+    if ended.by in _OVERRUN:
+        return _OVERRUN[ended.by], why(ended, clocks)
+    outcome = ear.outcome(ended)
+    words = ended.stderr[-_TAIL:].decode("utf-8", "replace").strip()
+    told = outcome.reason if outcome and outcome.failure else ""
+    message = told or ": ".join(part for part in (why(ended, clocks), words) if part)
+    if ended.exit_code != 0 and ended.by == "itself":
+        return "CRASH", message
+    return "NOTHING", f"the session said nothing that ends it: {message}"
+
+
+class _Talk:
+    """What is heard of one process, from two sides, and the grace after its last word."""
+
+    def __init__(self, tongue: Tongue, record: SessionRecord, clock: Clock, grace: float) -> None:
+        self.agent: Supervised | None = None
+        self._record = record
+        self._clock = clock
+        self._grace = grace
+        self._cancel: Callable[[], None] | None = None
+        self._closed = False
+        self.ear = tongue.ear(clock.now(), lambda found: self.hear(found, "stream"))
+
+    def hear(self, found: list[Found], via: Via) -> None:
+        at = self._clock.now()
+        for each in found:
+            heard = self._record.add(each, via, at)
+            if heard.counts and heard.type in ENDING:
+                self._part(at)
+
+    def hear_said(self, kind: str, payload: str) -> None:
+        """A signal over the channel, which has looked at it already."""
+        found = read_payload(kind, payload, 0)
+        if not isinstance(found, str) and not self._closed:
+            self.hear([found], "channel")
+
+    def close(self) -> None:
+        self._closed = True
+        if self._cancel is not None:
+            self._cancel()
+
+    def _part(self, at: float) -> None:
+        if self._cancel is None and self.agent is not None and not self._closed:
+            self._cancel = self._clock.call_at(at + self._grace, self.agent.stop)

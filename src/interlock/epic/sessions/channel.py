@@ -1,0 +1,145 @@
+"""The side channel: how a command inside a supervised session speaks to its coordinator.
+
+A session's output can be forged by whatever it prints; this socket cannot, without its token. It
+knows who may speak and how much. It refuses to know what a signal does: the callback is told.
+"""
+
+import asyncio
+import hmac
+import os
+import socket
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.signals.line_payload import read_payload
+from interlock.system.errors import SourceError
+
+SOCKET_VARIABLE: Final = "INTERLOCK_CHANNEL"
+TOKEN_VARIABLE: Final = "INTERLOCK_TOKEN"  # noqa: S105 -- the variable's name, not a token
+LONGEST: Final = 1 << 17
+_PATIENCE: Final = 10.0
+_MOST_SPEAKERS: Final = 16
+_LONGEST_PATH: Final = 100
+
+Hear = Callable[[str, str], None]
+
+
+class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line to the channel."""
+
+    token: str
+    type: str
+    payload: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One line back: taken, or why not."""
+
+    ok: bool
+    error: str = ""
+
+
+class Channel:
+    """A unix socket in a folder of its own; `hear` gets (type, payload) of what may be said."""
+
+    def __init__(self, folder: Path, token: str, hear: Hear) -> None:
+        if not token:
+            raise ValueError("a channel needs a token")
+        self.path = folder / "channel.sock"
+        self._token = token.encode()
+        self._hear = hear
+        self._server: asyncio.Server
+        self._speakers = 0
+
+    def environment(self) -> dict[str, str]:
+        """What the session's environment must hold to use the channel."""
+        return {SOCKET_VARIABLE: str(self.path), TOKEN_VARIABLE: self._token.decode()}
+
+    async def start(self) -> None:
+        if len(os.fsencode(self.path)) > _LONGEST_PATH:
+            raise SourceError(f"{self.path} is too long for a socket: use a shorter folder")
+        _own(self.path.parent)
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._meet, self.path, limit=LONGEST)
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._speakers += 1
+        try:
+            answer = await self._listen(reader)
+            writer.write(msgspec.json.encode(answer) + b"\n")
+            with suppress(ConnectionError):
+                await writer.drain()
+        finally:
+            self._speakers -= 1
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> Answer:
+        if self._speakers > _MOST_SPEAKERS:
+            return Answer(False, "too many speak at once")
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                line = await reader.readline()
+        except TimeoutError:
+            return Answer(False, "nothing was said")
+        except (ValueError, ConnectionError):
+            return Answer(False, f"a line has at most {LONGEST} bytes")
+        return self._take(line)
+
+    def _take(self, line: bytes) -> Answer:
+        try:
+            said = msgspec.json.decode(line, type=Said)
+        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
+            return Answer(False, "write one line of JSON: token, type, payload")
+        if not hmac.compare_digest(said.token.encode(), self._token):
+            return Answer(False, "the token is not this session's")
+        found = read_payload(said.type, said.payload, 1)
+        if isinstance(found, str):
+            return Answer(False, found)
+        self._hear(said.type, said.payload)
+        return Answer(True)
+
+
+def _own(folder: Path) -> None:
+    """The folder is ours alone, or it is not used."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise SourceError(f"{folder} is no folder of this user")
+    folder.chmod(0o700)
+
+
+def deliver(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
+    """Say it over the channel and wait for the answer: an empty text, or why it was not taken."""
+    line = msgspec.json.encode(Said(token, kind, payload)) + b"\n"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as ours:
+            ours.settimeout(patience)
+            ours.connect(path)
+            ours.sendall(line)
+            with ours.makefile("rb") as theirs:
+                answer = msgspec.json.decode(theirs.readline(LONGEST), type=Answer)
+    except TimeoutError:
+        return "the coordinator does not answer"
+    except OSError as error:
+        return f"the channel cannot be used: {error.strerror or error}"
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return "the coordinator hung up without an answer"
+    return "" if answer.ok else answer.error or "the coordinator refused it"

@@ -1,0 +1,155 @@
+"""The audit behind `doctor --deep`: does the database say one and the same thing everywhere?
+
+The fold of each case's journal must equal its row; every dispatch is either settled or the open one
+of its case; every blob still has the hash it was written with. Reads only, and tells what it cannot
+read instead of stopping at it.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+from sqlalchemy import Connection, exc, select
+
+from interlock.engine.circuit import Circuit
+from interlock.journal import schema
+from interlock.journal.blobs import hash_of, read_blob
+from interlock.journal.database import driver
+from interlock.journal.history import cases_of
+from interlock.journal.journal import state_of
+from interlock.journal.runs import Run, find_run, load_cases
+from interlock.rca.knowledge import audit as knowledge_audit
+from interlock.system.errors import InterlockError
+
+_UNREADABLE = (
+    *(InterlockError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError),
+    *(KeyError, sqlite3.DatabaseError, exc.DBAPIError),
+)
+_MISMATCHES = {
+    "store.foreign": (
+        (
+            "select 'journal ' || j.seq from journal j join dispatches d"
+            " on d.dispatch_id = j.dispatch_id where j.case_no != d.case_no"
+            " or json_extract(j.decision, '$.step') is not d.step"
+            " or json_extract(j.decision, '$.attempt') is not d.attempt"
+        ),
+        "its decision is about another case, step or attempt than its dispatch",
+    ),
+    "store.missing": (
+        (
+            "select 'case ' || c.case_no from cases c left join dispatches d"
+            " on d.dispatch_id = c.dispatch_id and d.case_no = c.case_no"
+            " where c.dispatch_id is not null and d.dispatch_id is null"
+        ),
+        "it waits for a dispatch that is not there",
+    ),
+    "store.question": (
+        (
+            "select 'dispatch ' || d.dispatch_id from dispatches d left join questions q"
+            " on q.question_id = d.dispatch_id and q.case_no = d.case_no"
+            " where (d.role = 'human') != (q.question_id is not null)"
+        ),
+        "it is for a human and no question, or a question and for nobody",
+    ),
+}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that does not add up."""
+
+    id: str
+    subject: str
+    message: str
+
+
+def audit(connection: Connection, circuit_of: Callable[[Run], Circuit]) -> list[Fault]:
+    """Everything that does not add up in the whole database."""
+    faults = [
+        *_told("database", lambda: _integrity(connection)),
+        *_told("blobs", lambda: _blobs(connection)),
+        *_told("dispatches", lambda: _dispatches(connection)),
+        *_told("journal", lambda: _mismatches(connection, _MISMATCHES)),
+        *_told("refusals", lambda: _refusals(connection)),
+        *_told("knowledge", lambda: _mismatches(connection, knowledge_audit.MISMATCHES)),
+    ]
+    for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
+        faults += _told(f"run {run_id}", lambda: _folds(connection, run_id, circuit_of))  # noqa: B023
+    return faults
+
+
+def _told(subject: str, look: Callable[[], Iterator[Fault]]) -> Iterator[Fault]:
+    try:
+        yield from look()
+    except _UNREADABLE as error:
+        yield Fault("store.unreadable", subject, str(error))
+
+
+def _integrity(connection: Connection) -> Iterator[Fault]:
+    for (line,) in driver(connection).execute("pragma integrity_check"):
+        if line != "ok":
+            yield Fault("store.damaged", "database", str(line))
+    for table, row, *_ in driver(connection).execute("pragma foreign_key_check"):
+        yield Fault("store.dangling", f"{table} {row}", "it refers to a row that is not there")
+
+
+def _blobs(connection: Connection) -> Iterator[Fault]:
+    raw = driver(connection)
+    for number, digest in raw.execute("select blob_id, hash from blobs"):
+        if not _intact(raw, number, digest):
+            yield Fault("store.altered", f"blob {number}", "its content is not what was written")
+
+
+def _intact(raw: sqlite3.Connection, number: int, digest: bytes) -> bool:
+    try:
+        return hash_of(read_blob(raw, number)) == digest
+    except InterlockError:
+        return False
+
+
+def _dispatches(connection: Connection) -> Iterator[Fault]:
+    """Settled, or the open one of its case: anything else was lost or answered twice."""
+    rows = driver(connection).execute(
+        "select d.dispatch_id, j.seq is not null, c.dispatch_id is d.dispatch_id"
+        " from dispatches d"
+        " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
+        " left join cases c on c.case_no = d.case_no"
+    )
+    for dispatch_id, settled, is_open in rows:
+        if settled and is_open:
+            message = "it is settled, yet its case still waits for it"
+            yield Fault("store.unsettled", f"dispatch {dispatch_id}", message)
+        if not settled and not is_open:
+            message = "it was sent and neither settled nor waited for"
+            yield Fault("store.lost", f"dispatch {dispatch_id}", message)
+
+
+def _mismatches(connection: Connection, rules: Mapping[str, tuple[str, str]]) -> Iterator[Fault]:
+    for fault_id, (query, message) in rules.items():
+        for (subject,) in driver(connection).execute(query):
+            yield Fault(fault_id, subject, message)
+
+
+def _refusals(connection: Connection) -> Iterator[Fault]:
+    rows = driver(connection).execute(
+        "select r.refusal_id from refusals r join blobs b on b.blob_id = r.content"
+        " where b.hash != r.content_hash"
+    )
+    for (refusal_id,) in rows:
+        yield Fault("store.altered", f"refusal {refusal_id}", "its content is another answer's")
+
+
+def _folds(
+    connection: Connection, run_id: int, circuit_of: Callable[[Run], Circuit]
+) -> Iterator[Fault]:
+    circuit = circuit_of(find_run(connection, run_id))
+    rows = {line.case_no: line for line in cases_of(connection, run_id)}
+    for loaded in load_cases(connection, circuit, run_id, whole=True):
+        row = rows[loaded.case_no]
+        folded = (loaded.case.status, loaded.case.step, state_of(loaded.case))
+        if folded != (row.status, row.step, row.state):
+            yield Fault(
+                "store.fold",
+                f"run {run_id}, case {row.case_id}",
+                f"the journal says {folded[0]} at {folded[1]}, its row says {row.status} at "
+                f"{row.step}, or they differ in loops, visits or context",
+            )

@@ -1,0 +1,298 @@
+"""The journal: the writer's side. A batch of decisions, with all they lead to, is one transaction.
+
+Knows how records become rows, fast. An answer enters the journal once: a second one for the same
+dispatch breaks a unique key and the batch with it, so the caller must have refused it before. What
+an application wants to change along with a decision is an effect, and its own business.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.case import Case, Decision, Usage
+from interlock.journal.blobs import BlobWriter, hash_of
+from interlock.journal.database import driver
+
+_MOST_REFUSED = 64 * 1024
+_encode = msgspec.json.Encoder().encode
+
+_DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
+_JOURNAL = (
+    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision)"
+    " values (?, ?, ?, ?, ?, ?, ?)"
+)
+_CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
+_REFUSAL = (
+    "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
+    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ASKED = "insert into questions (question_id, case_no) values (?, ?)"
+_ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
+_RUN = (
+    "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
+    " where run_id = ?"
+)
+_PAUSE = (
+    "insert into pauses (run_id, dispatch_id, account, at, until, guesses, tokens, money, reason)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INQUIRY = (
+    "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
+)
+_TOLD = (
+    "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
+    " and answered_at is null"
+)
+_AGREED = "update runs set options = json_patch(options, ?) where run_id = ?"
+_WORKED = (
+    "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
+    " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
+)
+_NEWEST = (
+    "select max(coalesce((select max(dispatch_id) from dispatches), 0),"
+    " coalesce((select max(question_id) from inquiries), 0))"
+)
+
+
+Effect = Callable[[sqlite3.Connection, float], None]
+"""What an application changes in its own tables because of a decision. It does not commit."""
+
+
+class NewDispatch(msgspec.Struct, frozen=True, gc=False):
+    """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
+
+    dispatch_id: int
+    case_no: int
+    step: str
+    attempt: int
+    role: str
+    prompt: str
+    human: bool = False
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """An accepted answer and what was decided on it."""
+
+    case_no: int
+    dispatch_id: int
+    decision: Decision
+    answer: bytes
+    usage: Usage = Usage()
+    answered_by: str = ""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An answer that changed nothing, and why."""
+
+    case_no: int | None
+    dispatch_id: int | None
+    reason: str
+    sentence: str
+    content: bytes
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """A dispatch that met a rate limit: whose, until when, and what it had cost by then. `guesses`
+    is how often in a row the end was not known; 0 if it is."""
+
+    dispatch_id: int
+    account: str
+    until: float
+    guesses: int
+    reason: str
+    usage: Usage = Usage()
+    at: float = 0.0
+
+
+class Inquiry(msgspec.Struct, frozen=True):
+    """A question that Interlock has about the run itself."""
+
+    question_id: int
+    kind: str
+    about: str
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The answer to such a question, and what is agreed by it: a change of the run's options."""
+
+    question_id: int
+    by: str
+    answer: bytes
+    agreed: dict[str, Any] = {}
+
+
+class Worked(NamedTuple):
+    """Seconds of a day for which agents of a role were out; under '' the run's own time."""
+
+    day: str
+    role: str
+    seconds: float
+
+
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """A case as it stands after the batch, and the dispatch that is open for it, if any."""
+
+    case_no: int
+    case: Case
+    dispatch_id: int | None
+
+
+class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The part of a case that is kept in its row: all but its input and its answers."""
+
+    moves: int = 0
+    end: str = ""
+    reason: str = ""
+    loops: Mapping[str, int] = {}
+    visits: Mapping[str, int] = {}
+    stack: tuple[str, ...] = ()
+    context: Mapping[str, Any] = {}
+
+
+class Batch(msgspec.Struct):
+    """What one transaction writes, beside the effects that were carried out before."""
+
+    at: float
+    entries: list[Entry] = []
+    dispatches: list[NewDispatch] = []
+    standings: dict[int, Standing] = {}
+    refusals: list[Refusal] = []
+    pauses: list[Pause] = []
+    inquiries: list[Inquiry] = []
+    told: list[Told] = []
+    worked: list[Worked] = []
+    seconds: float = 0.0
+    status: str | None = None
+    joined: bool = False
+    """Whether cases of the run were added or changed, by an effect."""
+
+    def __bool__(self) -> bool:
+        some = self.entries or self.dispatches or self.refusals or self.status or self.joined
+        return bool(some or self.pauses or self.inquiries or self.told)
+
+
+class Journal:
+    """The writer's end of one run's journal."""
+
+    def __init__(self, connection: Connection, run_id: int, after: int = 0) -> None:
+        self.run_id = run_id
+        self._raw = raw = driver(connection)
+        self.blobs = BlobWriter(raw)
+        """Gives texts their numbers; whoever else writes some while this is open uses it."""
+        self._last_dispatch_id = max(after, int(raw.execute(_NEWEST).fetchone()[0]))
+
+    def new_dispatch_id(self) -> int:
+        """Unique and rising over the whole workspace; a number is never given out twice."""
+        self._last_dispatch_id += 1
+        return self._last_dispatch_id
+
+    def carry_out(self, effect: Effect, at: float) -> None:
+        """Write what a decision of the batch to come changes elsewhere. It can be read back at once
+        over the same connection, and is kept with that batch or not at all."""
+        try:
+            self._begin()
+            effect(self._raw, at)
+        except BaseException:
+            self._raw.rollback()
+            raise
+
+    def _begin(self) -> None:
+        if not self._raw.in_transaction:
+            self._raw.execute("begin immediate")
+
+    def commit(self, batch: Batch) -> None:
+        """Write the whole batch, or nothing."""
+        raw = self._raw
+        try:
+            rows = self._rows(batch)
+            self._begin()
+            self.blobs.flush(raw)
+            for statement, many in rows:
+                raw.executemany(statement, many)
+            raw.commit()
+        except BaseException:
+            raw.rollback()
+            self.blobs = BlobWriter(raw)
+            raise
+
+    def _rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+        """The statements of a batch, in the order in which they refer to each other."""
+        put = self.blobs.put
+        at = batch.at
+        rows: list[tuple[str, list[Any]]] = []
+        if batch.dispatches:
+            rows.append((_DISPATCH, [_dispatch(d, put, at) for d in batch.dispatches]))
+            if asked := [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]:
+                rows.append((_ASKED, asked))
+        if batch.entries:
+            rows.append((_JOURNAL, [_entry(e, put, at) for e in batch.entries]))
+            if named := [
+                (at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
+            ]:
+                rows.append((_ANSWERED, named))
+        if batch.standings:
+            rows.append((_CASE, [_standing(s) for s in batch.standings.values()]))
+        if batch.refusals:
+            rows.append((_REFUSAL, [self._refusal(refusal, at) for refusal in batch.refusals]))
+        if batch.status is not None or batch.seconds:
+            rows.append((_RUN, [(batch.seconds, at, batch.status, self.run_id)]))
+        return rows + self._rare_rows(batch)
+
+    def _rare_rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+        """What most batches have none of."""
+        run_id, at = self.run_id, batch.at
+        found: list[tuple[str, list[Any]]] = [
+            (_PAUSE, [_pause(run_id, each, at) for each in batch.pauses]),
+            (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
+            (_TOLD, [(at, t.by, t.answer.decode(), t.question_id) for t in batch.told]),
+            (_AGREED, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
+            (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
+        ]
+        return [(statement, many) for statement, many in found if many]
+
+    def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
+        content = refusal.content[:_MOST_REFUSED]
+        return (
+            *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
+            *(refusal.sentence, self.blobs.put(content), hash_of(content)),
+        )
+
+
+def _dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+    prompt = put(new.prompt.encode())
+    return (new.dispatch_id, new.case_no, new.step, new.attempt, new.role, prompt, at)
+
+
+def _entry(entry: Entry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+    usage, decision = entry.usage, _encode(entry.decision).decode()
+    answer = put(entry.answer)
+    return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
+
+
+def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
+    usage = pause.usage
+    return (
+        *(run_id, pause.dispatch_id, pause.account, at, pause.until, pause.guesses),
+        *(usage.tokens, usage.money, pause.reason),
+    )
+
+
+def _standing(standing: Standing) -> tuple[Any, ...]:
+    case = standing.case
+    state = _encode(state_of(case)).decode()
+    return (case.status, case.step, standing.dispatch_id, state, standing.case_no)
+
+
+def state_of(case: Case) -> State:
+    return State(
+        moves=case.moves,
+        end=case.end,
+        reason=case.reason,
+        loops=case.loops,
+        visits=case.visits,
+        stack=case.stack,
+        context=case.context,
+    )

@@ -1,0 +1,352 @@
+"""Runs and their cases: begun in one transaction, loaded again as the fold of their journal.
+
+A run keeps the text of the circuit it was begun with, so that a file edited meanwhile changes
+nothing for it.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, func, select, update
+
+from interlock.engine.advance import apply, open_case
+from interlock.engine.case import OPEN, Case, Decision
+from interlock.engine.circuit import Circuit
+from interlock.engine.schedule import Spent
+from interlock.journal import schema
+from interlock.journal.blobs import BlobWriter, read_blob
+from interlock.journal.database import driver, transaction
+from interlock.journal.journal import State, state_of
+from interlock.journal.spending import spent_by
+from interlock.system.errors import StoreError
+
+RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
+_AT_ONCE = 500
+"""Cases that are written together, so that a large run needs little memory to begin."""
+FINISHED = ("done", "unhealthy")
+MOST_RUNS = 2**63 - 1
+"""Beyond it SQLite has no numbers."""
+
+
+class NewCase(msgspec.Struct, frozen=True):
+    """A case as the user gave it."""
+
+    case_id: str
+    input: dict[str, Any]
+    priority: int = 0
+    needs: tuple[str, ...] = ()
+
+
+AnyCase = TypeVar("AnyCase", bound=NewCase)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A suite of cases that is, or was, worked through."""
+
+    run_id: int
+    circuit: str
+    version: int
+    source: str
+    text: str
+    options: dict[str, Any]
+    status: RunStatus
+    spent: Spent
+    created_at: float
+    changed_at: float
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A case as the journal tells it, and the dispatch that waits for an answer, if any."""
+
+    case_no: int
+    case: Case
+    priority: int
+    needs: tuple[str, ...]
+    dispatch_id: int | None
+
+
+class OpenDispatch(msgspec.Struct, frozen=True):
+    """A dispatch that was sent, or about to be, and has no accepted answer."""
+
+    dispatch_id: int
+    case_id: str
+    step: str
+    attempt: int
+    role: str
+    prompt: str
+    at: float
+
+
+def begin_run(
+    connection: Connection,
+    circuit: Circuit,
+    text: str,
+    cases: Iterable[NewCase],
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """A new run with all its cases, or nothing."""
+    with transaction(connection) as raw:
+        run_id = insert_run(
+            raw, circuit, text, source=source, fingerprint=fingerprint, options=options, at=at
+        )
+        insert_cases(raw, circuit, run_id, cases)
+    return run_id
+
+
+def add_cases(
+    connection: Connection, circuit: Circuit, run_id: int, cases: Iterable[NewCase], at: float
+) -> list[int]:
+    """More cases for a run, or nothing; those whose case_id it has are left out. The numbers of the
+    new ones. Not while a Journal of the same database is open: it counts texts for itself."""
+    numbers: list[int] = []
+    find_run(connection, run_id)
+    with transaction(connection) as raw:
+        insert_cases(
+            raw, circuit, run_id, unknown_cases(raw, run_id, cases),
+            lambda some: numbers.extend(number for number, _ in some),
+        )  # fmt: skip
+        if numbers:
+            wake_run(raw, run_id, at)
+    return numbers
+
+
+def insert_run(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    text: str,
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+    number: int | None = None,
+) -> int:
+    """A new run without cases, of that number if one is given; belongs inside a transaction."""
+    blobs = BlobWriter(raw)
+    run = (
+        *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
+        *(msgspec.json.encode(options).decode(), "running", 0.0, at, at),
+    )
+    next_one = "select coalesce(max(run_id), 0) + 1 from runs"
+    run_id = number or raw.execute(next_one).fetchone()[0]
+    blobs.flush(raw)
+    raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
+    return int(run_id)
+
+
+def insert_cases(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    run_id: int,
+    cases: Iterable[AnyCase],
+    also: Callable[[list[tuple[int, AnyCase]]], object] = lambda some: None,
+    blobs: BlobWriter | None = None,
+) -> None:
+    """Cases for a run, some at once; `also` is told the numbers of each lot when it is written, to
+    write what belongs to it. Belongs inside a transaction; while a journal is open, with its
+    `blobs`."""
+    blobs = blobs or BlobWriter(raw)
+    first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
+    numbered = enumerate(cases, first)
+    while some := list(islice(numbered, _AT_ONCE)):
+        rows = [_case_row(circuit, blobs, run_id, number, new) for number, new in some]
+        blobs.flush(raw)
+        raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        also(some)
+
+
+def change_case(raw: sqlite3.Connection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
+    """Another input, priority and needs for an open case; belongs inside a transaction."""
+    number = blobs.put(msgspec.json.encode(new.input))
+    blobs.flush(raw)
+    raw.execute(
+        "update cases set input = ?, priority = ?, needs = ? where run_id = ? and case_id = ?",
+        (
+            *(number, new.priority, msgspec.json.encode(new.needs).decode()),
+            *(run_id, new.case_id),
+        ),
+    )
+
+
+def unknown_cases(
+    raw: sqlite3.Connection, run_id: int, cases: Iterable[AnyCase]
+) -> Iterator[AnyCase]:
+    """Those whose case_id the run does not have, each once."""
+    seen: set[str] = set()
+    query = "select 1 from cases where run_id = ? and case_id = ?"
+    for new in cases:
+        if new.case_id not in seen and not raw.execute(query, (run_id, new.case_id)).fetchone():
+            seen.add(new.case_id)
+            yield new
+
+
+def wake_run(raw: sqlite3.Connection, run_id: int, at: float) -> None:
+    """A run that got more to do is not at its end, whatever it was before."""
+    raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
+
+
+def _case_row(
+    circuit: Circuit, blobs: BlobWriter, run_id: int, case_no: int, new: NewCase
+) -> tuple[Any, ...]:
+    encode = msgspec.json.encode
+    case = open_case(circuit, new.case_id, new.input)
+    return (
+        *(case_no, run_id, new.case_id, blobs.put(encode(new.input)), new.priority),
+        *(encode(new.needs).decode(), case.status, case.step, None),
+        encode(state_of(case)).decode(),
+    )
+
+
+def all_runs(connection: Connection) -> list[Run]:
+    rows = connection.execute(select(schema.runs).order_by(schema.runs.c.run_id))
+    return [_run(connection, row) for row in rows]
+
+
+def find_run(connection: Connection, run_id: int | None = None) -> Run:
+    """That run, or the newest."""
+    query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
+    if run_id is not None:
+        query = query.where(schema.runs.c.run_id == run_id)
+    row = connection.execute(query).first() if abs(run_id or 0) <= MOST_RUNS else None
+    if row is None:
+        what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
+        raise StoreError(f"{what}; 'interlock runs' lists them")
+    return _run(connection, row)
+
+
+def unfinished_run(connection: Connection, fingerprint: str) -> int | None:
+    """The newest run of the same circuit and cases that has not come to its end."""
+    runs = schema.runs
+    return connection.execute(
+        select(func.max(runs.c.run_id)).where(
+            runs.c.fingerprint == fingerprint, runs.c.status.not_in(FINISHED)
+        )
+    ).scalar()
+
+
+def newest_run(connection: Connection, fingerprint: str) -> int | None:
+    """The newest run with that mark, finished or not."""
+    runs = schema.runs
+    query = select(func.max(runs.c.run_id)).where(runs.c.fingerprint == fingerprint)
+    return connection.execute(query).scalar()
+
+
+def set_options(connection: Connection, run_id: int, options: Mapping[str, Any]) -> None:
+    text = msgspec.json.encode(options).decode()
+    connection.execute(
+        update(schema.runs).where(schema.runs.c.run_id == run_id).values(options=text)
+    )
+
+
+def given_cases(connection: Connection, run_id: int) -> Iterator[NewCase]:
+    """The cases of a run as they were given, or last changed."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
+        (run_id,),
+    )
+    for case_id, blob, priority, needs in rows.fetchall():
+        names = msgspec.json.decode(needs, type=tuple[str, ...])
+        yield NewCase(case_id, msgspec.json.decode(read_blob(raw, blob)), priority, names)
+
+
+def load_cases(
+    connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
+) -> Iterator[Loaded]:
+    """The cases of a run, each the fold of its journal; those that are over only by their end,
+    unless the `whole` story is asked for."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
+        " from cases where run_id = ? order by case_no",
+        (run_id,),
+    )
+    for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
+        if status == OPEN or whole:
+            start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
+            case = fold(circuit, start, journal_of(connection, case_no))
+        else:
+            end = msgspec.json.decode(state, type=State).end
+            case = Case(case_id, step, status=status, end=end)
+        names = msgspec.json.decode(needs, type=tuple[str, ...])
+        yield Loaded(case_no, case, priority, names, dispatch_id)
+
+
+def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
+    """What waits for an answer in that run."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select d.dispatch_id, c.case_id, d.step, d.attempt, d.role, d.prompt, d.at from cases c"
+        " join dispatches d on d.dispatch_id = c.dispatch_id"
+        " where c.run_id = ? and c.dispatch_id is not null order by d.dispatch_id",
+        (run_id,),
+    ).fetchall()
+    for dispatch_id, case_id, step, attempt, role, blob, at in rows:
+        prompt = read_blob(raw, blob).decode()
+        yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
+
+
+def holds_of(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
+    """The holds in force in a run, each with the case that holds the others back."""
+    held: dict[str, str] = {}
+    if not any(rule.hold for rule in circuit.rules):
+        return held
+    rows = driver(connection).execute(
+        "select c.case_id, j.decision from journal j join cases c on c.case_no = j.case_no"
+        " where c.run_id = ? order by j.seq",
+        (run_id,),
+    )
+    for case_id, text in rows:
+        decision = _decision(text)
+        if decision.hold:
+            held.setdefault(decision.hold, case_id)
+        if decision.release:
+            held.pop(decision.release, None)
+        if decision.status != OPEN:
+            held = {name: holder for name, holder in held.items() if holder != case_id}
+    return held
+
+
+def fold(circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]) -> Case:
+    """The state a case has after all its decisions."""
+    for decision, answer in journal:
+        case = apply(circuit, case, decision, answer)
+    return case
+
+
+def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision, dict[str, Any]]]:
+    """The decisions of a case in order, each with the answer it was made on."""
+    raw = driver(connection)
+    rows = raw.execute(
+        "select j.decision, b.packed, b.data, j.answer from journal j"
+        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.dispatch_id",
+        (case_no,),
+    )
+    for decision, packed, data, blob in rows.fetchall():
+        body = read_blob(raw, blob) if packed else data
+        yield _decision(decision), msgspec.json.decode(body)
+
+
+_decision = msgspec.json.Decoder(Decision).decode
+
+
+def _run(connection: Connection, row: Any) -> Run:
+    return Run(
+        run_id=row.run_id,
+        circuit=row.circuit,
+        version=row.version,
+        source=row.source,
+        text=read_blob(driver(connection), row.text).decode(),
+        options=msgspec.json.decode(row.options),
+        status=row.status,
+        spent=spent_by(connection, row.run_id, row.seconds),
+        created_at=row.created_at,
+        changed_at=row.changed_at,
+    )

@@ -1,0 +1,1 @@
+"""Root-cause analysis: failing tests in, root causes out."""

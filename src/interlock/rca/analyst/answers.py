@@ -1,0 +1,259 @@
+"""The analyst's answers to F1 to F4 and F6: what was found, put into the words of each step.
+
+Takes what others looked up and decides nothing but how sure it is and what to say. Every number
+has its reasons beside it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.rca.analyst.culprit import Lead
+from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.triage import is_check
+from interlock.rca.failure import Failure
+
+SURE_KIND = 0.6
+"""How sure triage must be of an environment failure or a flake to skip the investigation."""
+SAME_COMMIT = 0.9
+SAME_LOOK = 0.85
+_NO_LEAD = 0.35
+_CLEAR, _DOUBT, _GREAT_DOUBT = 0.7, 0.15, 0.3
+"""From that share of the first's score on a second suspect is a doubt; and the most it takes from
+one in a file of the stack, and from one that is only named alike."""
+_FAINT = 0.4
+"""A lead below this is none: it would be less sure than having none."""
+_MOST_SUSPECTS = 5
+_HEAD = 200
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What kind of failure it is, how sure that is, and why."""
+
+    category: str
+    code: str
+    confidence: float
+    why: str
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository as a place to look, and what speaks for it."""
+
+    repo: str
+    score: float
+    why: str
+    paths: tuple[str, ...] = ()
+
+
+class Prior(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause of the same suite that was found before."""
+
+    rca_id: int
+    title: str
+    likeness: float
+    commits: tuple[str, ...]
+    """The commits it suspects, likeliest first."""
+    score: float
+    versions: tuple[str, ...] = ()
+
+
+def triage_answer(
+    kind: Kind, where: Sequence[Where], *, cascade: int, skew: str, failure: Failure
+) -> dict[str, Any]:
+    """The answer to F1; `cascade` counts the siblings that one broken set-up took down."""
+    skips = kind.category in ("infra", "flake") and kind.confidence >= SURE_KIND
+    notes = [f"{kind.category}: {kind.why} (confidence {kind.confidence:.2f})"]
+    if cascade:
+        notes.append(f"{cascade} siblings fail in the same set-up")
+    if skew:
+        notes.append(f"clock skew: {skew}")
+    if failure.log_truncated:
+        notes.append("its log was cut")
+    if not (failure.message or failure.stack or failure.log):
+        notes.append("the report says nothing but that it failed")
+    return {
+        "symptom_category": kind.category if skips or kind.category not in _SKIPPED else "unknown",
+        "severity": _severity(kind.category, cascade),
+        "defect_type_hypothesis": kind.code,
+        "candidate_repos": [each.repo for each in where],
+        "skip_investigation": skips,
+        "clock_skew_suspected": bool(skew),
+        "cascade_suspected": bool(cascade),
+        "data_quality_notes": "; ".join(notes),
+        "confidence": round(kind.confidence, 3),
+    }
+
+
+_SKIPPED = ("infra", "flake")
+
+
+def _severity(category: str, cascade: int) -> str:
+    if category == "flake":
+        return "low"
+    return "high" if cascade or category == "product" else "medium"
+
+
+def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]) -> dict[str, Any]:
+    """The answer to F2. When it comes again, what was tried without success goes last."""
+    fresh = [each for each in where if each.repo not in tried]
+    chosen = fresh or list(where)
+    if chosen:
+        best = chosen[0].score
+        chosen = [each for each in chosen if each.score >= 0.8 * best][:2]
+    else:
+        chosen = [Where(repo=name, score=0, why="nothing points anywhere") for name in known[:1]]
+    return {
+        "selected_repos": [
+            {"name": each.repo, "focus_paths": list(each.paths[:5]), "reason": each.why}
+            for each in chosen
+        ],
+        "cross_ref_strategy": "what changed since the last green run, beside the stack and the log",
+    }
+
+
+def investigate_answer(
+    failure: Failure,
+    repo: str,
+    found: Sequence[Lead],
+    spots: Sequence[Spot],
+    kind: Kind,
+    *,
+    looked_at: int,
+    urls: Mapping[str, str],
+    sizes: Mapping[str, tuple[int, int]],
+) -> dict[str, Any]:
+    """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
+    are lines put in and taken away."""
+    suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
+    best = suspects[0] if suspects else None
+    spot = _broke_at(failure, spots)
+    refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
+    places = list(dict.fromkeys([*([spot] if spot else []), *spots]))[:2]
+    refs += [f"{repo}:{each.path}:{each.line}" for each in places if each.line]
+    return {
+        "launch_id": failure.launch,
+        "case_ids": [failure.item_id] if failure.item_id else [],
+        "rca_message": _message(failure, repo, best, spot, looked_at),
+        "defect_type": kind.code,
+        "component": _component(repo, best, spot),
+        "convergence_score": _score(suspects) if best else _NO_LEAD,
+        "evidence_refs": refs,
+        "suspects": [
+            _suspect(lead, urls.get(lead.commit.hash, ""), sizes.get(lead.commit.hash, (0, 0)))
+            for lead in suspects
+        ],
+    }
+
+
+def _broke_at(failure: Failure, spots: Sequence[Spot]) -> Spot | None:
+    """Where it broke: a check fails in a test because of the product; all else breaks where the
+    stack is innermost."""
+    if not spots or is_check(failure):
+        return next(iter(spots), None)
+    return min(spots, key=lambda spot: spot.depth)
+
+
+def _score(suspects: Sequence[Lead]) -> float:
+    """As sure as the first suspect; a second that is nearly as likely takes some of it."""
+    first = suspects[0].score
+    second = suspects[1].score if len(suspects) > 1 else 0.0
+    most = _DOUBT if suspects[0].is_placed else _GREAT_DOUBT
+    doubt = most * max(0.0, second / first - _CLEAR) / (1 - _CLEAR) if first else 0.0
+    return round(max(0.0, min(0.95, first) - doubt), 3)
+
+
+def _message(
+    failure: Failure, repo: str, best: Lead | None, spot: Spot | None, looked_at: int
+) -> str:
+    bare = f"{failure.test_name or failure.id} failed, and its report says no more"
+    said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
+    told = [f"{said.rstrip('.')}."]
+    if spot:
+        inside = f" in {spot.function}" if spot.function else ""
+        told.append(f"It shows{inside} at {spot.path}:{spot.line}.")
+    if best:
+        commit = best.commit
+        told.append(
+            f'Suspect: {repo} {commit.hash[:12]} "{commit.subject}" by {commit.author}, '
+            f"{commit.at[:10]}: {'; '.join(best.why)}."
+        )
+    elif looked_at:
+        told.append(
+            f"None of the {looked_at} commits of {repo} that were looked at touches what failed: "
+            "look at the environment, the data or another repository."
+        )
+    else:
+        told.append("No history is known that could have brought it.")
+    return " ".join(told)
+
+
+def _component(repo: str, best: Lead | None, spot: Spot | None) -> str:
+    path = best.path if best else spot.path if spot else ""
+    folder = path.rpartition("/")[0]
+    return f"{repo}/{folder}" if folder else repo
+
+
+def _suspect(lead: Lead, url: str, size: tuple[int, int]) -> dict[str, Any]:
+    commit = lead.commit
+    return {
+        "repo": lead.repo,
+        "commit": commit.hash,
+        "subject": commit.subject,
+        "author": commit.author,
+        "at": commit.at,
+        "files": [change.path for change in commit.files[:20]],
+        "added": size[0],
+        "removed": size[1],
+        "score": lead.score,
+        "why": "; ".join(lead.why),
+        "url": url,
+    }
+
+
+def correlate_answer(
+    commits: Sequence[str], score: float, others: Sequence[Prior], sure: float
+) -> dict[str, Any]:
+    """The answer to F4: the earliest cause that suspects the same commit, or looks the same.
+    Findings below `sure` suspect nobody."""
+    found: list[tuple[float, str, Prior]] = []
+    for prior in others:
+        same = commits and prior.commits and commits[0] == prior.commits[0]
+        if same and score >= sure and prior.score >= sure:
+            found.append((SAME_COMMIT, f"both come from commit {commits[0][:12]}", prior))
+        elif prior.likeness >= SAME_LOOK:
+            found.append((prior.likeness, "they look the same", prior))
+    if not found:
+        reason = "no other cause of this suite looks the same or suspects the same commit"
+        return {"is_duplicate": False, "confidence": 0.0, "reasoning": reason}
+    best = max(found, key=lambda each: each[0])
+    confidence, why, prior = best
+    return {
+        "is_duplicate": True,
+        "linked_rca_id": prior.rca_id,
+        "confidence": round(confidence, 3),
+        "reasoning": f"root cause {prior.rca_id} ({prior.title}): {why}",
+        "cross_version_match": len(prior.versions) > 1,
+        "affected_versions": list(prior.versions),
+    }
+
+
+def draft_answer(
+    failure: Failure, *, message: str, defect_type: str, severity: str, component: str,
+    evidence: Sequence[str], versions: Sequence[str], members: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The answer to F6: a draft for the tracker."""
+    also = f"\n\n{members - 1} more tests fail for the same reason." if members > 1 else ""
+    first = " ".join(message.split())
+    return {
+        "case_id": failure.id,
+        "test_name": failure.test_name,
+        "summary": first if len(first) <= _HEAD else f"{first[: _HEAD - 1]}…",
+        "description": f"{message}{also}",
+        "defect_type": defect_type,
+        "priority": severity or "medium",
+        "component": component,
+        "components": [component] if component else [],
+        "evidence_refs": list(evidence),
+        "affected_versions": list(versions),
+    }

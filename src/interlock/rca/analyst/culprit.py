@@ -1,0 +1,258 @@
+"""Culprits: which commits since the last green run may have brought a failure, and why.
+
+Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
+then the few likeliest are looked into: did one change the very line, does it speak of the same
+things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from interlock.rca.analyst.candidate import language
+from interlock.rca.analyst.changed import Changed, is_aside
+from interlock.rca.analyst.ownership import looks_tested
+from interlock.rca.analyst.scene import Scene
+from interlock.rca.analyst.suspect import Ranked, rank
+from interlock.rca.analyst.testimony import Testimony, hear
+from interlock.rca.failure import Failure
+from interlock.rca.sources.git.git_log import Commit
+from interlock.rca.sources.git.repository import Repository
+
+CLOSE_LOOK = 40
+"""How many commits are looked into."""
+_MOST_PATHS = 20_000
+_MOST_FILES = 4
+_FURTHER = 0.4
+"""What a commit's further files count, of their own score."""
+_WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
+_ELSEWHERE = 0.6
+"""What is left of a file's score if it is in the stack, but was changed somewhere else."""
+_OTHER_TEST = 0.4
+"""What is left of a change of tests that leaves the failing one alone."""
+_INERT = 0.2
+_CODE = 0.04
+"""What a change of code counts that nothing but its words may connect to the failure."""
+_SPOKEN, _MOST_SPOKEN = 0.35, 0.6
+_TESTED, _MOST_TESTED = 0.3, 0.5
+_CALLED, _MOST_CALLED = 0.5, 0.6
+_FAR = 0.75
+"""What is left of that where nothing else points at the change."""
+_PART, _MOST_PART = 0.2, 0.35
+_QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
+"""A long text that a message quotes is hardly in a change by chance."""
+_DROPPED = 0.7
+_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
+_FAINT = 0.02
+_BROAD = 20
+"""A change of so many more files counts half as much by each: it would touch anything."""
+_WORDY = 60
+"""A change of so many words shares half as much by each: it would share with anything."""
+_SAID = {
+    "frame": "it is in the stack",
+    "log frame": "it is in a stack of the log",
+    "subject": "the test is named after it",
+    "alike": "it is named like the test",
+    "words": "it shares words with the test and the message",
+    "mention": "the message names it",
+    "package": "it lies beside the test",
+}
+"""The signs of a suspect path, in words."""
+
+
+class Lead(msgspec.Struct, frozen=True):
+    """A commit that may be the culprit; the score is from 0 to 1."""
+
+    repo: str
+    commit: Commit
+    score: float
+    why: tuple[str, ...]
+    path: str
+    """The file that speaks loudest against it."""
+    is_placed: bool = False
+    """Whether it changed a file of the stack, and not only what is named alike."""
+
+
+def leads(
+    failure: Failure,
+    repository: Repository,
+    commits: Sequence[Commit],
+    rev: str = "",
+    accused: Mapping[str, int] = MappingProxyType({}),
+) -> list[Lead]:
+    """The commits something speaks against, likeliest first. `accused` counts how many other
+    failures of the same run surely come from a commit: one cause often shows in many ways."""
+    if not commits:
+        return []
+    said = hear(failure)
+    paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
+    ranked = {each.candidate: each for each in rank(said, list(paths)[:_MOST_PATHS])}
+    touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]
+    touched.sort(key=lambda lead: -lead.score)
+    near = touched[:CLOSE_LOOK]
+    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, said)
+    near = near[:CLOSE_LOOK]
+    look = _Look(failure, said, repository, rev, ranked, accused)
+    look.open([lead.commit for lead in near])
+    found = [lead for each in near if (lead := look.into(each)).score > _CODE]
+    return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
+
+
+def _by_files(
+    repository: Repository,
+    commit: Commit,
+    ranked: Mapping[str, Ranked],
+    among: Collection[str] | None = None,
+) -> Lead | None:
+    """Each further file that the failure points at makes a commit a little likelier."""
+    paths = [change.path for change in commit.files if among is None or change.path in among]
+    hits = [ranked[path] for path in paths if path in ranked]
+    if not hits:
+        return None
+    hits.sort(key=lambda hit: (-hit.score, hit.candidate))
+    score = hits[0].score
+    for hit in hits[1:_MOST_FILES]:
+        score = _more(score, hit.score * _FURTHER)
+    signs = ", ".join(_SAID.get(sign, sign) for sign in hits[0].why.split(", "))
+    why = f"it changed {hits[0].candidate} ({signs})"
+    return Lead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
+
+
+def _by_code(
+    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Testimony
+) -> Iterator[Lead]:
+    """Changes of the product's code that no name or place points at; their words may."""
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    for commit in commits:
+        code = [
+            change.path
+            for change in commit.files
+            if (tongue := language(change.path))
+            and (not spoken or tongue in spoken)
+            and not looks_tested(change.path)
+            and not is_aside(change.path)
+        ]
+        if code and commit.hash not in known:
+            yield Lead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
+
+
+class _Look:
+    """A close look at the few likeliest commits, side by side."""
+
+    def __init__(
+        self,
+        failure: Failure,
+        said: Testimony,
+        repository: Repository,
+        rev: str,
+        ranked: Mapping[str, Ranked],
+        accused: Mapping[str, int],
+    ) -> None:
+        self._repository = repository
+        self._ranked = ranked
+        self._accused = accused
+        self._scene = Scene(failure, said, repository, rev)
+        self._changed: dict[str, Changed] = {}
+        self._spread: Counter[str] = Counter()
+
+    def open(self, commits: Sequence[Commit]) -> None:
+        self._changed = {each.hash: Changed(self._repository, each) for each in commits}
+        for each in self._changed.values():
+            self._spread.update((self._scene.words & each.words) | self._scene.about(each))
+            self._spread.update(f"{name}()" for name in self._scene.tested & each.functions)
+            self._spread.update(f"{part}-" for part in self._scene.named & each.parts)
+
+    def into(self, lead: Lead) -> Lead:
+        changed = self._changed[lead.commit.hash]
+        if not changed.nature.behavioural:
+            return _less(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
+        if changed.whole and lead.path not in changed.paths:
+            found = _by_files(self._repository, lead.commit, self._ranked, changed.paths)
+            if found is None:
+                return _less(lead, _INERT, "but it alters no behaviour there")
+            lead = found
+        lead = self._weighed(lead, changed)
+        score, why = lead.score, list(lead.why)
+        is_near = lead.score > _CODE
+        signs = [*self._signs(lead.commit.hash, changed, is_near)]
+        # A few words in common are no reason to join what others say; nor is a name, where
+        # something broke by itself and its stack shows where.
+        if is_near and (self._scene.is_check or lead.path in self._scene.places):
+            signs += self._accusations(lead.commit.hash)
+        for sign, reason in signs:
+            score = _more(score, sign)
+            why.append(reason)
+        is_placed = lead.path in self._scene.places
+        return msgspec.structs.replace(
+            lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
+        )
+
+    def _weighed(self, lead: Lead, changed: Changed) -> Lead:
+        """Less where it changed the file, but not the place. A merge does not say where."""
+        close = self._scene.wrote(lead.commit.hash, changed) or self._scene.beside(changed)
+        if close or not changed.whole:
+            return lead
+        if changed.only_tests and lead.path not in self._scene.helpers:
+            return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
+        if looks_tested(lead.path) and (product := changed.product_paths):
+            found = _by_files(self._repository, lead.commit, self._ranked, product)
+            path = min(product)
+            lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
+        if lead.path in self._scene.places and not changed.on_top(lead.path):
+            return _less(lead, _ELSEWHERE, "but elsewhere in the file")
+        others = max(0, len(changed.product_paths) - 1)
+        return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
+
+    def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
+        if spot := self._scene.wrote(commit, changed):
+            last = self._scene.failed_at(spot)
+            which = "the line that failed" if last else "a line of the stack"
+            yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
+        if near := self._scene.beside(changed):
+            depth = self._scene.spots.index(near) + 1 if self._scene.is_check else 1
+            place = f"{near.path}:{near.line}"
+            yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
+        # A word that every change uses tells nothing; one that only this uses tells much.
+        told = self._scene.words & changed.words
+        share = _WORDY / (_WORDY + len(changed.words))
+        yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
+        called = self._scene.tested & changed.functions
+        share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
+        yield from self._shared(
+            called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
+        )
+        own = self._scene.about(changed) - told - called
+        share = _WORDY / (_WORDY + len(changed.product_words))
+        yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
+        rest = (self._scene.named & changed.parts) - told - called - own
+        yield from self._shared(
+            rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
+        )
+        if name := next(filter(changed.drops, self._scene.missed), ""):
+            yield _DROPPED, f"it took away {name}, which is missed"
+        elif text := next(filter(changed.holds, self._scene.quoted), ""):
+            sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
+            yield sign, f"it changed the text {text!r}"
+
+    def _accusations(self, commit: str) -> Iterator[tuple[float, str]]:
+        if count := self._accused.get(commit, 0):
+            others = "another finding suspects" if count == 1 else f"{count} other findings suspect"
+            yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
+
+    def _shared(
+        self, words: Iterable[str], what: str, each: float, most: float, mark: str = ""
+    ) -> Iterator[tuple[float, str]]:
+        weights = {word: each / self._spread[word + mark] ** 2 for word in words}
+        if weights and (total := min(most, sum(weights.values()))) > _FAINT:
+            named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
+            yield total, f"{what} {', '.join(named)}"
+
+
+def _less(lead: Lead, share: float, why: str) -> Lead:
+    return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
+
+
+def _more(score: float, sign: float) -> float:
+    return 1 - (1 - score) * (1 - sign)

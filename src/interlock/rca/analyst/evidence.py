@@ -1,0 +1,256 @@
+"""Evidence: the lines of a failing log that say why it failed, with the reason for each choice.
+
+A line counts when it complains, or goes on with a complaint; where logs of good runs are given,
+only what they do not say too, numbers and names aside. Knows no project and no tool by name.
+One pass over the log, in memory that does not grow with it.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable
+
+import msgspec
+
+from interlock.rca.analyst.line_kind import Kind, kind_of
+from interlock.rca.analyst.masking import masked_line
+from interlock.system.test_output.ci_lines import bare
+from interlock.system.test_output.ci_names import HEADING, WENT_WRONG, read_name
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A chosen line."""
+
+    line: int
+    """Its number, from 1."""
+    text: str
+    score: float
+    why: str
+
+
+_CUT = 4_000
+"""A longer line is shown as far as this."""
+_SHOWN = 500
+"""In an excerpt."""
+_GAP = "[… {} left out …]"
+_MOST = 20_000
+_SPARE = 500
+_LAST = 25
+_GO_ON = {True: 8, False: 3}
+"""So many lines may follow a complaint as part of it: with good logs to compare, and without."""
+_REPEATS = 5
+"""Without good logs, so often one complaint is shown."""
+
+_SCORES = {
+    Kind.ERROR: 0.8,
+    Kind.WORD: 0.6,
+    Kind.FRAME: 0.4,
+    Kind.PLAIN: 0.35,
+    Kind.HEADLINE: 0.3,
+    Kind.QUIET: 0.2,
+    Kind.EMPTY: 0.05,
+}
+_WHY = {
+    Kind.ERROR: "an error",
+    Kind.WORD: "a word of failure",
+    Kind.FRAME: "part of a trace",
+    Kind.PLAIN: "goes on with what stands above",
+    Kind.HEADLINE: "a headline",
+    Kind.QUIET: "near the end",
+    Kind.EMPTY: "between two chosen lines",
+}
+_PRECISE = re.compile(r"\w(?:Error|Exception)\b: ?\S|[\w/\\]\.\w{1,5}[:(\[]+\d+|^E {3}")
+_ADVICE = re.compile(
+    r"(?i)^\W*(?:\[\w+\]\W*)?(?:$|re-?run |for more information|to see the full|after correcting"
+    r"|see .{0,40}(?:report|log)|try |run with|\[?help|->)"
+)
+
+
+_CONSEQUENCE = re.compile(
+    r"(?i)\*\*\* .*\berror \d|returned \d+ exit status|due to (?:\d+ )?previous error"
+    r"|complete log of|^\W*found \d+ errors?\b|\bexit(?:ed)?(?: with)? (?:code|status)"
+)
+"""Something else failed before."""
+
+
+class _Seen(msgspec.Struct):
+    at: int
+    text: str
+    kind: Kind
+    named: bool
+    fresh: bool
+    repeats: int
+
+    def shown(self, compared: bool) -> Line:
+        score = _SCORES[self.kind]
+        if self.kind >= Kind.WORD:
+            text = bare(self.text)
+            score += 0.1 if self.named else 0.0
+            score += 0.08 if _PRECISE.search(text[:_CUT]) else 0.0
+            score -= 0.5 if _ADVICE.match(text) else 0.0
+            score -= 0.2 if _CONSEQUENCE.search(text[:_CUT]) else 0.0
+            score -= min(self.repeats, 3) * 0.03
+        why = "names a failed test" if self.named else _WHY[self.kind]
+        news = ", not in the good logs" if compared and self.fresh else ""
+        return Line(self.at, self.text, round(max(score, 0.01), 3), why + news)
+
+
+def known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
+    """What good logs say, masked, as hashes."""
+    return frozenset(hash(masked_line(line[:_CUT])) for log in logs for line in log)
+
+
+def evidence(lines: Iterable[str], against: Iterable[Iterable[str]] = ()) -> list[Line]:
+    """The lines that say why, in their order; of a log that complains of nothing, the last ones."""
+    chooser = _Chooser(known_lines(against))
+    for line in lines:
+        chooser.take(line)
+    return chooser.done()
+
+
+def excerpt(text: str, most_chars: int) -> tuple[str, bool]:
+    """The best lines of a log in their order, within so many characters; and whether it was cut."""
+    if len(text) <= most_chars:
+        return text, False
+    lines = text.split("\n")
+    room = most_chars
+    kept: list[Line] = []
+    for line in sorted(evidence(lines), key=lambda line: (-line.score, line.line)):
+        size = min(len(line.text), _SHOWN) + len(_GAP) + 20
+        if size <= room:
+            kept.append(line)
+            room -= size
+    return _with_gaps(sorted(kept, key=lambda line: line.line), len(lines)), True
+
+
+def _with_gaps(kept: list[Line], total: int) -> str:
+    parts: list[str] = []
+    at = 0
+    for line in kept:
+        if line.line > at + 1:
+            parts.append(_gap(line.line - at - 1))
+        whole = len(line.text) <= _SHOWN
+        parts.append(line.text if whole else line.text[: _SHOWN - 1] + "…")
+        at = line.line
+    if at < total:
+        parts.append(_gap(total - at))
+    return "\n".join(parts)
+
+
+def _gap(count: int) -> str:
+    return _GAP.format(f"{count} line{'' if count == 1 else 's'}")
+
+
+class _Chooser:
+    def __init__(self, known: frozenset[int]) -> None:
+        self.known = known
+        self.compared = bool(known)
+        self.chosen: list[_Seen] = []
+        self.spare: deque[_Seen] = deque(maxlen=_SPARE)
+        """Words of failure without an error: better than nothing."""
+        self.last: deque[_Seen] = deque(maxlen=_LAST)
+        self.before_end: list[_Seen] = []
+        """What stood directly above the line that says that all has failed."""
+        self.held: deque[_Seen] = deque(maxlen=_GO_ON[False])
+        """Words of failure just above: the error that follows may be about them."""
+        self.repeated: Counter[int] = Counter()
+        self.at = 0
+        self.going = False
+        self.followed = 0
+        self.gap: list[_Seen] = []
+        self.before, self.section = "", ""
+        self.pending: _Seen | None = None
+
+    def take(self, raw: str) -> None:
+        self.at += 1
+        raw = raw[:_CUT]
+        text = bare(raw)
+        wrong = self.pending is not None and bool(WENT_WRONG.match(text))
+        kind = Kind.ERROR if wrong else kind_of(raw)
+        named = self._names(raw, text)
+        line = _Seen(self.at, raw, Kind.ERROR if named else kind, named, True, 0)
+        if line.kind == Kind.EMPTY:
+            self.gap.append(line)
+            self.going = self.going and len(self.gap) == 1
+            return
+        self._news(line)
+        if line.kind == Kind.HEADLINE and (above := self._above()):
+            self.before_end = above
+        self.last.append(line)
+        if self._wanted(line):
+            self._choose_held(line)
+            self._choose(line)
+        else:
+            self.going = False
+            if line.kind >= Kind.WORD:
+                self.spare.append(line)
+        if line.kind == Kind.WORD and not self.going:
+            self.held.append(line)
+        else:
+            self.held.clear()
+        self.gap = []
+
+    def done(self) -> list[Line]:
+        best = self.chosen or [*self.spare] or self.before_end or [*self.last]
+        return [line.shown(self.compared) for line in best]
+
+    def _above(self) -> list[_Seen]:
+        """The last lines without chatter between them."""
+        lines: list[_Seen] = []
+        for line in reversed(self.last):
+            if line.kind == Kind.QUIET:
+                break
+            lines.insert(0, line)
+        return lines
+
+    def _choose_held(self, line: _Seen) -> None:
+        if not self.compared and line.kind == Kind.ERROR and not line.named:
+            for each in self.held:
+                self._choose(each)
+
+    def _names(self, raw: str, text: str) -> bool:
+        """Whether the line names a failed test; some tools say only on the next that it did."""
+        if self.pending and WENT_WRONG.match(text):
+            self._choose(self.pending)
+        self.pending = None
+        found = read_name(text, self.before, self.section)
+        if heading := HEADING.match(text):
+            self.section = heading["title"] or heading["line"]
+        self.before = text or self.before
+        if found and found[0].pending:
+            self.pending = _Seen(self.at, raw, Kind.ERROR, True, True, 0)
+            return False
+        return found is not None
+
+    def _news(self, line: _Seen) -> None:
+        """Whether good logs say it too, and how often it was said before."""
+        if not self.compared and line.kind < Kind.WORD:
+            return
+        masked = hash(masked_line(line.text))
+        line.fresh = masked not in self.known
+        if line.kind >= Kind.WORD:
+            if len(self.repeated) > _MOST:
+                self.repeated.clear()
+            line.repeats = self.repeated[masked]
+            self.repeated[masked] += 1
+
+    def _wanted(self, line: _Seen) -> bool:
+        more = self.going and self.followed < _GO_ON[self.compared]
+        if self.compared:
+            if line.kind == Kind.ERROR:
+                return line.fresh or self.going
+            return line.fresh and (
+                line.kind in (Kind.WORD, Kind.FRAME) or (line.kind == Kind.PLAIN and more)
+            )
+        if line.kind == Kind.ERROR:
+            return line.repeats < _REPEATS
+        return more and line.kind in (Kind.WORD, Kind.FRAME, Kind.PLAIN)
+
+    def _choose(self, line: _Seen) -> None:
+        if len(self.chosen) >= _MOST:
+            return
+        if self.going and len(self.gap) == 1:
+            self.chosen.append(self.gap[0])
+        self.chosen.append(line)
+        part = line.kind == Kind.PLAIN or (line.kind < Kind.ERROR and not self.compared)
+        self.followed = self.followed + 1 if part else 0
+        self.going = True

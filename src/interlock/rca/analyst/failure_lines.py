@@ -1,0 +1,98 @@
+"""Intake: failures, labels and candidates out of JSON lines, one at a time.
+
+The door of `interlock analyst`: nulls are empty, unknown fields are let be, text that is not
+UTF-8 is read as well as it can be. What cannot be used is one sentence with file and line.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from interlock.rca.failure import Failure
+from interlock.system.errors import SourceError
+
+TEXTS = ("test_name", "class_name", "type", "message", "stack", "log", "launch", "at")
+Lines = Iterable[bytes]
+"""An open file, or what stands for one."""
+_decode = msgspec.json.Decoder().decode
+
+
+def read_failures(lines: Lines, file: str) -> Iterator[Failure]:
+    """The failures of a file in their order."""
+    for place, row in _rows(lines, file):
+        yield _failure(row, place)
+
+
+def read_labelled(lines: Lines, file: str) -> Iterator[tuple[Failure, str]]:
+    """Failures of which somebody said what they are, with what they said."""
+    for place, row in _rows(lines, file):
+        label = _text(row.get("label"), "label", place).strip()
+        if not label:
+            raise SourceError(f"{place}: a failure to learn from needs a `label`")
+        yield _failure(row, place), label
+
+
+def read_candidates(lines: Lines, file: str) -> dict[str, tuple[str, ...]]:
+    """Of each failure's id, the strings among which its culprit may be."""
+    found: dict[str, tuple[str, ...]] = {}
+    for place, row in _rows(lines, file):
+        listed = row.get("candidates")
+        if listed is None:
+            listed = []
+        if not isinstance(listed, list):
+            raise SourceError(f"{place}: `candidates` is no list of strings")
+        strings = (_text(each, "candidates", place) for each in listed)
+        found[_id(row, place)] = tuple(dict.fromkeys(filter(None, strings)))
+    return found
+
+
+def _failure(row: Mapping[str, Any], place: str) -> Failure:
+    texts: dict[str, Any] = {name: _text(row.get(name), name, place) for name in TEXTS}
+    attributes = row.get("attributes") or {}
+    if not isinstance(attributes, dict):
+        raise SourceError(f"{place}: `attributes` is no object")
+    told = {key: _text(value, "attributes", place) for key, value in attributes.items()}
+    return Failure(id=_id(row, place), attributes=told, **texts)
+
+
+def _id(row: Mapping[str, Any], place: str) -> str:
+    found = _text(row.get("id"), "id", place)
+    if not found:
+        raise SourceError(f"{place}: a failure needs an `id`")
+    return found
+
+
+def _text(value: Any, name: str, place: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float | bool):
+        return json.dumps(value)
+    raise SourceError(f"{place}: `{name}` is no text")
+
+
+def _rows(lines: Lines, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        place = f"{'stdin' if file == '-' else file}, line {number}"
+        row = _read(raw.removeprefix(b"\xef\xbb\xbf"), place)
+        if not isinstance(row, dict):
+            raise SourceError(f"{place}: is no JSON object; write one a line")
+        yield place, row
+
+
+def _read(raw: bytes, place: str) -> Any:
+    """Strictly and quickly, or else leniently: logs hold anything, and are quoted as they are."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        row = json.loads(raw.decode(errors="replace"), strict=False)
+        return json.loads(json.dumps(row, ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError):
+        raise SourceError(f"{place}: is not JSON; write one object a line") from None

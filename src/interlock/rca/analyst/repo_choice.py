@@ -1,0 +1,137 @@
+"""Places to look: which repositories a failure points at, by its stack and by what they are for.
+
+A repository's purpose is the user's own words; only words for tests and for environments are known
+here. Everything else is product.
+"""
+
+import re
+from collections.abc import Sequence
+
+from interlock.rca.analyst.answers import Kind, Where
+from interlock.rca.analyst.candidate import language
+from interlock.rca.analyst.culprit import Lead
+from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.triage import is_check
+from interlock.rca.analyst.whereabouts import words_of
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Repo
+from interlock.system.file_kinds import is_document
+from interlock.system.file_kinds import is_test as is_test_file
+
+_TESTS = re.compile(r"\b(?:tests?|testing|qa|e2e|automation|acceptance|specs?)\b", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"\b(?:config\w*|deploy\w*|infra\w*|environments?|ci|cd|pipelines?|helm|ansible|terraform"
+    r"|manifests?|provision\w*|ops|cluster)\b",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(
+    r"(?:[Nn]o such file or directory|cannot find the (?:file|path) specified)\W{1,4}"
+    r"(?:open |stat )?['\"]?((?:/|[A-Z]:[\\/])[^'\"\n:*?]{3,300})"
+)
+_LOOKED_AT = 20_000
+_MOST_MISSING = 5
+_NOT_THERE = 0.75
+_BROKE_THERE = 0.75
+_SURE_LEAD = 0.7
+_NEW_LINE = 0.6
+_FITTING = 1.0
+_UNFITTING = 0.35
+
+
+def use_of(repo: Repo) -> str:
+    """What a repository is for: `automation`, `infra` or `product`."""
+    said = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
+    if _TESTS.search(said):
+        return "automation"
+    return "infra" if _SETTINGS.search(said) else "product"
+
+
+def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) -> Kind:
+    """The kind, with what the place adds where it broke: code of the tests that breaks by itself is
+    at fault itself; a check that fails there says nothing."""
+    if innermost is None or kind.category not in ("product", "automation", "unknown"):
+        return kind
+    repo, spot = innermost
+    if use_of(repo) == "automation" and not is_check(failure):
+        why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
+        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    return kind
+
+
+def by_new_line(kind: Kind, spot: Spot, commit: str) -> Kind:
+    """The kind, if the line that failed was written by that commit since the last green run."""
+    if not commit:
+        return kind
+    category, code = ("automation", "ab001") if spot.is_test else ("product", "pb001")
+    why = f"{commit[:12]} wrote the line that failed, {spot.path}:{spot.line}"
+    return Kind(category=category, code=code, confidence=_NEW_LINE, why=why)
+
+
+def missing_files(failure: Failure) -> list[str]:
+    """The files that were not where they were looked for, as the failure's words name them."""
+    return list(dict.fromkeys(_MISSING.findall(words_of(failure)[:_LOOKED_AT])))[:_MOST_MISSING]
+
+
+def by_missing(path: str) -> Kind:
+    """The kind, if a file was missing that the tested revision does have."""
+    why = f"{path} is in the repository, but it was not there where the tests ran"
+    return Kind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
+
+
+def by_lead(kind: Kind, lead: Lead | None) -> Kind:
+    """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
+    and not the product; one that changed the product's code did break that."""
+    if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
+        return kind
+    code = [each.path for each in lead.commit.files if not is_document(each.path)]
+    if code and all(map(is_test_file, code)):
+        why = f"{lead.commit.hash[:12]} changed tests alone"
+        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+    if kind.category == "unknown" and language(lead.path):
+        why = f"{lead.commit.hash[:12]} changed {lead.path}"
+        return Kind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
+    return kind
+
+
+def by_stack(repo: Repo, spots: Sequence[Spot], category: str) -> Where | None:
+    """A repository that holds places of the stack."""
+    product = [spot for spot in spots if not spot.is_test]
+    if not spots:
+        return None
+    strength = min(1.0, 0.6 + 0.2 * len(product)) if product else 0.4
+    shown = (product or spots)[0]
+    why = f"the stack leads to {shown.path}:{shown.line}"
+    paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
+    return Where(repo=repo.name, score=strength * _fit(repo, category), why=why, paths=paths)
+
+
+def by_use(repo: Repo, category: str) -> Where | None:
+    """A repository that is for what failed, where no stack leads anywhere else."""
+    if use_of(repo) != category:
+        return None
+    return Where(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
+
+
+def by_changes(repo: Repo, found: Sequence[Lead], category: str) -> Where | None:
+    """A repository in which something changed that the failure points at."""
+    if not found:
+        return None
+    best = found[0]
+    why = f'{best.commit.hash[:12]} "{best.commit.subject}": {best.why[0]}'
+    paths = tuple(dict.fromkeys(lead.path for lead in found[:5]))
+    return Where(repo=repo.name, score=best.score * _fit(repo, category), why=why, paths=paths)
+
+
+def best_of(places: Sequence[Where | None]) -> list[Where]:
+    """Of each repository what speaks for it most, the likeliest first."""
+    found: dict[str, Where] = {}
+    for place in places:
+        if place and (place.repo not in found or place.score > found[place.repo].score):
+            found[place.repo] = place
+    return sorted(found.values(), key=lambda place: (-place.score, place.repo))
+
+
+def _fit(repo: Repo, category: str) -> float:
+    if category not in ("product", "automation", "infra"):
+        return _FITTING
+    return _FITTING if use_of(repo) == category else _UNFITTING

@@ -1,0 +1,153 @@
+"""Triage: what kind of failure it is, how sure, and why.
+
+By the table in `rules.yaml` and by whose frames the stack holds; or, where somebody gives labelled
+examples, by what they teach. Refuses to guess: `unknown` where nothing supports an answer.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from interlock.rca.analyst.classifier import Learner
+from interlock.rca.analyst.complaints import loudest, told
+from interlock.rca.analyst.features import features
+from interlock.rca.analyst.ownership import owner
+from interlock.rca.analyst.whereabouts import frames_of, words_of
+from interlock.rca.failure import Failure
+from interlock.system.test_output.ci_lines import plain
+
+CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
+UNKNOWN = "unknown"
+ENOUGH = 0.45
+"""Chance from which a category is said."""
+IN_THE_LOG = 0.6
+"""A log says much that is nobody's fault: its lines count less than the message."""
+_DOUBT = 1.0
+"""Log-odds of `unknown`: what a category must outweigh."""
+_LOOKED_AT = 20_000
+_SHORT_LOG = 200
+_STRUCTURE = {
+    "product-inside": ("product", 1.2, "the innermost frame is the product's"),
+    "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
+}
+_OUTSIDE = ("infra", "flake", "firmware")
+"""What a test meets in its own code and is not to blame for."""
+_ASSERTING = re.compile(
+    r"assert|expect|comparison|mismatch|should|\bwant \S|_test\.go:\d+: \S|\bdiffer|not equal",
+    re.IGNORECASE,
+)
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of the table."""
+
+    id: str
+    category: str
+    weight: float
+    where: tuple[str, ...]
+    why: str
+    patterns: tuple[str, ...]
+
+
+class Triaged(msgspec.Struct, frozen=True):
+    """A category, the chance that it is right, and the reasons."""
+
+    category: str
+    confidence: float
+    reasons: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def rules() -> tuple[tuple[Rule, re.Pattern[str]], ...]:
+    """The table, each row with its patterns as one."""
+    text = files("interlock.rca.analyst").joinpath("rules.yaml").read_text(encoding="utf-8")
+    rows = msgspec.yaml.decode(text, type=tuple[Rule, ...])
+    return tuple(
+        (row, re.compile("|".join(f"(?:{each})" for each in row.patterns), re.IGNORECASE))
+        for row in rows
+    )
+
+
+def triage(failure: Failure) -> Triaged:
+    """The kind of a failure by the rules."""
+    odds: dict[str, float] = defaultdict(float)
+    reasons: list[tuple[float, str, str]] = []
+    for name, category, weight, why in _found(failure):
+        odds[category] += weight
+        reasons.append((-weight, category, f"{name}: {why}"))
+    if not odds:
+        return Triaged(UNKNOWN, 0.0, ("no rule knows it",))
+    grown = {category: math.exp(weight) for category, weight in odds.items()}
+    total = sum(grown.values()) + math.exp(_DOUBT)
+    best = min(grown, key=lambda category: (-grown[category], category))
+    chance = round(grown[best] / total, 4)
+    spoke = tuple(text for _, category, text in sorted(reasons) if category == best)
+    if chance < ENOUGH:
+        return Triaged(UNKNOWN, chance, spoke)
+    return Triaged(best, chance, spoke)
+
+
+def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
+    """(rule, category, weight, why) of each rule that speaks."""
+    texts = _texts(failure)
+    outside = False
+    for rule, pattern in rules():
+        weights = [
+            rule.weight * (IN_THE_LOG if place == "log" else 1.0)
+            for place in rule.where
+            if texts.get(place) and pattern.search(texts[place])
+        ]
+        if weights:
+            outside = outside or rule.category in _OUTSIDE
+            yield rule.id, rule.category, max(weights), rule.why
+    structure = _structure(failure)
+    if structure and not (outside and structure == "tests-only"):
+        category, weight, why = _STRUCTURE[structure]
+        yield structure, category, weight, why
+
+
+def _texts(failure: Failure) -> Mapping[str, str]:
+    return {
+        "type": failure.type[:1_000],
+        "message": plain(words_of(failure)[:_LOOKED_AT]),
+        "stack": plain(failure.stack[:_LOOKED_AT]),
+        "log": "\n".join(_spoken(failure.log)) if failure.log else "",
+        "attributes": " ".join(f"{key}={failure.attributes[key]}" for key in failure.attributes),
+    }
+
+
+def _spoken(log: str) -> list[str]:
+    """Of a test's own short log all that is told with a complaint; of a long one the loudest."""
+    return told(log) if log.count("\n") < _SHORT_LOG else loudest(log)
+
+
+def _structure(failure: Failure) -> str:
+    owners = [owner(frame, failure.class_name) for frame in frames_of(failure)]
+    own = [each for each in owners if each != "library"]
+    if not own:
+        return ""
+    if own[0] == "product":
+        return "product-inside"
+    return "" if is_check(failure) or "product" in own else "tests-only"
+
+
+def is_check(failure: Failure) -> bool:
+    """Whether a check of the test failed, and nothing broke by itself."""
+    return bool(_ASSERTING.search(f"{failure.type} {words_of(failure)[:_LOOKED_AT]}"))
+
+
+class Teacher:
+    """Triage by what labelled examples teach."""
+
+    def __init__(self, examples: Iterable[tuple[Failure, str]]) -> None:
+        self._learner = Learner([(features(failure), label) for failure, label in examples])
+
+    def triage(self, failure: Failure) -> Triaged:
+        """The kind of a failure, in the words of the examples; else `unknown`."""
+        said = self._learner.ask(features(failure))
+        return Triaged(said.label or UNKNOWN, said.confidence, said.reasons)

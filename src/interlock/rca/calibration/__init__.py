@@ -1,0 +1,1 @@
+"""Root-cause analysis measured: scenarios with known causes, marks, baselines."""

@@ -1,0 +1,109 @@
+"""Trivial baselines: what one scores without looking. An agent that is no better knows nothing.
+
+Each baseline is a full set of results and goes through the same metrics as an agent. `majority`
+has seen the labels it counts: those of the train split, or of all cases where there is no split.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from interlock.rca.calibration.case_result import CaseResult
+from interlock.rca.calibration.scenario import LabelledCase, PlantedCommit, Scenario
+from interlock.rca.calibration.world import moment_of
+
+MEANINGS = {
+    "majority": "always the most frequent labels",
+    "echo": "the error message as the cause, and nothing else",
+    "majority+echo": "both together",
+    "last commit": "the newest planted commit, its repository and files",
+}
+
+
+class _Usual(NamedTuple):
+    defect_type: str
+    category: str
+    component: str
+    path: tuple[str, ...]
+    repos: tuple[str, ...]
+
+
+def baselines(scenario: Scenario) -> dict[str, tuple[CaseResult, ...]]:
+    """Results by baseline. `last commit` is there only where a world is planted."""
+    usual = _usual(scenario)
+    newest = _newest(scenario)
+    found = {
+        "majority": [_majority(case, usual) for case in scenario.cases],
+        "echo": [_echo(_plain(case), case) for case in scenario.cases],
+        "majority+echo": [_echo(_majority(case, usual), case) for case in scenario.cases],
+    }
+    if newest:
+        found["last commit"] = [_last_commit(case, *newest) for case in scenario.cases]
+    return {name: tuple(results) for name, results in found.items()}
+
+
+def _plain(case: LabelledCase) -> CaseResult:
+    return CaseResult(case_id=case.id, test_name=case.test_name, version=case.version, job=case.job)
+
+
+def _usual(scenario: Scenario) -> _Usual:
+    cases = [case for case in scenario.cases if case.split == "train"] or scenario.cases
+    causes = [cause for case in cases if (cause := scenario.cause_of(case))]
+    return _Usual(
+        most_frequent(cause.defect_type for cause in causes),
+        most_frequent(
+            each.expected_triage.symptom_category for each in cases if each.expected_triage
+        ),
+        most_frequent(cause.component for cause in causes),
+        tuple(most_frequent("-".join(case.expected_path) for case in cases).split("-")),
+        tuple(filter(None, (most_frequent(r for each in causes for r in each.relevant_repos),))),
+    )
+
+
+def most_frequent(words: Iterable[str]) -> str:
+    """The word met most often, of several the first by the alphabet; empty if there is none."""
+    counts = Counter(words)
+    return min(counts, key=lambda word: (-counts[word], word), default="")
+
+
+def _majority(case: LabelledCase, usual: _Usual) -> CaseResult:
+    return msgspec.structs.replace(
+        _plain(case),
+        actual_defect_type=usual.defect_type,
+        actual_category=usual.category,
+        actual_component=usual.component,
+        actual_path=usual.path,
+        actual_selected_repos=usual.repos,
+    )
+
+
+def _echo(result: CaseResult, case: LabelledCase) -> CaseResult:
+    return msgspec.structs.replace(result, actual_rca_message=case.error_message)
+
+
+def _newest(scenario: Scenario) -> tuple[str, PlantedCommit] | None:
+    last = [(repo, world[-1]) for repo, world in sorted(scenario.worlds.items()) if world]
+    return max(last, key=lambda each: _age(each[1]), default=None)
+
+
+def _age(commit: PlantedCommit) -> float:
+    moment = moment_of(commit.date)
+    return moment.timestamp() if moment else 0.0
+
+
+def _last_commit(case: LabelledCase, repo: str, commit: PlantedCommit) -> CaseResult:
+    return msgspec.structs.replace(
+        _plain(case),
+        actual_defect_type="pb001",
+        actual_category="product",
+        actual_component=repo,
+        actual_rca_message=commit.message,
+        actual_selected_repos=(repo,),
+        actual_evidence_refs=_touched(repo, commit),
+    )
+
+
+def _touched(repo: str, commit: PlantedCommit) -> Sequence[str]:
+    return tuple(f"{repo}:{path}" for path in sorted({*commit.files, *commit.remove}))

@@ -1,0 +1,158 @@
+"""Blindness: what an agent may see of a scenario, and a search for what it must not.
+
+Words of the truth are looked for in everything that is written for agents. What the failures, the
+repositories, our own templates or the agents themselves said first is no leak.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.journal.blobs import read_blob
+from interlock.journal.database import driver
+from interlock.journal.runs import find_run
+from interlock.rca.calibration.scenario import ExpectedInvest, LabelledCase, RootCause, Scenario
+from interlock.rca.calibration.suite import failure_of
+
+_LARGEST = 20_000_000
+_STORE_LIKE = re.compile(r"[RS]?[0-9]+")
+"""Ids that the store could have given as well."""
+_OWN = ("signal.json", "batch-manifest.json", "briefing.md", "budget-status.json")
+_PROMPTS = (
+    "select c.case_id, d.step, d.prompt, d.dispatch_id from dispatches d"
+    " join cases c on c.case_no = d.case_no where c.run_id = ? order by d.dispatch_id"
+)
+_ANSWERS = "select j.answer from journal j join cases c on c.case_no = j.case_no where c.run_id = ?"
+_WORD = re.compile(r"\W+")
+
+
+class Needle(msgspec.Struct, frozen=True):
+    """A word of the truth: what it is, and of whom."""
+
+    kind: str
+    subject: str
+    text: str
+
+
+class Leak(msgspec.Struct, frozen=True):
+    """A word of the truth, and where it was found."""
+
+    where: str
+    kind: str
+    subject: str
+    text: str
+
+
+def needles(scenario: Scenario) -> list[Needle]:
+    """All words that only the truth says, each once."""
+    found: dict[str, Needle] = {}
+    for each in (*_of_causes(scenario), *_of_symptoms(scenario), *_of_cases(scenario)):
+        if len(each.text.strip()) > 1:
+            found.setdefault(each.text.lower(), each)
+    return list(found.values())
+
+
+def visible(scenario: Scenario) -> str:
+    """All that may be shown: failures and repositories."""
+    parts = [scenario.name]
+    for case in scenario.cases:
+        fields = msgspec.to_builtins(failure_of(case))
+        parts += [case.version, *(str(value) for value in fields.values())]
+    for repo in scenario.workspace.repos:
+        parts += [repo.name, repo.path, repo.purpose, repo.branch]
+    parts.append(msgspec.json.encode(scenario.worlds).decode())
+    for world in scenario.worlds.values():
+        parts += [text for commit in world for text in (commit.message, *commit.files.values())]
+    return "\n".join(parts)
+
+
+def leaks_of(connection: Connection, run_id: int, scenario: Scenario, root: Path) -> Iterator[Leak]:
+    """What of the truth is in the prompts of a run, or in its files below `root`."""
+    allowed = f"{visible(scenario)}\n{_said(connection, run_id)}".lower()
+    hidden = [each for each in needles(scenario) if each.text.lower() not in allowed]
+    for where, text in (*_prompts(connection, run_id), *_files(root / str(run_id))):
+        lowered = text.lower()
+        for needle in hidden:
+            if _stands_in(needle, lowered):
+                yield Leak(where, needle.kind, needle.subject, needle.text)
+
+
+def _stands_in(needle: Needle, lowered: str) -> bool:
+    """Single words stand alone, sentences anywhere."""
+    text = needle.text.lower()
+    if text not in lowered:
+        return False
+    if _WORD.search(text):
+        return True
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered) is not None
+
+
+def _of_causes(scenario: Scenario) -> Iterator[Needle]:
+    for cause in scenario.rcas:
+        yield from (Needle(kind, cause.id, text) for kind, text in _told(cause))
+        if not _STORE_LIKE.fullmatch(cause.id):
+            yield Needle("id", cause.id, cause.id)
+
+
+def _told(cause: RootCause) -> Iterator[tuple[str, str]]:
+    yield "title", cause.title
+    yield "description", cause.description
+    yield "smoking gun", cause.smoking_gun
+    yield "ticket", cause.jira_id
+    yield "culprit", cause.culprit
+    yield from (("fix", each) for each in cause.fix_prs)
+    yield from (("keyword", each) for each in cause.required_keywords)
+
+
+def _of_symptoms(scenario: Scenario) -> Iterator[Needle]:
+    for symptom in scenario.symptoms:
+        yield Needle("symptom", symptom.id, symptom.name)
+        yield Needle("pattern", symptom.id, symptom.error_pattern)
+        if not _STORE_LIKE.fullmatch(symptom.id):
+            yield Needle("id", symptom.id, symptom.id)
+
+
+def _of_cases(scenario: Scenario) -> Iterator[Needle]:
+    for case in (*scenario.cases, *scenario.candidates):
+        yield from (Needle(kind, case.id, text) for kind, text in _labels(case))
+
+
+def _labels(case: LabelledCase) -> Iterator[tuple[str, str]]:
+    yield "family", case.family
+    invests: tuple[ExpectedInvest | None, ...] = (*case.first_invests, case.expected_invest)
+    for invest in invests:
+        if invest is not None:
+            yield "message", invest.rca_message
+            yield from (("evidence", ref) for ref in invest.evidence_refs)
+    if case.expected_resolve:
+        yield from (("reason", repo.reason) for repo in case.expected_resolve.selected_repos)
+
+
+def _said(connection: Connection, run_id: int) -> str:
+    """Our own templates, and every answer that was taken."""
+    raw = driver(connection)
+    bundle: Any = msgspec.json.decode(find_run(connection, run_id).text)
+    own = [*bundle["prompts"].values(), bundle["text"]]
+    rows = raw.execute(_ANSWERS, (run_id,)).fetchall()
+    texts: list[str] = [read_blob(raw, blob).decode() for (blob,) in rows]
+    return "\n".join([*own, *texts])
+
+
+def _prompts(connection: Connection, run_id: int) -> Iterator[tuple[str, str]]:
+    raw = driver(connection)
+    for case_id, step, blob, dispatch_id in raw.execute(_PROMPTS, (run_id,)).fetchall():
+        where = f"prompt of dispatch {dispatch_id} ({case_id}, {step})"
+        yield where, read_blob(raw, blob).decode()
+
+
+def _files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Paths, and the texts that we write; artifacts are the agents' own."""
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        yield f"path {path}", str(path.relative_to(folder))
+        ours = path.name in _OWN or path.name.startswith("prompt-")
+        if ours and path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
+            yield str(path), path.read_text("utf-8", errors="replace")

@@ -1,0 +1,155 @@
+"""The stub: the ideal agent, which answers from the truth and nothing else.
+
+It shows what a perfect agent can score, and that the measure itself is right. Numbers of causes
+and symptoms are those that earlier cases of the same truth got in the store. What the scenario
+does not expect is answered with what says least.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.program import answer
+from interlock.engine.case import Case
+from interlock.rca.calibration.scenario import LabelledCase, Scenario
+from interlock.rca.families import find_family
+from interlock.rca.knowledge.knowledge import rca
+from interlock.rca.knowledge.looks import Place, place_of
+from interlock.rca.knowledge.rca_writer import BY_REVIEW
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.system.errors import StateError
+
+UNSURE = "ti001"
+_SEVERITIES = ("critical", "high", "medium", "low")
+_DEFAULT_SCORE = 0.5
+
+
+class Stub:
+    """Answers asks of one run of a scenario."""
+
+    def __init__(self, scenario: Scenario, connection: Connection) -> None:
+        self._scenario = scenario
+        self._connection = connection
+        self._cases = {case.id: case for case in scenario.cases}
+        self._numbers: Mapping[str, int] = {}
+        self._steps: dict[str, Callable[[Ask, Case, LabelledCase], dict[str, Any]]] = {
+            F0: self._recall,
+            F1: self._triage,
+            F2: self._resolve,
+            F3: self._investigate,
+            F4: self._correlate,
+            F5: self._review,
+            F6: self._report,
+        }
+
+    def meet(self, numbers: Mapping[str, int]) -> None:
+        """The cases' numbers in the store, once there is a run."""
+        self._numbers = numbers
+
+    def answer(self, ask: Ask) -> Reply | None:
+        if ask.case is None or ask.case_id not in self._cases or ask.step not in self._steps:
+            raise StateError(f"the stub knows nothing of {ask.case_id!r} at {ask.step}")
+        return answer(ask, self._steps[ask.step](ask, ask.case, self._cases[ask.case_id]))
+
+    def _recall(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+        found = label.expected_recall
+        if found is None or not found.match:
+            sure = found.confidence if found else 0.0
+            return {"match": False, "confidence": sure, "reasoning": "as expected: not known"}
+        place = self._known(label, found.prior_rca_id)
+        return {
+            "match": True,
+            "prior_rca_id": (place.rca_id or 0) if place else 0,
+            "symptom_id": (place.symptom_id or 0) if place else 0,
+            "confidence": found.confidence,
+            "reasoning": "as expected: known",
+        }
+
+    def _triage(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+        found = label.expected_triage
+        if found is None:
+            return {
+                "symptom_category": "unknown",
+                "defect_type_hypothesis": UNSURE,
+                "candidate_repos": [],
+                "skip_investigation": False,
+            }
+        return {
+            "symptom_category": found.symptom_category or "unknown",
+            "severity": found.severity if found.severity in _SEVERITIES else "",
+            "defect_type_hypothesis": found.defect_type_hypothesis or UNSURE,
+            "candidate_repos": list(found.candidate_repos),
+            "skip_investigation": found.skip_investigation,
+            "cascade_suspected": found.cascade_suspected,
+        }
+
+    def _resolve(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+        found = label.expected_resolve.selected_repos if label.expected_resolve else ()
+        return {
+            "selected_repos": [
+                {"name": repo.name, "reason": repo.reason or "as expected"} for repo in found
+            ]
+        }
+
+    def _investigate(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
+        told = [*label.first_invests, *([label.expected_invest] if label.expected_invest else [])]
+        if not told:
+            return {
+                "rca_message": f"no cause is expected for {label.id}",
+                "defect_type": UNSURE,
+                "convergence_score": _DEFAULT_SCORE,
+                "evidence_refs": [],
+            }
+        round_ = case.loops.get("investigate", 0) + case.loops.get("reassess", 0)
+        found = told[min(round_, len(told) - 1)]
+        return {
+            "rca_message": found.rca_message or f"a cause of {label.test_name or label.id}",
+            "defect_type": found.defect_type or UNSURE,
+            "component": found.component,
+            "convergence_score": found.convergence_score,
+            "evidence_refs": list(found.evidence_refs),
+        }
+
+    def _correlate(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+        found = label.expected_correlate
+        if found is None:
+            return {"is_duplicate": False, "confidence": 0.0}
+        place = self._known(label, found.linked_rca_id) if found.is_duplicate else None
+        return {
+            "is_duplicate": found.is_duplicate,
+            "linked_rca_id": (place.rca_id or 0) if place else 0,
+            "confidence": found.confidence,
+            "cross_version_match": found.cross_version_match,
+        }
+
+    def _review(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
+        told = [*label.first_reviews, *([label.expected_review] if label.expected_review else [])]
+        if not told:
+            return {"decision": "approve"}
+        found = told[min(case.loops.get("reassess", 0), len(told) - 1)]
+        target = find_family(found.loop_target) if found.loop_target else None
+        said = {"decision": found.decision or "approve"}
+        return said | ({"loop_target": target.step} if target else {})
+
+    def _report(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+        cause = self._scenario.cause_of(label)
+        title = cause.title if cause else ""
+        return {"summary": title or label.test_name or label.id}
+
+    def _known(self, label: LabelledCase, named: int | str) -> Place | None:
+        """Where another case of that truth is: its cause, and the symptom of its own."""
+        truth = named if isinstance(named, str) and named in self._scenario.causes else label.rca_id
+        for other in self._scenario.cases:
+            if not truth or other.rca_id != truth or other.id == label.id:
+                continue
+            place = place_of(self._connection, self._numbers.get(other.id, 0))
+            if place and place.rca_id and self._found(place.rca_id):
+                return place
+        return None
+
+    def _found(self, rca_id: int) -> bool:
+        """Whether a cause was investigated; what a review made of a triage is none."""
+        cause = rca(self._connection, rca_id)
+        return cause is not None and cause.attempt != BY_REVIEW

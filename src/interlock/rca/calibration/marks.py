@@ -1,0 +1,221 @@
+"""Marks: the two numbers that each case brings to each metric, from which every value is made.
+
+Knows the formulas to the letter, the odd ones included: they must stay comparable. Refuses to add
+anything up: sums, intervals and comparisons are all made from the same marks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from interlock.rca.calibration.case_result import CaseResult
+from interlock.rca.calibration.scenario import LabelledCase, RootCause, Scenario
+
+Mark = tuple[float, float]
+"""What counts for a case, and of how much."""
+Marks = Mapping[str, Mapping[str, Mark]]
+"""Metric -> case -> mark. A case that does not matter to a metric is not there."""
+
+_Score = Callable[[Scenario, LabelledCase, CaseResult], Mark | None]
+_LONGER_THAN = 3
+
+
+def marks_of(
+    scenario: Scenario, results: Sequence[CaseResult], *, same_path_is_found: bool = False
+) -> dict[str, dict[str, Mark]]:
+    """The marks of all cases; `results` has one for each, in the scenario's order."""
+    pairs = list(zip(scenario.cases, results, strict=True))
+    marks = {
+        metric: {
+            case.id: mark
+            for case, result in pairs
+            if (mark := score(scenario, case, result)) is not None
+        }
+        for metric, score in _SCORES.items()
+    }
+    evidence = {case.id: _evidence(case, result, same_path_is_found) for case, result in pairs}
+    told: dict[str, dict[str, Mark]] = {
+        **marks,
+        "M5": _links(pairs),
+        "M12": {case: (found, due) for case, (found, due, _) in evidence.items() if due},
+        "M13": {case: (found, cited) for case, (found, _, cited) in evidence.items() if cited},
+    }
+    return {
+        metric: {case: (float(one), float(other)) for case, (one, other) in each.items()}
+        for metric, each in told.items()
+    }
+
+
+def right_defect(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+    cause = scenario.cause_of(case)
+    return cause is not None and result.actual_defect_type == cause.defect_type
+
+
+def right_component(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+    """The component itself, or its name anywhere in the message."""
+    cause = scenario.cause_of(case)
+    if cause is None:
+        return False
+    message = result.actual_rca_message.lower()
+    named = bool(message) and cause.component.lower() in message
+    return result.actual_component == cause.component or named
+
+
+def solved(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+    """Defect type and component are right; without a cause, the category is."""
+    if case.rca_id:
+        return right_defect(scenario, case, result) and right_component(scenario, case, result)
+    mark = _category(scenario, case, result)
+    return mark is not None and mark[0] == 1
+
+
+def found_evidence(expected: str, cited: Sequence[str], *, same_path_is_found: bool) -> bool:
+    """Whether one of the references is the expected one, by parts of their texts."""
+    name = expected.rsplit("/", 1)[-1]
+    return any(
+        name in each or each in expected or (same_path_is_found and _same_path(expected, each))
+        for each in cited
+    )
+
+
+def _same_path(one: str, other: str) -> bool:
+    here, there = one.split(":"), other.split(":")
+    return len(here) > 1 and len(there) > 1 and here[:2] == there[:2]
+
+
+def _evidence(
+    case: LabelledCase, result: CaseResult, same_path_is_found: bool
+) -> tuple[int, int, int]:
+    expected = case.expected_invest.evidence_refs if case.expected_invest else ()
+    cited = result.actual_evidence_refs
+    found = sum(
+        found_evidence(each, cited, same_path_is_found=same_path_is_found) for each in expected
+    )
+    return found, len(expected), len(cited)
+
+
+def _links(pairs: Sequence[tuple[LabelledCase, CaseResult]]) -> dict[str, Mark]:
+    """Every case after the first of its cause: is it linked to what the first is linked to?"""
+    first: dict[str, int] = {}
+    marks: dict[str, Mark] = {}
+    for case, result in pairs:
+        if not case.rca_id:
+            continue
+        if case.rca_id not in first:
+            first[case.rca_id] = result.actual_rca_id
+            continue
+        linked = result.actual_rca_id != 0 and result.actual_rca_id == first[case.rca_id]
+        marks[case.id] = (linked, 1)
+    return marks
+
+
+def _defect(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return (right_defect(scenario, case, result), 1) if case.rca_id else None
+
+
+def _category(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    triage = case.expected_triage
+    return (result.actual_category == triage.symptom_category, 1) if triage else None
+
+
+def _recall_hit(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return (result.actual_recall_hit, 1) if case.expect_recall_hit else None
+
+
+def _false_recall(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return None if case.expect_recall_hit else (result.actual_recall_hit, 1)
+
+
+def _skip(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return (result.actual_skip, 1) if case.expect_skip else None
+
+
+def _cascade(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return (result.actual_cascade, 1) if case.expect_cascade else None
+
+
+def _confidence(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    if not case.rca_id or result.actual_convergence == 0:
+        return None
+    return result.actual_convergence, right_defect(scenario, case, result)
+
+
+def _repo_precision(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    selected = result.actual_selected_repos
+    if not case.rca_id or not selected:
+        return None
+    relevant = _relevant(scenario.cause_of(case))
+    return sum(repo in relevant for repo in selected) / len(selected), 1
+
+
+def _repo_recall(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    if not case.rca_id or case.expected_resolve is None:
+        return None
+    relevant = _relevant(scenario.cause_of(case))
+    if not relevant:
+        return 1, 1
+    return len(relevant & set(result.actual_selected_repos)) / len(relevant), 1
+
+
+def _relevant(cause: RootCause | None) -> frozenset[str]:
+    return frozenset(cause.relevant_repos if cause else ())
+
+
+def _red_herring(scenario: Scenario, _: LabelledCase, result: CaseResult) -> Mark | None:
+    selected = result.actual_selected_repos
+    return (not scenario.red_herrings.isdisjoint(selected), 1) if selected else None
+
+
+def _keywords(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    cause = scenario.cause_of(case)
+    message = result.actual_rca_message.lower()
+    if cause is None or not message or not cause.required_keywords:
+        return None
+    if cause.keyword_threshold <= 0:
+        return 1, 1
+    matched = sum(word.lower() in message for word in cause.required_keywords)
+    return min(1.0, matched / cause.keyword_threshold), 1
+
+
+def _smoking_gun(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    cause = scenario.cause_of(case)
+    message = result.actual_rca_message.lower()
+    if cause is None or not message or not cause.smoking_gun:
+        return None
+    words = [word for word in cause.smoking_gun.lower().split() if len(word) > _LONGER_THAN]
+    hits = sum(word in message for word in words)
+    return bool(words) and hits * 2 >= len(words), 1
+
+
+def _component(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return (right_component(scenario, case, result), 1) if case.rca_id else None
+
+
+def _path(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return result.actual_path == case.expected_path, 1
+
+
+def _loops(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+    return result.actual_loops, case.expected_loops
+
+
+def _tokens(_: Scenario, __: LabelledCase, result: CaseResult) -> Mark | None:
+    return result.prompt_tokens_total, len(result.actual_path)
+
+
+_SCORES: Mapping[str, _Score] = {
+    "M1": _defect,
+    "M2": _category,
+    "M3": _recall_hit,
+    "M4": _false_recall,
+    "M6": _skip,
+    "M7": _cascade,
+    "M8": _confidence,
+    "M9": _repo_precision,
+    "M10": _repo_recall,
+    "M11": _red_herring,
+    "M14": _keywords,
+    "M14b": _smoking_gun,
+    "M15": _component,
+    "M16": _path,
+    "M17": _loops,
+    "M18": _tokens,
+}

@@ -1,0 +1,135 @@
+"""A scenario as a suite: what an agent may know of its cases, written where a run begins.
+
+Takes the failures, the repositories and the project's own defect codes out of a scenario, and
+leaves every label behind: nothing else of a scenario reaches a store, a prompt or a folder.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.circuit import Circuit
+from interlock.rca.calibration.scenario import LabelledCase, Scenario
+from interlock.rca.failure import Failure
+from interlock.rca.intake import arrivals
+from interlock.rca.knowledge.intake import begin_suite
+from interlock.rca.launch import Job, Launch, Repo
+from interlock.rca.sources.intake import Intake
+from interlock.rca.taxonomy import TAXONOMY
+from interlock.rca.terms import Terms
+from interlock.system.errors import SourceError
+
+LAST_GREEN = "last-green"
+"""The tag of a planted world that says what last passed."""
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#:-]{0,127}")
+
+
+def refuse_unusable(scenario: Scenario) -> None:
+    """What no store can hold: cases that cannot be told apart, or that are no names."""
+    if not scenario.cases:
+        raise SourceError(f"scenario {scenario.name!r} has no cases to run")
+    seen: set[str] = set()
+    for case in scenario.cases:
+        if case.id in seen:
+            raise SourceError(f"two cases are called {case.id[:80]!r}; give each its own id")
+        if not _ID.fullmatch(case.id):
+            raise SourceError(f"{case.id[:80]!r} is no name for a case; write one such as C1")
+        seen.add(case.id)
+
+
+def failure_of(case: LabelledCase) -> Failure:
+    """All that a source would have told of the case."""
+    return Failure(
+        id=case.id,
+        test_name=case.test_name,
+        message=case.error_message,
+        log=case.log_snippet,
+        job=case.job,
+    )
+
+
+def intakes_of(scenario: Scenario) -> Iterator[Intake]:
+    """One launch for each version and job; the cases keep the scenario's order."""
+    for (version, job), cases in groupby(scenario.cases, lambda case: (case.version, case.job)):
+        key = hashlib.sha256(f"{version}\n{job}".encode()).hexdigest()[:16]
+        launch = Launch(
+            launch_id=key,
+            name=job or "tests",
+            version=version,
+            jobs=(Job(name=job),) if job else (),
+        )
+        yield Intake(launch, [failure_of(case) for case in cases], [])
+
+
+def terms_of(
+    scenario: Scenario, worlds: Path | None, *, families: bool, cache: Path | None = None
+) -> Terms:
+    """How the suite is investigated. Repositories without a world are named, and not looked into
+    unless they are there."""
+    planted = set(scenario.worlds) if worlds else set()
+    greens = {
+        name: LAST_GREEN
+        for name in planted
+        if any(LAST_GREEN in commit.tags for commit in scenario.worlds[name])
+    }
+    return Terms(
+        repos=tuple(_repos(scenario, worlds, planted)),
+        last_green=dict(sorted(greens.items())),
+        review="dispatch",
+        families=families,
+        codes=codes_of(scenario),
+        cache=str(cache) if cache else "",
+    )
+
+
+def _repos(scenario: Scenario, worlds: Path | None, planted: set[str]) -> Iterator[Repo]:
+    for repo in scenario.workspace.repos:
+        path = repo.path if repo.path and Path(repo.path).is_dir() else ""
+        if worlds is not None and repo.name in planted:
+            path = str((worlds / repo.name).resolve())
+        yield Repo(name=repo.name, path=path, purpose=repo.purpose, branch=repo.branch)
+
+
+def codes_of(scenario: Scenario) -> Mapping[str, str]:
+    """Defect codes that the scenario's project has and ours does not know, with their category."""
+    found: dict[str, str] = {}
+    for cause in scenario.rcas:
+        if cause.defect_type and TAXONOMY.code(cause.defect_type) is None:
+            found[cause.defect_type] = TAXONOMY.category(cause.category) or "unknown"
+    return dict(sorted(found.items()))
+
+
+def begin_scenario(
+    connection: Connection,
+    scenario: Scenario,
+    circuit: Circuit,
+    text: str,
+    *,
+    number: int,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """The scenario's failures as a suite of that number, ready to be worked on."""
+    told = [
+        msgspec.structs.replace(
+            each,
+            cases=[msgspec.structs.replace(c, case_id=c.failure.id) for c in each.cases],
+        )
+        for each in arrivals(list(intakes_of(scenario)))
+    ]
+    opened = begin_suite(
+        *(connection, circuit, text, told),
+        name=f"calibration {number}",
+        source=scenario.name,
+        fingerprint=f"{scenario.digest}-{number}",
+        options=options,
+        at=at,
+        number=number,
+    )
+    return opened.run_id

@@ -1,0 +1,131 @@
+"""Planted worlds: real git repositories grown from a scenario, the same to the hash everywhere.
+
+Knows git's import stream and what may stand in it. Nothing is planted over what is there already,
+and no file of a world can leave its repository.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from interlock.rca.calibration.scenario import PlantedCommit, Scenario
+from interlock.system.errors import SourceError
+from interlock.system.repository import BRANCH, git
+
+World = Sequence[PlantedCommit]
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_AUTHOR = re.compile(r"[^<>\x00-\x1f]+ <[^<>\s\x00-\x1f]+>")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def plant(scenario: Scenario, folder: Path) -> dict[str, dict[str, str]]:
+    """The scenario's repositories below `folder`. Returns repo -> commit's id or tag -> hash."""
+    for repo, fault in world_faults(scenario.worlds):
+        raise SourceError(f"the world of {repo!r} cannot be planted: {fault}")
+    return {repo: _plant(folder / repo, scenario.worlds[repo]) for repo in sorted(scenario.worlds)}
+
+
+def world_faults(worlds: Mapping[str, World]) -> Iterator[tuple[str, str]]:
+    """What git would not take, or what would leave the repository: repo and a sentence."""
+    for repo in sorted(worlds):
+        if not _REPO.fullmatch(repo) or repo.endswith((".", ".lock", ".git")):
+            yield repo, f"{repo[:80]!r} is no folder's name"
+        if not worlds[repo]:
+            yield repo, "there are no commits"
+        yield from ((repo, fault) for fault in _faults(worlds[repo]))
+
+
+def _faults(world: World) -> Iterator[str]:
+    tree: set[str] = set()
+    names: set[str] = set()
+    last = 0.0
+    for number, commit in enumerate(world, 1):
+        place = f"commit {number}"
+        if not _AUTHOR.fullmatch(commit.author):
+            yield f"{place}: the author is not 'Name <mail>'"
+        moment = moment_of(commit.date)
+        if moment is None:
+            yield f"{place}: {commit.date[:40]!r} is no time such as 2026-03-01T09:30:00Z"
+        elif moment.timestamp() < last:
+            yield f"{place}: it is older than the commit before"
+        else:
+            last = moment.timestamp()
+        if not commit.message.strip():
+            yield f"{place}: there is no message"
+        yield from (f"{place}: {path[:80]!r} is no path" for path in commit.files if _bad(path))
+        gone = set(commit.remove) - tree
+        yield from (f"{place}: {path[:80]!r} is not there to remove" for path in sorted(gone))
+        tree = (tree - set(commit.remove)) | set(commit.files)
+        for name in filter(None, (commit.id, *commit.tags)):
+            if name in names or not _TAG.fullmatch(name):
+                yield f"{place}: {name[:80]!r} is used twice or no word"
+            names.add(name)
+    yield from _collisions(tree)
+
+
+def _collisions(tree: set[str]) -> Iterator[str]:
+    for path in sorted(tree):
+        parts = path.split("/")
+        if any("/".join(parts[:end]) in tree for end in range(1, len(parts))):
+            yield f"{path[:80]!r} is in a folder that is a file, too"
+
+
+def _bad(path: str) -> bool:
+    parts = path.split("/")
+    return (
+        not path
+        or any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
+        or not path.isprintable()
+        or any(sign in path for sign in '"\\')
+        or len(path.encode()) > 1_000
+    )
+
+
+def moment_of(date: str) -> datetime | None:
+    """A time with an offset, later than 1970."""
+    try:
+        found = datetime.fromisoformat(date)
+    except ValueError:
+        return None
+    return found if found.tzinfo and found.timestamp() >= 0 else None
+
+
+def _plant(folder: Path, world: World) -> dict[str, str]:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be made: {error.strerror}; choose a new one") from None
+    git(folder, "init", "--quiet", "--template=", "--object-format=sha1")
+    git(folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+    git(folder, "fast-import", "--quiet", "--date-format=raw", given=_stream(world))
+    git(folder, "reset", "--quiet", "--hard")
+    hashes = git(folder, "rev-list", "--reverse", "--topo-order", BRANCH).split()
+    named = {
+        name: commit
+        for planted, commit in zip(world, hashes, strict=True)
+        for name in (planted.id, *planted.tags)
+        if name
+    }
+    return {**named, "HEAD": hashes[-1]}
+
+
+def _stream(world: World) -> bytes:
+    parts: list[bytes] = []
+    for mark, commit in enumerate(world, 1):
+        moment = datetime.fromisoformat(commit.date)
+        who = f"{commit.author} {int(moment.timestamp())} {moment:%z}"[:1_000]
+        parts.append(f"commit refs/heads/{BRANCH}\nmark :{mark}\n".encode())
+        parts.append(f"author {who}\ncommitter {who}\n".encode())
+        parts.append(_data(commit.message.rstrip("\n") + "\n"))
+        parts.extend(f"D {path}\n".encode() for path in sorted(commit.remove))
+        for path, text in sorted(commit.files.items()):
+            parts.append(f"M 100644 inline {path}\n".encode() + _data(text))
+        parts.append(b"\n")
+        parts.extend(f"reset refs/tags/{tag}\nfrom :{mark}\n\n".encode() for tag in commit.tags)
+    return b"".join(parts)
+
+
+def _data(text: str) -> bytes:
+    body = text.encode()
+    return b"data %d\n%b\n" % (len(body), body)

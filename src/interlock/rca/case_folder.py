@@ -1,0 +1,168 @@
+"""The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
+
+A projection of the database, written after each sitting. A wrapper only carries an answer to its
+dispatch: it is taken off when that is over.
+"""
+
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.files.artifact import LARGEST
+from interlock.agents.files.case_folder import SIGNAL, Papers, case_folder
+from interlock.engine.case import Decision
+from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.journal.history import CaseLine, Episode, cases_of, life_of
+from interlock.rca.check_answer import remarks
+from interlock.rca.prompt_data.facts import told
+from interlock.rca.steps import ARTIFACTS, F6
+from interlock.signals.signal_file import Artifact, read_artifact
+from interlock.system.safe_file import NotRead, read_regular, write_whole
+
+STATE = "state.json"
+REGRESSIONS = "regression-report.md"
+_PAPERS = Papers("prompt.md", "artifact.json")
+_SHOWN = 80
+"""How much of a value a line of history repeats."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of a case's history."""
+
+    step: str
+    outcome: str
+    heuristic_id: str
+    timestamp: str
+
+
+class CaseState(msgspec.Struct, frozen=True):
+    """Where a case stands, in the words of its folder."""
+
+    case_id: int
+    suite_id: int
+    current_step: str
+    loop_counts: dict[str, int]
+    status: str
+    """running, paused, done or error."""
+    history: list[Entry]
+
+
+def project(
+    connection: Connection,
+    root: Path,
+    run_id: int,
+    suite_id: int,
+    circuit: Circuit,
+    report: str,
+    *,
+    only: Sequence[int] = (),
+) -> None:
+    """Bring the folders of a run's cases up to date, or `only` those of some."""
+    for case in cases_of(connection, run_id):
+        if not only or case.case_no in only:
+            _write(connection, root, suite_id, case, circuit, report)
+
+
+def state_of(case: CaseLine, life: Iterable[Episode], suite_id: int, circuit: Circuit) -> CaseState:
+    """A case's state as its folder tells it."""
+    begun = [each.sent_at for each in life]
+    first = Entry("INIT", "start circuit", "INIT", _time(min(begun, default=None)))
+    return CaseState(
+        case_id=case.case_no,
+        suite_id=suite_id,
+        current_step="DONE" if case.status == "ended" else case.step,
+        loop_counts=dict(case.state.loops),
+        status=_status(case),
+        history=[first, *entries(life, circuit)],
+    )
+
+
+def _status(case: CaseLine) -> str:
+    if case.status == "ended":
+        return "done" if case.state.end == "DONE" else "error"
+    if case.status == "stuck":
+        return "error"
+    return "running" if case.dispatch_id is None else "paused"
+
+
+def entries(life: Iterable[Episode], circuit: Circuit) -> Iterable[Entry]:
+    """The decisions among these episodes, each with the reason."""
+    for each in life:
+        if each.decision is not None:
+            outcome = _outcome(each, each.decision, circuit)
+            yield Entry(each.step, outcome, each.decision.rule, _time(each.answered_at))
+
+
+def _outcome(each: Episode, decision: Decision, circuit: Circuit) -> str:
+    """Why the rule was taken, and the values it went by."""
+    rule = circuit.rule(decision.rule) or circuit.otherwise
+    answer = each.answer if isinstance(each.answer, dict) else {}
+    parts = [decision.reason or (rule.why if rule else "")]
+    if decision.signal != ARTIFACT:
+        parts.insert(0, f"{decision.signal}: {answer.get('reason') or answer.get('reasoning', '')}")
+    values = [
+        f"{name} = {_shown(value)}"
+        for name, value in decision.read.items()
+        if name != "answer" and not name.startswith("has(")
+    ]
+    parts += [f"({', '.join(values)})"] if values else []
+    if decision.signal == ARTIFACT:
+        parts += [f"Note: {remark}." for remark in remarks(decision.step, answer)]
+    for noted in decision.noted:
+        also = circuit.rule(noted)
+        parts.append(f"{noted}: {also.why if also else ''}")
+    return " ".join(part for part in parts if part)
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _time(at: float | None) -> str:
+    return told(at).replace("+00:00", "Z")
+
+
+def _write(
+    connection: Connection,
+    root: Path,
+    suite_id: int,
+    case: CaseLine,
+    circuit: Circuit,
+    report: str,
+) -> None:
+    life = life_of(connection, case.case_no)
+    if not life:
+        return
+    folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
+    write_whole(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
+    settled = {each.dispatch_id: each for each in life if each.decision is not None}
+    _unwrap(folder, settled)
+    answered = {
+        each.step: each
+        for each in settled.values()
+        if each.decision and each.decision.signal == ARTIFACT
+    }
+    for step, each in answered.items():
+        path = folder / ARTIFACTS.get(step, step)
+        asked_again = case.dispatch_id is not None and case.step == step
+        if not asked_again and not path.exists():
+            write_whole(path, _json(each.answer))
+    if case.step == F6 or case.status == "ended":
+        write_whole(folder / REGRESSIONS, report.encode())
+
+
+def _unwrap(folder: Path, settled: Container[int]) -> None:
+    """Answers that were taken stand by themselves."""
+    for path in sorted(folder.glob("*.json")):
+        raw = b"" if path.name in (STATE, SIGNAL) else read_regular(path, LARGEST)
+        found = raw if isinstance(raw, NotRead) else read_artifact(raw)
+        if isinstance(found, Artifact) and found.dispatch_id in settled:
+            write_whole(path, _json(found.data))
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

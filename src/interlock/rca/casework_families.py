@@ -1,0 +1,151 @@
+"""Families at work: one case of each is investigated, the others take over what was found.
+
+Knows who waits for whom. All cases are triaged first; then each family's first case goes on, and
+the others are let go when it comes to its review, or are investigated themselves if it fails.
+Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from interlock.engine.case import ENDED, OPEN, Case
+from interlock.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE
+
+_PLACES = (F2, F3)
+_WORK = (F2, F3, F4)
+
+
+class Seat(msgspec.Struct):
+    """Where one case stands: held back, at work, or past the investigation."""
+
+    step: str
+    status: str
+    held: bool = False
+    worked: bool = False
+    healthy: bool = True
+
+
+class Families:
+    """Holds members back while another of their family is investigated for them, and holds what was
+    found back from comparison until all investigations have found something. Where agents review
+    `together`, their reviews belong to the investigation, and a member waits for the review of the
+    one that stands for it."""
+
+    def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
+        self._family_of = family_of
+        self._together = together
+        self._seats: dict[str, Seat] = {}
+        self._triaging: set[str] = set()
+        self._investigating: set[str] = set()
+        self._changed: dict[str, None] = {}
+        self._to_compare: dict[str, None] = {}
+        self._to_review: dict[str, str] = {}
+        self._members: dict[str, list[str]] = {}
+        for case_id, family in family_of.items():
+            self._members.setdefault(family, []).append(case_id)
+
+    def remember(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
+        """A case as the journal left it; `worked` if it was investigated, or is being so."""
+        self._seats[case_id] = Seat(step, status, worked=worked, healthy=status != "stuck")
+        self._note(case_id)
+
+    def held(self, case: Case, *, first: bool, healthy: bool) -> bool:
+        """Whether the case must wait; `first` if it comes to its investigation for the first
+        time."""
+        seat = self._seats.setdefault(case.case_id, Seat(case.step, case.status))
+        seat.step, seat.status, seat.healthy = case.step, case.status, healthy
+        seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
+        self._note(case.case_id)
+        if case.status == OPEN and case.step == F4:
+            self._to_compare[case.case_id] = None
+            return True
+        if case.status == OPEN and case.step == F5 and self._together:
+            self._to_review[case.case_id] = _stand_in(case)
+            return True
+        return seat.held
+
+    def _note(self, case_id: str) -> None:
+        seat = self._seats[case_id]
+        is_open = seat.status == OPEN
+        _mark(self._triaging, case_id, is_open and seat.step in TRIAGE)
+        _mark(self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES)
+        self._changed[self._family_of.get(case_id, "")] = None
+
+    def let_go(self) -> list[str]:
+        """Who may go on: nobody while cases are being triaged, then family by family; those that
+        have found something when nobody is looking any more."""
+        if self._triaging:
+            return []
+        changed, self._changed = self._changed, {}
+        gone = [name for family in changed for name in self._of(self._members.get(family, []))]
+        for name in gone:
+            self._seats[name].held = False
+            self._seats[name].worked = True
+            self._investigating.add(name)
+        if not self._investigating:
+            gone += self._to_compare
+            self._to_compare = {}
+        free = [name for name, other in self._to_review.items() if not self._in_question(other)]
+        for name in free:
+            del self._to_review[name]
+        return gone + free
+
+    def _in_question(self, name: str) -> bool:
+        """Whether it is not yet known how the review of that case ends."""
+        seat = self._seats.get(name)
+        return bool(seat and seat.status == OPEN and seat.step != F6)
+
+    def stand_in(self, case_id: str) -> Iterator[str]:
+        """Who of the family was investigated before this case, first things first."""
+        members = self._members.get(self._family_of.get(case_id, ""), [])
+        return (name for name in members if name != case_id and self._found(name))
+
+    def of_several(self) -> list[list[str]]:
+        """The members of each family of which several came to be investigated, the one that stands
+        for them first."""
+        found: list[list[str]] = []
+        for members in self._members.values():
+            came = [name for name in members if self._came(name)]
+            if len(came) > 1:
+                found.append(sorted(came, key=lambda name: self._seats[name].held))
+        return found
+
+    def _came(self, name: str) -> bool:
+        seat = self._seats.get(name)
+        return bool(seat and (seat.held or seat.worked))
+
+    def _of(self, members: list[str]) -> list[str]:
+        waiting = [name for name in members if name in self._seats and self._seats[name].held]
+        if not waiting:
+            return []
+        if any(self._found(name) for name in members):
+            return waiting
+        busy = any(self._at_work(name) for name in members)
+        return [] if busy else waiting[:1]
+
+    def _at_work(self, name: str) -> bool:
+        seat = self._seats.get(name)
+        return bool(seat and seat.worked and seat.status == OPEN and seat.step in _WORK)
+
+    def _found(self, name: str) -> bool:
+        """Investigated, and at its review or past it."""
+        seat = self._seats.get(name)
+        if not seat or not seat.worked or seat.step in TRIAGE:
+            return False
+        return (seat.status == OPEN and seat.step not in _WORK) or (
+            seat.status == ENDED and seat.healthy
+        )
+
+
+def _stand_in(case: Case) -> str:
+    """Who was investigated for the case, when it comes to its review for the first time."""
+    linked = case.context.get(LINKED, {}) if case.visits.get(F5, 0) <= 1 else {}
+    return str(linked.get("representative", ""))
+
+
+def _mark(those: set[str], name: str, is_one: bool) -> None:
+    if is_one:
+        those.add(name)
+    else:
+        those.discard(name)

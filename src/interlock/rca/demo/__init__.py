@@ -1,0 +1,1 @@
+"""The small world of `interlock demo`: repositories with planted faults, and a red night."""

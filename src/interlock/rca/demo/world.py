@@ -1,0 +1,145 @@
+"""The small world: three repositories with a history, two red runs of their tests, and the truth.
+
+Makes nothing outside its folder, and touches no folder that is not its own. The same world comes
+out each time; only ids, ports and durations of the runs differ.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from interlock.rca.demo.chronicle import pages, read_history
+from interlock.rca.demo.nightly import run_nightly
+from interlock.rca.demo.truth import Planted, planted
+from interlock.rca.launch import Repo
+from interlock.system.errors import SourceError, StateError
+from interlock.system.repository import BRANCH, require_git, revisions, write_repository
+
+PURPOSES = {
+    "shop": "the product: the order service",
+    "shop-tests": "the automated tests of the product, and what runs them",
+    "shop-deploy": "environments, services and the CI job: configuration",
+}
+GREEN_BEFORE = "build-1183"
+EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
+TODAY = ("1209", "2026-11-12T05:30:00+00:00")
+_MARK = "world.json"
+_NEW_MARK = "world.json.new"
+_PARTS = ("repos", "ci", "results")
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """Where everything is. `earlier` and `today` hold JUnit XML, and logs beside it."""
+
+    folder: Path
+    repos: tuple[Repo, ...]
+    earlier: Path
+    today: Path
+    green_before: str
+    """The tag of what passed before the earlier run."""
+    last_green: Mapping[str, str]
+    truth: tuple[Planted, ...]
+
+
+class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What says that a folder is ours. Without hashes the world is not finished."""
+
+    interlock_demo: str
+    hashes: dict[str, dict[str, str]] | None = None
+
+
+def build_world(folder: Path) -> World:
+    """The world in that folder: as it is there already, or made anew."""
+    require_git()
+    folder = folder.resolve()
+    _own(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            hashes = _finished(folder) or _make(folder)
+    except OSError as error:
+        raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
+    return World(
+        folder=folder,
+        repos=tuple(
+            Repo(name=name, path=str(folder / "repos" / name), purpose=purpose, branch=BRANCH)
+            for name, purpose in PURPOSES.items()
+        ),
+        earlier=folder / "results" / EARLIER[0],
+        today=folder / "results" / TODAY[0],
+        green_before=GREEN_BEFORE,
+        last_green=revisions(hashes, "last-green"),
+        truth=planted(hashes),
+    )
+
+
+def _own(folder: Path) -> _Mark | None:
+    """The mark of an earlier demo; nothing for a new or empty folder; an error for any other."""
+    if folder.exists() and not folder.is_dir():
+        raise StateError(f"{folder} is a file; name a folder")
+    try:
+        return msgspec.json.decode((folder / _MARK).read_bytes(), type=_Mark)
+    except (OSError, msgspec.DecodeError):
+        if folder.exists() and any(each.name != _NEW_MARK for each in folder.iterdir()):
+            problem = f"{folder} is not empty and not an earlier demo; name another folder"
+            raise StateError(problem) from None
+    return None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Whoever makes the same world at the same time waits, and finds it finished."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _finished(folder: Path) -> dict[str, dict[str, str]] | None:
+    mark = _own(folder)
+    if mark is None or mark.interlock_demo != _edition() or not _whole(folder):
+        return None
+    return mark.hashes
+
+
+def _make(folder: Path) -> dict[str, dict[str, str]]:
+    """The mark comes first, so that a world half made is known as ours, and is finished last."""
+    _sign(folder, _Mark(interlock_demo=_edition()))
+    for part in _PARTS:
+        if (folder / part).exists():
+            shutil.rmtree(folder / part)
+    repos = folder / "repos"
+    hashes = {name: write_repository(repos / name, read_history(name)) for name in PURPOSES}
+    for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
+        workspace = folder / "ci" / build
+        results = folder / "results" / build
+        run_nightly(repos, revisions(hashes, name), workspace, results, began=began)
+    _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
+    return hashes
+
+
+def _sign(folder: Path, mark: _Mark) -> None:
+    new = folder / _NEW_MARK
+    new.write_bytes(msgspec.json.encode(mark))
+    new.replace(folder / _MARK)
+
+
+def _whole(folder: Path) -> bool:
+    """Whether somebody tidied up since."""
+    kept = [folder / "repos" / name / ".git" for name in PURPOSES]
+    runs = [folder / "results" / build for build, _ in (EARLIER, TODAY)]
+    return all(path.is_dir() for path in kept) and all(any(run.glob("*.xml")) for run in runs)
+
+
+def _edition() -> str:
+    """Changes with the histories: an old world is made anew."""
+    text = "".join(page for name in PURPOSES for page in pages(name))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

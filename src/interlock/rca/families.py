@@ -1,0 +1,49 @@
+"""The seven families F0 to F6: what each step of the analysis is called, here and in its files.
+
+Knows names only: this is the one table of them. What a step asks for is in `artifacts.py`, what it
+warns of in `guards.py`.
+"""
+
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import CircuitError
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A kind of step. `template` lies below the prompts folder, `artifact` in the case's folder."""
+
+    short: str
+    step: str
+    name: str
+    template: str
+    artifact: str
+
+
+FAMILIES: Final = (
+    Family("F0", "F0_RECALL", "recall", "recall/judge-similarity.md", "recall-result.json"),
+    Family("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md", "triage-result.json"),
+    Family("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md", "resolve-result.json"),
+    Family("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md", "artifact.json"),
+    Family("F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md", "correlate-result.json"),
+    Family("F5", "F5_REVIEW", "review", "review/present-findings.md", "review-decision.json"),
+    Family("F6", "F6_REPORT", "report", "report/regression-table.md", "jira-draft.json"),
+)
+_BY_WORD: Final = {
+    word.lower(): family for family in FAMILIES for word in (family.short, family.step, family.name)
+}
+
+
+def find_family(word: str) -> Family | None:
+    """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
+    return _BY_WORD.get(word.lower())
+
+
+def family_of(step: str) -> Family:
+    """The family of a step that must have one."""
+    found = find_family(step)
+    if found is None:
+        known = ", ".join(family.step for family in FAMILIES)
+        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
+    return found

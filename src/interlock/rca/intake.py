@@ -1,0 +1,174 @@
+"""Intake: what sources told becomes cases, each with what it is compared by and its family.
+
+A case is named C1, C2 and so on within its suite. A failure that a suite has already, to the last
+word, is no new case, also when it comes again in a larger report.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.circuit import Circuit
+from interlock.journal.runs import NewCase
+from interlock.rca.analyst.bands import bands_of
+from interlock.rca.analyst.cluster import families
+from interlock.rca.analyst.evidence import excerpt
+from interlock.rca.analyst.fingerprint import fingerprint
+from interlock.rca.analyst.likeness import Traits, kept, restored, traits
+from interlock.rca.analyst.masking import masked
+from interlock.rca.failure import Failure
+from interlock.rca.knowledge.intake import Arrival, FailedCase, begin_suite
+from interlock.rca.launch import Launch
+from interlock.rca.sources.intake import Intake
+
+_LONGEST_PATTERN = 2_000
+_LONGEST_EXCERPT = 4_000
+_VOLATILE = ("id", "launch")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A case that the suite has already: what it looked like, and its family."""
+
+    content: str
+    features: str
+    family: str
+
+
+class _New(msgspec.Struct, frozen=True):
+    failure: Failure
+    traits: Traits
+    content: str
+
+
+def arrivals(intakes: Sequence[Intake], known: Sequence[Known] = ()) -> list[Arrival]:
+    """What is new in these, as cases that can be written."""
+    seen = {each.content for each in known}
+    fresh = [list(_news(intake.failures, seen)) for intake in intakes]
+    family_of = _families([new for some in fresh for new in some], known)
+    number = len(known)
+    found: list[Arrival] = []
+    for intake, some in zip(intakes, fresh, strict=True):
+        cases = [
+            _case(f"C{number + index}", new, family_of[new.content])
+            for index, new in enumerate(some, 1)
+        ]
+        number += len(some)
+        found.append(Arrival(launch=intake.launch, cases=cases, rp_launch_id=_rp_id(intake.launch)))
+    return found
+
+
+def content_of(failure: Failure) -> str:
+    """A mark of all that was said about a failure, whatever launch it is told in."""
+    told = {name: value for name, value in failure_fields(failure).items() if name not in _VOLATILE}
+    return hashlib.sha256(_encode([failure.id, told])).hexdigest()[:32]
+
+
+def failure_fields(failure: Failure) -> dict[str, Any]:
+    """A failure as the input of a case: what is empty is left out."""
+    fields = msgspec.to_builtins(failure)
+    return {name: value for name, value in fields.items() if value}
+
+
+def failure_of(case_id: str, given: Mapping[str, Any]) -> Failure:
+    """The failure a case's input tells, as far as it tells one."""
+    fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
+    fields["id"] = str(given.get("id", case_id))
+    try:
+        return msgspec.convert(fields, Failure)
+    except msgspec.ValidationError:
+        told = {name: value for name, value in fields.items() if _fits(name, value)}
+        return msgspec.convert(told, Failure)
+
+
+def _fits(name: str, value: Any) -> bool:
+    try:
+        msgspec.convert({"id": "", name: value}, Failure)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def begin_cases(
+    connection: Connection,
+    circuit: Circuit,
+    text: str,
+    cases: Iterable[NewCase],
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """A run of cases that a user wrote down, as a suite with one launch."""
+    written = list(cases)
+    # What a case is called is what tells its failure from the others of the file.
+    told = [failure_of(case.case_id, {**case.input, "id": case.case_id}) for case in written]
+    news = [_New(failure, traits(failure), content_of(failure)) for failure in told]
+    family_of = _families(news, ())
+    failed = [
+        _case(case.case_id, new, family_of[new.content], case)
+        for case, new in zip(written, news, strict=True)
+    ]
+    launch = Launch(launch_id=fingerprint[:16], name=source)
+    opened = begin_suite(
+        connection,
+        circuit,
+        text,
+        [Arrival(launch=launch, cases=failed)],
+        name=source,
+        source=source,
+        fingerprint=fingerprint,
+        options=options,
+        at=at,
+    )
+    return opened.run_id
+
+
+def _news(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_New]:
+    seen = set(known)
+    for failure in failures:
+        content = content_of(failure)
+        if content not in seen:
+            seen.add(content)
+            yield _New(failure, traits(failure), content)
+
+
+def _families(news: Sequence[_New], known: Sequence[Known]) -> dict[str, str]:
+    """The family of each new failure by its content; one that joins known ones has theirs."""
+    if not news:
+        return {}
+    told = [restored(each.features) for each in known] + [new.traits for new in news]
+    names: dict[str, str] = {}
+    for members in families(told):
+        before = [known[at].family for at in members if at < len(known)]
+        new = [news[at - len(known)] for at in members if at >= len(known)]
+        if new:
+            name = before[0] if before else new[0].content[:12]
+            names |= dict.fromkeys((each.content for each in new), name)
+    return names
+
+
+def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) -> FailedCase:
+    failure = new.failure
+    fields = given.input if given else failure_fields(failure)
+    return FailedCase(
+        case_id=case_id,
+        input={**fields, "family": family, "content": new.content},
+        priority=given.priority if given else 0,
+        needs=given.needs if given else (),
+        failure=failure,
+        fingerprint=fingerprint(failure),
+        error_pattern=masked(failure.message)[:_LONGEST_PATTERN],
+        test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
+        bands=bands_of(new.traits),
+        features=kept(new.traits),
+        excerpt=excerpt(failure.log, _LONGEST_EXCERPT)[0],
+    )
+
+
+def _rp_id(launch: Launch) -> int | None:
+    return int(launch.launch_id) if launch.project and launch.launch_id.isdecimal() else None

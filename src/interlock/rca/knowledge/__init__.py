@@ -1,0 +1,1 @@
+"""The tables of root-cause analysis: suites, cases, symptoms, causes."""

@@ -1,0 +1,316 @@
+"""Intake: suites, launches and failures become rows, together with the engine's run and cases.
+
+All of a suite, or all that is new to it, is one transaction. What the source said is kept as it was
+said; fingerprints and the like come ready from the caller.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.circuit import Circuit
+from interlock.journal.database import is_number, transaction
+from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
+from interlock.rca.failure import Failure
+from interlock.rca.launch import Job, Launch, Tally
+from interlock.system.errors import SourceError, StoreError
+
+_encode = msgspec.json.Encoder().encode
+_LAUNCH = (
+    "insert into launches (circuit_id, launch_key, rp_launch_id, uuid, name, status, started_at,"
+    " ended_at, env_attributes, git_branch, git_commit, git_remote, url, ci_url, project, tests,"
+    " failed, skipped, payload) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " on conflict (circuit_id, launch_key) do update set status = excluded.status,"
+    " ended_at = excluded.ended_at, env_attributes = excluded.env_attributes,"
+    " tests = excluded.tests, failed = excluded.failed, skipped = excluded.skipped,"
+    " payload = excluded.payload returning launch_id"
+)
+_JOB = (
+    "insert into jobs (launch_id, rp_item_id, name, clock_type, status, tests, failed, skipped,"
+    " started_at, ended_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " on conflict (launch_id, name) do update set status = excluded.status,"
+    " tests = excluded.tests, failed = excluded.failed, skipped = excluded.skipped,"
+    " ended_at = excluded.ended_at"
+)
+_CASE = (
+    "insert into rca_cases (case_no, job_id, launch_id, failure_id, rp_item_id, name, class_name,"
+    " status, error_message, error_pattern, test_name_pattern, features, log_snippet,"
+    " log_truncated, fingerprint, bands, started_at, ended_at, created_at, updated_at, decision,"
+    " reviewed_by, is_regression, recalled, notes, draft) values (?, ?, ?, ?, ?, ?, ?, 'open', ?,"
+    " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, 0, '[]', '{}')"
+)
+
+
+class FailedCase(NewCase, frozen=True, kw_only=True):
+    """A failure as a new case, with what it is compared by."""
+
+    failure: Failure
+    fingerprint: str = ""
+    error_pattern: str = ""
+    """Its message, masked."""
+    test_name_pattern: str = ""
+    bands: tuple[int, ...] = ()
+    """Numbers that similar failures share; each a signed 64-bit integer."""
+    features: str = ""
+    """What similarity is computed from; only the analyst can read it."""
+    excerpt: str = ""
+    """The lines of its log that say most."""
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch that came in, and its failures."""
+
+    launch: Launch
+    cases: Iterable[FailedCase]
+    pipeline: str = ""
+    """The CI pipeline it is one execution of; by default the launch's name."""
+    rp_launch_id: int | None = None
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A new suite and its run."""
+
+    suite_id: int
+    run_id: int
+
+
+def begin_suite(
+    connection: Connection,
+    circuit: Circuit,
+    text: str,
+    arrivals: Iterable[Arrival],
+    *,
+    name: str,
+    description: str = "",
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+    number: int | None = None,
+) -> Opened:
+    """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
+    one."""
+    with transaction(connection) as raw:
+        run_id = insert_run(
+            *(raw, circuit, text),
+            source=source,
+            fingerprint=fingerprint,
+            options=options,
+            at=at,
+            number=number,
+        )
+        suite_id = open_suite(raw, run_id, name, description, at)
+        _take_in(raw, circuit, suite_id, run_id, arrivals, at)
+    return Opened(suite_id, run_id)
+
+
+def extend_suite(
+    connection: Connection, circuit: Circuit, suite_id: int, arrivals: Iterable[Arrival], at: float
+) -> list[int]:
+    """What is new in the arrivals, or nothing: a failure that its launch has already is left out.
+    The numbers of the new cases. Not while a Journal of the same database is open."""
+    with transaction(connection) as raw:
+        query = "select run_id from suites where suite_id = ?"
+        row = raw.execute(query, (suite_id,)).fetchone() if is_number(suite_id) else None
+        if row is None:
+            raise StoreError(f"there is no suite {suite_id}; 'interlock runs' lists what there is")
+        numbers = _take_in(raw, circuit, suite_id, row[0], arrivals, at)
+        if numbers:
+            wake_run(raw, row[0], at)
+            raw.execute(
+                "update suites set status = 'open', closed_at = null where suite_id = ?",
+                (suite_id,),
+            )
+    return numbers
+
+
+def open_suite(raw: sqlite3.Connection, run_id: int, name: str, description: str, at: float) -> int:
+    """The suite of a run, under the run's own number; belongs inside the run's transaction."""
+    raw.execute(
+        "insert into suites (suite_id, run_id, name, description, status, created_at)"
+        " values (?, ?, ?, ?, 'open', ?)",
+        (run_id, run_id, name, description, at),
+    )
+    return run_id
+
+
+def add_launch(
+    raw: sqlite3.Connection,
+    suite_id: int,
+    launch: Launch,
+    *,
+    pipeline: str = "",
+    rp_launch_id: int | None = None,
+) -> int:
+    """A launch with its jobs; one that is known is brought up to date."""
+    circuit_id = _circuit(raw, suite_id, launch, pipeline or launch.name)
+    row = (
+        *(circuit_id, launch.launch_id, rp_launch_id, launch.uuid, launch.name, launch.status),
+        *(seconds_of(launch.started_at), seconds_of(launch.ended_at), _text(launch.attributes)),
+        *(launch.branch, launch.commit, launch.remote, launch.url, launch.ci_url, launch.project),
+        *(launch.tally.tests, launch.tally.failed, launch.tally.skipped, _text(launch)),
+    )
+    launch_id = int(raw.execute(_LAUNCH, row).fetchone()[0])
+    raw.executemany(_JOB, [_job_row(launch_id, job) for job in _by_name(launch.jobs)])
+    return launch_id
+
+
+def add_failures(
+    raw: sqlite3.Connection,
+    launch_id: int,
+    numbered: Sequence[tuple[int, FailedCase]],
+    at: float,
+) -> None:
+    """What cases of the engine are about: failures of that launch."""
+    known = dict(
+        raw.execute("select name, job_id from jobs where launch_id = ?", (launch_id,)).fetchall()
+    )
+    missing = sorted({new.failure.job for _, new in numbered} - known.keys())
+    for name in missing:
+        cursor = raw.execute(_JOB, _job_row(launch_id, Job(name=name)))
+        known[name] = cursor.lastrowid
+    raw.executemany(
+        _CASE,
+        [
+            _case_row(case_no, known[new.failure.job], launch_id, new, at)
+            for case_no, new in numbered
+        ],
+    )
+
+
+def seconds_of(text: str) -> float | None:
+    """A time of RFC 3339 in seconds since 1970; without an offset it is taken for UTC."""
+    with suppress(ValueError, OverflowError):
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+def _take_in(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    suite_id: int,
+    run_id: int,
+    arrivals: Iterable[Arrival],
+    at: float,
+) -> list[int]:
+    numbers: list[int] = []
+    for arrival in arrivals:
+        try:
+            numbers += _take_one(raw, circuit, suite_id, run_id, arrival, at)
+        except (OverflowError, UnicodeEncodeError) as error:
+            which = f"launch {arrival.launch.launch_id[:80]!r}"
+            raise SourceError(f"{which} cannot be kept, mend its source: {error}") from error
+    return numbers
+
+
+def _take_one(
+    raw: sqlite3.Connection,
+    circuit: Circuit,
+    suite_id: int,
+    run_id: int,
+    arrival: Arrival,
+    at: float,
+) -> list[int]:
+    numbers: list[int] = []
+    launch_id = add_launch(
+        *(raw, suite_id, arrival.launch),
+        pipeline=arrival.pipeline,
+        rp_launch_id=arrival.rp_launch_id,
+    )
+
+    def write(some: list[tuple[int, FailedCase]]) -> None:
+        add_failures(raw, launch_id, some, at)
+        numbers.extend(number for number, _ in some)
+
+    insert_cases(raw, circuit, run_id, _unknown(raw, launch_id, arrival.cases), write)
+    return numbers
+
+
+def _unknown(
+    raw: sqlite3.Connection, launch_id: int, cases: Iterable[FailedCase]
+) -> Iterator[FailedCase]:
+    seen = {
+        failure_id
+        for (failure_id,) in raw.execute(
+            "select failure_id from rca_cases where launch_id = ?", (launch_id,)
+        )
+    }
+    for new in cases:
+        if new.failure.id not in seen:
+            seen.add(new.failure.id)
+            yield new
+
+
+def _circuit(raw: sqlite3.Connection, suite_id: int, launch: Launch, name: str) -> int:
+    """The stored CI pipeline of a suite, a version and a name; it spans its launches."""
+    raw.execute("insert or ignore into versions (label) values (?)", (launch.version,))
+    (version_id,) = raw.execute(
+        "select version_id from versions where label = ?", (launch.version,)
+    ).fetchone()
+    (circuit_id,) = raw.execute(
+        "insert into circuits (suite_id, version_id, name, status, started_at, ended_at)"
+        " values (?, ?, ?, ?, ?, ?) on conflict (suite_id, version_id, name) do update set"
+        " status = excluded.status,"
+        " started_at = coalesce(min(started_at, excluded.started_at), started_at,"
+        " excluded.started_at), ended_at = coalesce(max(ended_at, excluded.ended_at), ended_at,"
+        " excluded.ended_at) returning circuit_id",
+        (
+            *(suite_id, version_id, name, launch.status),
+            *(seconds_of(launch.started_at), seconds_of(launch.ended_at)),
+        ),
+    ).fetchone()
+    return int(circuit_id)
+
+
+def _by_name(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Jobs of one name are one: failures tell no more about theirs than its name."""
+    found: dict[str, Job] = {}
+    for job in jobs:
+        first = found.get(job.name)
+        found[job.name] = job if first is None else _joined(first, job)
+    yield from found.values()
+
+
+def _joined(one: Job, other: Job) -> Job:
+    tally = Tally(
+        tests=one.tally.tests + other.tally.tests,
+        failed=one.tally.failed + other.tally.failed,
+        skipped=one.tally.skipped + other.tally.skipped,
+    )
+    return msgspec.structs.replace(
+        one,
+        tally=tally,
+        status=other.status if one.tally.failed == 0 else one.status,
+        ended_at=max(one.ended_at, other.ended_at),
+    )
+
+
+def _job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
+    return (
+        *(launch_id, job.item_id or None, job.name, job.clock, job.status),
+        *(job.tally.tests, job.tally.failed, job.tally.skipped),
+        *(seconds_of(job.started_at), seconds_of(job.ended_at)),
+    )
+
+
+def _case_row(
+    case_no: int, job_id: int, launch_id: int, new: FailedCase, at: float
+) -> tuple[Any, ...]:
+    failure = new.failure
+    return (
+        *(case_no, job_id, launch_id, failure.id, failure.item_id or None, failure.test_name),
+        *(failure.class_name, failure.message, new.error_pattern),
+        *(new.test_name_pattern or failure.test_name, new.features, new.excerpt),
+        *(failure.log_truncated, new.fingerprint, _text(new.bands)),
+        *(seconds_of(failure.at), seconds_of(failure.ended_at), at, at),
+    )
+
+
+def _text(value: Any) -> str:
+    return _encode(value).decode()

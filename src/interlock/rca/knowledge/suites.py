@@ -1,0 +1,271 @@
+"""Suites as they stand: their launches, their cases with triage and root cause. Reads only."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.journal.database import driver, is_number
+from interlock.journal.journal import State
+from interlock.rca.knowledge.knowledge import Rca, read_rca
+from interlock.rca.launch import Launch
+
+_SUITE = "select suite_id, run_id, name, description, status, created_at, closed_at from suites"
+_PIPELINES = (
+    "select c.circuit_id, c.suite_id, v.label, c.name, c.status, c.started_at, c.ended_at"
+    " from circuits c join versions v on v.version_id = c.version_id"
+    " where c.suite_id = ? order by c.circuit_id"
+)
+_LAUNCHES = (
+    "select l.launch_id, l.circuit_id, l.rp_launch_id, l.payload from launches l"
+    " join circuits c on c.circuit_id = l.circuit_id where c.suite_id = ? order by l.launch_id"
+)
+_CASES = (
+    "select r.case_no, e.case_id, e.status, e.step, r.launch_id, l.launch_key, v.label, j.name,"
+    " r.failure_id, r.rp_item_id, r.name, r.class_name, r.status, r.error_message, r.log_snippet,"
+    " r.fingerprint, r.started_at, r.ended_at, r.decision, r.reviewed_by,"
+    " e.state, r.log_truncated, r.is_regression, r.recalled, r.notes, r.draft,"
+    " t.case_no, t.category, t.severity, t.hypothesis, t.candidate_repos, t.skip, t.clock_skew,"
+    " t.cascade, t.notes,"
+    " s.symptom_id, s.occurrence_count, s.first_seen_at, s.last_seen_at, s.status,"
+    " a.rca_id, a.case_no, a.attempt, a.title, a.description, a.defect_type, a.category,"
+    " a.component, a.affected_versions, a.evidence, a.convergence_score, a.jira_ticket_id,"
+    " a.jira_link, a.status, a.created_at, a.resolved_at, a.verified_at, a.archived_at"
+    " from circuits c join versions v on v.version_id = c.version_id"
+    " join launches l on l.circuit_id = c.circuit_id"
+    " join rca_cases r on r.launch_id = l.launch_id join cases e on e.case_no = r.case_no"
+    " join jobs j on j.job_id = r.job_id left join triages t on t.case_no = r.case_no"
+    " left join symptoms s on s.symptom_id = r.symptom_id"
+    " left join rcas a on a.rca_id = r.rca_id"
+)
+_BRIEFS = (
+    "select r.case_no, e.case_id, c.suite_id, r.launch_id, j.name, r.name, r.class_name, r.status,"
+    " r.error_message, r.fingerprint, r.symptom_id, r.rca_id"
+    " from rca_cases r join cases e on e.case_no = r.case_no join jobs j on j.job_id = r.job_id"
+    " join launches l on l.launch_id = r.launch_id join circuits c on c.circuit_id = l.circuit_id"
+)
+_PLAIN = (
+    *("case_no", "case_id", "engine_status", "step", "launch_id", "launch_key", "version", "job"),
+    *("failure_id", "rp_item_id", "name", "class_name", "status", "error_message", "excerpt"),
+    *("fingerprint", "started_at", "ended_at", "decision", "reviewed_by"),
+)
+"""The first columns of `_CASES`, as a record calls them."""
+_strings = msgspec.json.Decoder(tuple[str, ...]).decode
+_draft = msgspec.json.Decoder(dict[str, Any]).decode
+_state = msgspec.json.Decoder(State).decode
+_launch = msgspec.json.Decoder(Launch).decode
+
+
+class Suite(msgspec.Struct, frozen=True):
+    """Launches that are looked at together: a run of the analysis."""
+
+    suite_id: int
+    run_id: int
+    name: str
+    description: str
+    status: str
+    """open or closed."""
+    created_at: float
+    closed_at: float | None
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """A CI pipeline of a suite, for one version. Its table is called circuits."""
+
+    circuit_id: int
+    suite_id: int
+    version: str
+    name: str
+    status: str
+    started_at: float | None
+    ended_at: float | None
+
+
+class StoredLaunch(msgspec.Struct, frozen=True):
+    """A launch as its source told it, and its numbers here and in ReportPortal."""
+
+    launch_id: int
+    circuit_id: int
+    rp_launch_id: int | None
+    launch: Launch
+
+
+class Triage(msgspec.Struct, frozen=True):
+    """What kind of failure a case is."""
+
+    category: str
+    severity: str
+    hypothesis: str
+    candidate_repos: tuple[str, ...]
+    skip: bool
+    clock_skew: bool
+    cascade: bool
+    notes: str
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """How often a case's symptom was seen, in all suites."""
+
+    symptom_id: int
+    occurrence_count: int
+    first_seen_at: float
+    last_seen_at: float
+    status: str
+
+
+class SuiteCase(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is kept about a case, without its journal."""
+
+    case_no: int
+    case_id: str
+    engine_status: str
+    """open, ended or stuck."""
+    step: str
+    end: str
+    reason: str
+    """Why it is stuck."""
+    launch_id: int
+    launch_key: str
+    version: str
+    job: str
+    failure_id: str
+    rp_item_id: int | None
+    name: str
+    class_name: str
+    status: str
+    """open, triaged, investigated, reviewed or closed."""
+    error_message: str
+    excerpt: str
+    log_truncated: bool
+    fingerprint: str
+    started_at: float | None
+    ended_at: float | None
+    decision: str
+    reviewed_by: str
+    is_regression: bool
+    recalled: bool
+    notes: tuple[str, ...]
+    draft: dict[str, Any]
+    triage: Triage | None
+    seen: Seen | None
+    rca: Rca | None
+
+
+class CaseBrief(msgspec.Struct, frozen=True):
+    """The little that others need to know about a case."""
+
+    case_no: int
+    case_id: str
+    suite_id: int
+    launch_id: int
+    job: str
+    name: str
+    class_name: str
+    status: str
+    error_message: str
+    fingerprint: str
+    symptom_id: int | None
+    rca_id: int | None
+
+
+def suites(connection: Connection) -> list[Suite]:
+    """All of them, the oldest first."""
+    rows = driver(connection).execute(_SUITE + " order by suite_id")
+    return [Suite(*row) for row in rows]
+
+
+def find_suite(
+    connection: Connection,
+    *,
+    suite_id: int | None = None,
+    run_id: int | None = None,
+    name: str | None = None,
+) -> Suite | None:
+    """The newest that is all of what is asked for."""
+    if not (is_number(suite_id or 0) and is_number(run_id or 0)):
+        return None
+    row = (
+        driver(connection)
+        .execute(
+            _SUITE + " where (?1 is null or suite_id = ?1) and (?2 is null or run_id = ?2)"
+            " and (?3 is null or name = ?3) order by suite_id desc limit 1",
+            (suite_id, run_id, name),
+        )
+        .fetchone()
+    )
+    return Suite(*row) if row else None
+
+
+def pipelines_of(connection: Connection, suite_id: int) -> list[Pipeline]:
+    return [Pipeline(*row) for row in driver(connection).execute(_PIPELINES, (suite_id,))]
+
+
+def launches_of(connection: Connection, suite_id: int) -> list[StoredLaunch]:
+    """In the order in which they came."""
+    rows = driver(connection).execute(_LAUNCHES, (suite_id,))
+    return [StoredLaunch(*(*row[:3], _launch(row[3]))) for row in rows]
+
+
+def suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
+    """The cases of a suite in their order, each with its triage, its root cause and how often its
+    symptom was seen."""
+    query = _CASES + " where c.suite_id = ? order by r.case_no"
+    return list(_suite_cases(driver(connection).execute(query, (suite_id,))))
+
+
+def suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
+    query = _CASES + " where r.case_no = ?"
+    return next(_suite_cases(driver(connection).execute(query, (case_no,))), None)
+
+
+def siblings(connection: Connection, launch_id: int, most: int = -1) -> list[CaseBrief]:
+    """The cases of a launch; at `most` so many, if it is not negative."""
+    query = _BRIEFS + " where r.launch_id = ? order by r.case_no limit ?"
+    return [CaseBrief(*row) for row in driver(connection).execute(query, (launch_id, most))]
+
+
+def briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
+    """Those cases in the order asked for; a number that is none is passed over."""
+    raw = driver(connection)
+    rows = (raw.execute(_BRIEFS + " where r.case_no = ?", (each,)).fetchone() for each in case_nos)
+    return [CaseBrief(*row) for row in rows if row]
+
+
+def cases_by_rca(connection: Connection, rca_id: int) -> list[CaseBrief]:
+    """The cases that have that root cause, in all suites."""
+    query = _BRIEFS + " where r.rca_id = ? order by r.case_no"
+    return [CaseBrief(*row) for row in driver(connection).execute(query, (rca_id,))]
+
+
+def regressions(connection: Connection, suite_id: int) -> list[CaseBrief]:
+    """The cases of a suite whose symptom came back."""
+    query = _BRIEFS + " where c.suite_id = ? and r.is_regression = 1 order by r.case_no"
+    return [CaseBrief(*row) for row in driver(connection).execute(query, (suite_id,))]
+
+
+def _suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
+    """Cases that share a root cause share its record."""
+    known: dict[int, Rca] = {}
+    for row in rows:
+        triage, seen, found = row[26:35], row[35:40], row[40:]
+        if found[0] is not None and found[0] not in known:
+            known[found[0]] = read_rca(found)
+        state = _state(row[20])
+        yield SuiteCase(
+            **dict(zip(_PLAIN, row[:20], strict=True)),
+            end=state.end,
+            reason=state.reason,
+            log_truncated=bool(row[21]),
+            is_regression=bool(row[22]),
+            recalled=bool(row[23]),
+            notes=_strings(row[24]),
+            draft=_draft(row[25]),
+            triage=_triage(triage) if triage[0] is not None else None,
+            seen=Seen(*seen) if seen[0] is not None else None,
+            rca=known.get(found[0]),
+        )
+
+
+def _triage(row: tuple[Any, ...]) -> Triage:
+    return Triage(*(*row[1:4], _strings(row[4]), *map(bool, row[5:8]), row[8]))

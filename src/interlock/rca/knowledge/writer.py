@@ -1,0 +1,273 @@
+"""Effects: what a decision of the analysis changes beyond its case's step, one function each.
+
+Each runs inside the transaction of its decision and is safe to meet what it sets. What an answer
+made up, an id or a category, is noted on the case and links nothing; it never breaks the commit.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from interlock.journal import journal
+from interlock.rca.effects import (
+    Closed,
+    Correlated,
+    Investigated,
+    Recalled,
+    Reviewed,
+    SentBack,
+    Triaged,
+)
+from interlock.rca.effects import Effect as RcaEffect
+from interlock.rca.knowledge.knowledge_schema import CATEGORIES
+from interlock.rca.knowledge.rca_case import (
+    RcaCase,
+    add_note,
+    link,
+    read_case,
+    set_decision,
+    set_recalled,
+    set_regression,
+    set_status,
+)
+from interlock.rca.knowledge.rca_writer import (
+    BY_REVIEW,
+    Words,
+    add_versions,
+    bring_along,
+    headline,
+    read_words,
+    retire_own,
+    reword,
+    shared,
+    status_of,
+    write_own,
+)
+from interlock.rca.knowledge.symptom_writer import Met, forget, meet, sight
+
+_TRIAGE = "insert or replace into triages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CLOSE_SUITE = (
+    "update suites set status = 'closed', closed_at = max(?, created_at)"
+    " where suite_id = ? and status = 'open' and not exists (select 1 from circuits c"
+    " join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
+    " where c.suite_id = suites.suite_id and r.status != 'closed')"
+)
+
+
+def effect_of(case_no: int, effect: RcaEffect) -> journal.Effect:
+    """The effect on that case, in the form a batch carries."""
+    return partial(carry_out, case_no, effect)
+
+
+def carry_out(case_no: int, effect: RcaEffect, raw: sqlite3.Connection, at: float) -> None:
+    """Change what the effect says; belongs inside a transaction."""
+    _WRITERS[type(effect)](raw, read_case(raw, case_no), effect, at)
+
+
+def _recalled(raw: sqlite3.Connection, case: RcaCase, effect: Recalled, at: float) -> None:
+    met = sight(raw, effect.symptom_id, case.case_no, at)
+    status = status_of(raw, effect.rca_id)
+    known = status not in (None, "archived")
+    if effect.symptom_id and met is None:
+        add_note(raw, case.case_no, f"recall named symptom {effect.symptom_id}: there is none")
+    if effect.rca_id and not known:
+        add_note(raw, case.case_no, _refused("recall", effect.rca_id, status))
+    if met is None and not known:
+        return
+    symptom_id = met.symptom_id if met else case.symptom_id
+    if known:
+        _take_over(raw, case, symptom_id, effect.rca_id, at, "recalled")
+    else:
+        link(raw, case, symptom_id, case.rca_id, at)
+    set_recalled(raw, case.case_no, recalled=True)
+    if effect.regression or status in ("resolved", "verified") or (met and met.regression):
+        set_regression(raw, case.case_no, regression=True)
+
+
+def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float) -> None:
+    repos = msgspec.json.encode(effect.candidate_repos).decode()
+    raw.execute(
+        _TRIAGE,
+        (
+            *(case.case_no, _category(raw, case, effect.category), effect.severity),
+            *(effect.hypothesis, repos),
+            *(effect.skip, effect.clock_skew, effect.cascade, effect.notes, at),
+        ),
+    )
+    component = next(iter(effect.candidate_repos), "")
+    met = meet(raw, case, at, component, effect.severity)
+    _note_regression(raw, case, met)
+    symptom_id = met.symptom_id if met else case.symptom_id
+    if case.symptom_id is not None and symptom_id != case.symptom_id:
+        forget(raw, case.symptom_id, case.case_no)
+    if case.rca_id is not None and (effect.skip or not case.owns_rca):
+        # Triage begins anew: what was recalled or found before is not this finding's cause.
+        retire_own(raw, case.case_no, None, at, followed=False)
+        link(raw, read_case(raw, case.case_no), symptom_id, None, at)
+        set_recalled(raw, case.case_no, recalled=False)
+    else:
+        link(raw, case, symptom_id, case.rca_id, at)
+    set_status(raw, case, "triaged", at)
+
+
+def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, at: float) -> None:
+    words = Words(
+        title=effect.title or headline(effect.description),
+        description=effect.description,
+        defect_type=effect.defect_type,
+        category=_category(raw, case, effect.category),
+        component=effect.component,
+        affected_versions=(case.version,),
+        evidence=effect.evidence,
+        convergence_score=_share(effect.convergence_score),
+    )
+    rca_id = write_own(raw, case.case_no, effect.attempt, words, at, followed=True)
+    link(
+        *(raw, read_case(raw, case.case_no), _symptom(raw, case, at), rca_id, at),
+        confidence=words.convergence_score,
+        notes="investigated",
+    )
+    set_recalled(raw, case.case_no, recalled=False)
+    set_status(raw, case, "investigated", at)
+
+
+def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: float) -> None:
+    status = status_of(raw, effect.rca_id)
+    if status is None or status == "archived":
+        add_note(raw, case.case_no, _refused("correlation", effect.rca_id, status))
+        return
+    symptom_id = _symptom(raw, case, at)
+    confidence = _share(effect.confidence)
+    _take_over(raw, case, symptom_id, effect.rca_id, at, "correlated", confidence)
+    add_versions(raw, effect.rca_id, effect.affected_versions)
+    set_recalled(raw, case.case_no, recalled=False)
+    set_status(raw, case, "investigated", at)
+
+
+def _reviewed(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
+    if effect.decision == "overturn":
+        _overturn(raw, case, effect, at)
+    elif case.rca_id is None and (words := _words_of_triage(raw, case)):
+        _found_by_review(raw, case, words, at)
+    set_decision(raw, case.case_no, effect.decision, effect.by)
+    set_status(raw, case, "reviewed", at)
+
+
+def _sent_back(raw: sqlite3.Connection, case: RcaCase, effect: SentBack, at: float) -> None:
+    set_status(raw, case, effect.status, at)
+    set_decision(raw, case.case_no, "", "")
+
+
+def _closed(raw: sqlite3.Connection, case: RcaCase, effect: Closed, at: float) -> None:
+    set_status(raw, case, "closed", at)
+    if effect.draft:
+        draft = msgspec.json.encode(effect.draft).decode()
+        raw.execute("update rca_cases set draft = ? where case_no = ?", (draft, case.case_no))
+    raw.execute(_CLOSE_SUITE, (at, case.suite_id))
+
+
+def _take_over(
+    raw: sqlite3.Connection,
+    case: RcaCase,
+    symptom_id: int | None,
+    rca_id: int,
+    at: float,
+    notes: str,
+    confidence: float | None = None,
+) -> None:
+    """The case shares another's root cause, and those that shared its own go with it."""
+    followers = retire_own(raw, case.case_no, rca_id, at, followed=True)
+    case = read_case(raw, case.case_no)
+    link(raw, case, symptom_id, rca_id, at, confidence=confidence, notes=notes)
+    add_versions(raw, rca_id, (case.version,))
+    bring_along(raw, followers, rca_id, at)
+
+
+def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
+    """One person's word on one case: it rewrites no other case's root cause."""
+    known = _words_of_triage(raw, case) if case.rca_id is None else read_words(raw, case.rca_id)
+    known = known or Words(title=case.name, description=case.error_message, defect_type="")
+    words = msgspec.structs.replace(
+        known,
+        title=headline(effect.description) or known.title,
+        description=effect.description or known.description,
+        defect_type=effect.defect_type or known.defect_type,
+        category=effect.category or known.category,
+    )
+    if case.rca_id is not None and case.owns_rca and not shared(raw, case.rca_id, case.case_no):
+        reword(raw, case.rca_id, words)
+    else:
+        own = msgspec.structs.replace(words, affected_versions=(case.version,))
+        _found_by_review(raw, case, own, at)
+
+
+def _found_by_review(raw: sqlite3.Connection, case: RcaCase, words: Words, at: float) -> None:
+    rca_id = write_own(raw, case.case_no, BY_REVIEW, words, at, followed=False)
+    symptom_id = _symptom(raw, case, at)
+    link(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
+
+
+def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> Words | None:
+    """What a triage says when there was no need to investigate."""
+    row = raw.execute(
+        "select category, hypothesis, candidate_repos, notes from triages where case_no = ?",
+        (case.case_no,),
+    ).fetchone()
+    if row is None:
+        return None
+    category, hypothesis, repos, notes = row
+    description = notes or case.error_message
+    return Words(
+        # Notes on the data are no name of a cause: what failed is.
+        title=headline(case.error_message) or headline(notes) or case.name,
+        description=description,
+        defect_type=hypothesis,
+        category=category,
+        component=next(iter(msgspec.json.decode(repos, type=list[str])), ""),
+        affected_versions=(case.version,),
+    )
+
+
+def _symptom(raw: sqlite3.Connection, case: RcaCase, at: float) -> int | None:
+    """The symptom a case reports: the one it has, or that of its fingerprint."""
+    if case.symptom_id is not None:
+        return case.symptom_id
+    met = meet(raw, case, at)
+    _note_regression(raw, case, met)
+    return met.symptom_id if met else None
+
+
+def _note_regression(raw: sqlite3.Connection, case: RcaCase, met: Met | None) -> None:
+    """What an earlier symptom said of the case counts no more, if it has another."""
+    if met and (met.first or met.symptom_id != case.symptom_id):
+        set_regression(raw, case.case_no, regression=met.regression)
+
+
+def _category(raw: sqlite3.Connection, case: RcaCase, category: str) -> str:
+    if category in CATEGORIES:
+        return category
+    add_note(raw, case.case_no, f"category {category[:40]!r} is none: taken for unknown")
+    return "unknown"
+
+
+def _share(number: float) -> float:
+    return min(1.0, max(0.0, number))
+
+
+def _refused(who: str, rca_id: int, status: str | None) -> str:
+    why = "there is none" if status is None else "it is archived"
+    return f"{who} named root cause {rca_id}: {why}"
+
+
+_WRITERS: dict[type, Callable[[sqlite3.Connection, RcaCase, Any, float], None]] = {
+    Recalled: _recalled,
+    Triaged: _triaged,
+    Investigated: _investigated,
+    Correlated: _correlated,
+    Reviewed: _reviewed,
+    SentBack: _sent_back,
+    Closed: _closed,
+}

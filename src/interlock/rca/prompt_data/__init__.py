@@ -1,0 +1,1 @@
+"""The values that the prompts of root-cause analysis show."""

@@ -1,0 +1,74 @@
+"""The subject of a prompt: everything that is known when one step of one case is asked.
+
+Also how much of it a prompt may show. Holds what it is given; says nothing about it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.engine.case import Case
+from interlock.rca.failure import Failure
+from interlock.rca.families import Family
+from interlock.rca.history import History, Sibling
+from interlock.rca.launch import Checkout, Job, Launch
+from interlock.rca.prompt_data.clocks import ClockLimits
+from interlock.rca.taxonomy import Taxonomy
+from interlock.runtime.fence import Fence
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a prompt may show, in characters and in rows."""
+
+    prompt: int = 24_000
+    value: int = 300
+    """A value that stands in one line."""
+    words: int = 1_500
+    """A sentence or more of an earlier answer."""
+    snippet: int = 2_000
+    """A text where the step has no room of its own for it."""
+    siblings: int = 20
+    attributes: int = 40
+    repos: int = 30
+    symptoms: int = 5
+    rcas: int = 10
+    digest: int = 20
+    skipped_share: float = 0.4
+    """From which share of skipped tests on it is a sign."""
+    clocks: ClockLimits = ClockLimits()
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of one case. `siblings` never hold the failure itself, and `siblings_total` counts
+    the failures beside it."""
+
+    failure: Failure
+    launch: Launch | None
+    repos: Sequence[Checkout]
+    siblings: Sequence[Sibling]
+    siblings_total: int
+    case: Case
+    family: Family
+    history: History
+    taxonomy: Taxonomy
+    fence: Fence
+    limits: Limits
+
+    def line(self, value: Any) -> str:
+        return self.fence.line(value, self.limits.value)
+
+    def lines(self, pairs: Mapping[str, Any]) -> dict[str, str]:
+        """Each value as one harmless line, MISSING where there is none."""
+        return {name: self.line(value) for name, value in pairs.items()}
+
+    @property
+    def job(self) -> Job | None:
+        """The job of the launch in which the test ran."""
+        jobs = self.launch.jobs if self.launch else ()
+        return next((job for job in jobs if job.name == self.failure.job), None)
+
+    @property
+    def now(self) -> str:
+        """The time that stands for now: when the test failed, or else its launch began."""
+        return self.failure.at or (self.launch.started_at if self.launch else "")

@@ -1,0 +1,121 @@
+"""`report.json`: all of the findings for programs, with a summary, in one stable order.
+
+Nothing is cut here: what other documents leave out is in this one. Its JSON Schema is made from the
+same records and kept in `docs/report.schema.json`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from interlock.rca.findings import Findings
+from interlock.rca.report.outline import Outline, outline
+from interlock.rca.report.verdict import verdict
+from interlock.system.text import writable
+
+SCHEMA_VERSION = 1
+
+
+class FamilySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One cause in numbers. `family_id` is empty for the cases that nobody has grouped."""
+
+    number: int
+    family_id: str
+    title: str
+    kind: str
+    defect_type: str
+    severity: str
+    failures: int
+    states: Mapping[str, int]
+    regression: bool
+    seen_before: bool
+    first_seen: str
+    suspect: str
+    """The first suspect's commit; empty if there is none."""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict, for those who only want to count."""
+
+    verdict: str
+    failures: int
+    causes: int
+    regressions: int
+    seen_before: int
+    by_kind: Mapping[str, int]
+    """Failures by the kind of their cause; they add up."""
+    by_state: Mapping[str, int]
+    """Failures by where they stand; they add up."""
+    families: tuple[FamilySummary, ...]
+    """The most important first."""
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The file as a whole."""
+
+    schema_version: int
+    summary: Summary
+    findings: Findings
+
+
+def document(findings: Findings) -> bytes:
+    """`report.json`."""
+    return document_of(outline(findings))
+
+
+def document_of(told: Outline) -> bytes:
+    made = Document(schema_version=SCHEMA_VERSION, summary=summary_of(told), findings=told.findings)
+    try:
+        raw = msgspec.json.encode(made, order="deterministic")
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(made, order="deterministic", str_keys=True)
+        raw = msgspec.json.encode(_whole(plain))
+    return msgspec.json.format(raw, indent=2) + b"\n"
+
+
+def summary_of(told: Outline) -> Summary:
+    return Summary(
+        verdict=verdict(told),
+        failures=told.total,
+        causes=len(told.families),
+        regressions=sum(cause.regression for cause in told.families),
+        seen_before=sum(cause.known for cause in told.families),
+        by_kind=told.kinds,
+        by_state=told.states,
+        families=tuple(
+            FamilySummary(
+                number=cause.number,
+                family_id=cause.family_id,
+                title=cause.title,
+                kind=cause.kind,
+                defect_type=cause.defect_type,
+                severity=cause.severity,
+                failures=cause.size,
+                states=cause.states,
+                regression=cause.regression,
+                seen_before=cause.known,
+                first_seen=cause.since,
+                suspect=cause.suspects[0].commit if cause.suspects else "",
+            )
+            for cause in told.causes
+        ),
+    )
+
+
+def document_schema() -> dict[str, Any]:
+    """The JSON Schema of report.json."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Interlock report",
+        **msgspec.json.schema(Document),
+    }
+
+
+def _whole(value: Any) -> Any:
+    """The same, with only text that UTF-8 can hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else writable(value)
+    if isinstance(value, dict):
+        return {_whole(name): _whole(each) for name, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list | tuple) else value

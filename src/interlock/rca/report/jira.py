@@ -1,0 +1,239 @@
+"""Jira drafts: one per family, for a person to read and a program to send.
+
+Knows what a ticket needs. What F6 wrote comes first; gaps are filled from the family. A reference
+that was looked for and not found is no evidence and stays out. Refuses to know Jira's interface.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlock.rca.findings import Finding, Findings
+from interlock.rca.report.kinds import defect_meaning
+from interlock.rca.report.links import suspect_link
+from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.verdict import history, standing, trust
+from interlock.system.markdown_text import code, code_list, fence, link, prose
+from interlock.system.text import block, clean, counted, first_line, line, writable
+
+FOLDER = "jira-drafts"
+SCHEMA_VERSION = 1
+_TESTS = 50
+_PRIORITIES = {"critical": "Highest", "high": "High", "medium": "Medium", "low": "Low"}
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of one ticket. Empty: not known, for a person to fill."""
+
+    schema_version: int = SCHEMA_VERSION
+    family_id: str
+    summary: str
+    description: str
+    defect_type: str
+    priority: str
+    components: tuple[str, ...]
+    evidence_refs: tuple[str, ...]
+    affected_versions: tuple[str, ...]
+    labels: tuple[str, ...]
+    reviewed: bool
+    """Whether somebody, or a rule they chose, agreed with every case of it."""
+    case_ids: tuple[str, ...]
+
+
+def drafts(findings: Findings) -> dict[str, str]:
+    """File name -> text, two files for each family."""
+    return drafts_of(outline(findings))
+
+
+def drafts_of(told: Outline) -> dict[str, str]:
+    found = {}
+    names = file_names([cause.family_id for cause in told.families])
+    for cause, name in zip(told.families, names, strict=True):
+        draft = draft_of(cause)
+        body = msgspec.json.format(msgspec.json.encode(draft), indent=2).decode()
+        found[f"{FOLDER}/{name}.json"] = body + "\n"
+        found[f"{FOLDER}/{name}.md"] = _page(draft, cause, told.findings)
+    return dict(sorted(found.items()))
+
+
+def file_names(family_ids: Iterable[str]) -> list[str]:
+    """Names any file system takes; an id has the same name in every report."""
+    met: Counter[str] = Counter()
+    found = []
+    for family_id in family_ids:
+        name = _file_name(family_id)
+        met[name] += 1
+        found.append(name if met[name] == 1 else f"{name}_{met[name]}")
+    return found
+
+
+def _file_name(family_id: str) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", family_id[:200].lower()).strip("-")[:48].rstrip("-")
+    if plain and plain == family_id:
+        return f"family-{plain}"
+    mark = hashlib.sha256(family_id.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return f"family-{plain}_{mark}" if plain else f"family_{mark}"
+
+
+def draft_of(cause: Cause) -> Draft:
+    written = [case.draft for case in cause.cases if case.draft]
+    refs = [*_listed(written, "evidence_refs"), *(each.ref for each in cause.evidence)]
+    missing = {each.ref for each in cause.evidence if each.verdict == "missing"}
+    return Draft(
+        family_id=_text(cause.family_id),
+        summary=line(_said(written, "summary"), 250) or line(cause.title, 250),
+        description=_said(written, "description") or _description(cause),
+        defect_type=cause.defect_type and line(cause.defect_type, 40),
+        priority=line(_said(written, "priority"), 40)
+        or _PRIORITIES.get(cause.severity.strip().lower(), ""),
+        components=_unique([*_listed(written, "components"), cause.component]),
+        evidence_refs=_unique(ref for ref in refs if ref not in missing),
+        affected_versions=_unique([*_listed(written, "affected_versions"), *cause.versions]),
+        labels=_labels(cause),
+        reviewed=_reviewed(cause),
+        case_ids=tuple(_text(case.case_id) for case in cause.cases),
+    )
+
+
+def draft_text(case: Finding) -> str:
+    """The draft that F6 wrote for one case, as text; empty if there is none."""
+    said = []
+    for name in sorted(case.draft, key=_importance):
+        value = ", ".join(_texts(case.draft[name]))
+        if value:
+            said.append(f"{line(str(name), 60)}: {value}")
+    return "\n".join(said)
+
+
+def plain_text(draft: Draft) -> str:
+    """A draft to be pasted into a ticket."""
+    parts = [draft.summary, "", draft.description, ""]
+    rows = {
+        "Defect type": _meaning(draft),
+        "Priority": draft.priority,
+        "Components": ", ".join(draft.components),
+        "Affected versions": ", ".join(draft.affected_versions),
+        "Evidence": ", ".join(draft.evidence_refs),
+        "Labels": ", ".join(draft.labels),
+    }
+    parts += [f"{name}: {value}" for name, value in rows.items() if value]
+    return "\n".join(parts)
+
+
+def _importance(name: str) -> tuple[int, str]:
+    order = ("summary", "description", "defect_type", "priority")
+    return (order.index(name) if name in order else len(order), str(name))
+
+
+def _description(cause: Cause) -> str:
+    """Made from the family where F6 has not written one."""
+    message = block(cause.beyond, 4000)[0]
+    names = [_test_name(case) for case in cause.cases[:_TESTS]]
+    parts = [message or ("" if cause.message else "The root cause is not known yet.")]
+    parts.append(f"Failing: {counted(cause.size, 'test')}.\n" + "\n".join(f"- {n}" for n in names))
+    if cause.size > _TESTS:
+        parts.append(f"… and {cause.size - _TESTS:,} more.")
+    if error := first_line(cause.lead.error, 400):
+        parts.append(f"Error: {error}")
+    parts.append(history(cause) + ".")
+    return writable("\n\n".join(filter(None, parts)))
+
+
+def _test_name(case: Finding) -> str:
+    name = line(case.test_name, 160) or "a test without a name"
+    return f"{line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
+
+
+def _labels(cause: Cause) -> tuple[str, ...]:
+    found = ["interlock", cause.kind]
+    if cause.regression:
+        found.append("regression")
+    if any(case.cascade for case in cause.cases):
+        found.append("cascade")
+    return tuple(found) if _reviewed(cause) else (*found, "unreviewed")
+
+
+def _reviewed(cause: Cause) -> bool:
+    return cause.states.keys() <= {"reviewed", "closed"}
+
+
+def _meaning(draft: Draft) -> str:
+    meaning = defect_meaning(draft.defect_type)
+    return f"{draft.defect_type} ({meaning})" if meaning else draft.defect_type
+
+
+def _said(written: Iterable[Any], name: str) -> str:
+    """The first draft that says it, as text."""
+    for draft in written:
+        value = draft.get(name)
+        if isinstance(value, str) and value.strip():
+            return _text(block(value, 20_000)[0])
+    return ""
+
+
+def _listed(written: Iterable[Any], name: str) -> list[str]:
+    return [text for draft in written for text in _texts(draft.get(name))]
+
+
+def _texts(value: Any) -> list[str]:
+    """What an agent wrote where a list of words belongs, as words."""
+    if isinstance(value, str):
+        return [_text(block(value, 20_000)[0])] if value.strip() else []
+    if isinstance(value, list | tuple):
+        return [text for each in value[:200] for text in _texts(each)]
+    if value is None or isinstance(value, bool):
+        return []
+    return [line(str(value), 400)]
+
+
+def _text(text: str) -> str:
+    return writable(clean(text))
+
+
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found for text in texts if (found := writable(line(text, 400)))))
+
+
+def _page(draft: Draft, cause: Cause, findings: Findings) -> str:
+    rows = {
+        "Defect type": prose(_meaning(draft)) or "not set",
+        "Priority": prose(draft.priority) or "not set",
+        "Components": code_list(draft.components) or "not set",
+        "Affected versions": code_list(draft.affected_versions) or "not known",
+        "Labels": code_list(draft.labels),
+        "Review": prose(f"{standing(cause)} [{trust(cause)}]"),
+        "History": prose(history(cause)),
+        "Suite": prose(findings.name),
+    }
+    parts = [f"# {prose(draft.summary)}", "| field | value |\n|---|---|\n" + _rows(rows)]
+    parts.append("## Description\n\n" + fence(draft.description))
+    parts += [f"## {head}\n\n{text}" for head, text in _sections(draft, cause, findings) if text]
+    cases = ", ".join(code(case_id, 100) for case_id in draft.case_ids[:_TESTS])
+    more = draft.case_ids[_TESTS:]
+    parts.append(f"## Cases\n\n{cases}{f', and {len(more):,} more' if more else ''}")
+    return writable("\n\n".join(parts) + "\n")
+
+
+def _rows(rows: dict[str, str]) -> str:
+    return "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+
+
+def _sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str, str]]:
+    verdicts = {line(each.ref, 400): each for each in cause.evidence}
+    evidence = []
+    for ref in draft.evidence_refs[:_TESTS]:
+        known = verdicts.get(ref)
+        said = "found" if known and known.verdict == "found" else "unchecked"
+        evidence.append(f"- {link(code(ref), known.url if known else '')} ({said})")
+    suspects = []
+    for suspect in cause.suspects[:5]:
+        commit = link(code(suspect.commit[:12]), suspect_link(suspect, findings.repos))
+        who = f" by {prose(suspect.author)}" if suspect.author else ""
+        where = f" in {code(suspect.repo)}" if suspect.repo else ""
+        suspects.append(f"- {commit}{where}{who}: {prose(suspect.subject)}\n  {prose(suspect.why)}")
+    error = fence(block(cause.lead.error, 4000)[0]) if cause.lead.error else ""
+    return [("Evidence", "\n".join(evidence)), ("Suspects", "\n".join(suspects)), ("Error", error)]

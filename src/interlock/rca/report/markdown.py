@@ -1,0 +1,188 @@
+"""`report.md`: findings for a pull request or a chat, causes first, in what a comment can hold.
+
+Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
+"""
+
+from interlock.rca.findings import Findings, Suspect
+from interlock.rca.launch import Launch
+from interlock.rca.report.kinds import STATES, defect_meaning, state_of
+from interlock.rca.report.links import launch_link, suspect_link
+from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.verdict import (
+    history,
+    kind_label,
+    made_by,
+    standing,
+    trust,
+    verdict_lines,
+)
+from interlock.system.markdown_text import code, code_list, fence, link, prose
+from interlock.system.text import block, counted, day, lasted, line, when, writable
+
+ROOM = 60_000
+"""Characters; a comment on a pull request holds 65,536."""
+_ROWS, _TESTS, _LAUNCHES = 30, 20, 5
+
+
+def markdown(findings: Findings) -> str:
+    """`report.md`."""
+    return markdown_of(outline(findings))
+
+
+def markdown_of(told: Outline) -> str:
+    parts = [*_head(told), *_overview(told)]
+    spent = sum(map(len, parts))
+    for cause in told.causes:
+        section = _section(cause, told)
+        if spent + len(section) > ROOM:
+            left = len(told.causes) - cause.number + 1
+            parts.append(f"*{counted(left, 'more cause')} in `report.html` and `report.json`.*")
+            break
+        parts.append(section)
+        spent += len(section)
+    return writable("\n\n".join(parts) + "\n")
+
+
+def _head(told: Outline) -> list[str]:
+    findings = told.findings
+    by = f", analysed by {prose(made_by(told))}" if made_by(told) else ""
+    made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
+    first, second = verdict_lines(told)
+    parts = [
+        f"# {prose(findings.name, 160) or f'Suite {findings.suite_id}'}",
+        f"**{prose(first)}** {prose(second)}",
+        f"Suite {findings.suite_id}{made}{by}.",
+    ]
+    if findings.launches:
+        rows = [_launch(launch) for launch in findings.launches[:_LAUNCHES]]
+        if (more := len(findings.launches) - _LAUNCHES) > 0:
+            rows.append(f"- and {counted(more, 'more launch', 'more launches')}")
+        parts.append("\n".join(rows))
+    return parts
+
+
+def _launch(launch: Launch) -> str:
+    number = f" #{launch.number}" if launch.number else ""
+    name = prose(line(launch.name or launch.launch_id, 80) + number)
+    said = [link(name, launch.url)]
+    if launch.tally.tests:
+        said.append(f"{launch.tally.tests:,} tests, {launch.tally.failed:,} failed")
+    if launch.version:
+        said.append(f"version {code(launch.version, 40)}")
+    if launch.branch or launch.commit:
+        commit = link(code(launch.commit[:10]), launch_link(launch)) if launch.commit else ""
+        branch = code(launch.branch, 60)
+        said.append(f"{branch} at {commit}" if branch and commit else branch or commit)
+    if launch.started_at:
+        took = lasted(launch.started_at, launch.ended_at)
+        said.append(prose(when(launch.started_at)) + (f", took {took}" if took else ""))
+    if launch.ci_url:
+        said.append(link("CI job", launch.ci_url))
+    return "- " + " · ".join(said)
+
+
+def _overview(told: Outline) -> list[str]:
+    if not told.causes:
+        return []
+    rows = [
+        "| | cause | kind | failures | suspect | history | review |",
+        "|--:|---|---|--:|---|---|---|",
+    ]
+    for cause in told.causes[:_ROWS]:
+        suspect = _first_suspect(cause, told.findings)
+        kind = kind_label(cause)
+        rows.append(
+            f"| {cause.number} | {prose(cause.title, 120)} | {kind}"
+            f"{' **regression**' if cause.regression else ''} | {cause.size:,} | {suspect} |"
+            f" {prose(history(cause))} | {prose(standing(cause))} |"
+        )
+    if len(told.causes) > _ROWS:
+        rest = told.causes[_ROWS:]
+        size = sum(cause.size for cause in rest)
+        rows.append(f"| | *{counted(len(rest), 'more cause')}* | | {size:,} | | | |")
+    rows.append(f"| | **all** | | **{told.total:,}** | | | |")
+    return ["\n".join(rows)]
+
+
+def _first_suspect(cause: Cause, findings: Findings) -> str:
+    if not cause.suspects:
+        return ""
+    first = cause.suspects[0]
+    who = f" {prose(first.author, 40)}" if first.author else ""
+    return ("then " if cause.inherited else "") + _commit(first, findings) + who
+
+
+def _section(cause: Cause, told: Outline) -> str:
+    parts = [f"## {cause.number}. {prose(cause.title, 160)}", f"*{_facts(cause)}*"]
+    if cause.beyond:
+        parts.append(prose(cause.beyond, 1500))
+    if cause.suspects:
+        rows = [_suspect(suspect, told.findings) for suspect in cause.suspects[:3]]
+        head = "Suspects when it was seen before" if cause.inherited else "Suspects"
+        parts.append(f"**{head}**\n\n" + "\n".join(rows))
+    if cause.evidence:
+        parts.append("**Evidence**\n\n" + _evidence(cause))
+    parts.append(_tests(cause))
+    return "\n\n".join(parts)
+
+
+def _facts(cause: Cause) -> str:
+    said = [] if cause.loose else [kind_label(cause)]
+    if cause.regression:
+        said.append("regression")
+    if cause.defect_type:
+        meaning = defect_meaning(cause.defect_type)
+        said.append(prose(f"{cause.defect_type} ({meaning})", 120))
+    if cause.severity:
+        said.append(prose(f"{cause.severity} severity", 60))
+    if cause.score is not None:
+        said.append(f"confidence {cause.score:.2f}")
+    if cause.component:
+        said.append(prose(cause.component, 80))
+    said.append(prose(history(cause)))
+    said.append(prose(f"{standing(cause)} [{trust(cause)}]"))
+    return " · ".join(said)
+
+
+def _suspect(suspect: Suspect, findings: Findings) -> str:
+    who = f" by {prose(suspect.author, 60)}" if suspect.author else ""
+    at = f", {prose(day(suspect.at))}" if suspect.at else ""
+    why = f"  \n  {prose(suspect.why, 300)}" if suspect.why else ""
+    size = f" (+{suspect.added:,} -{suspect.removed:,})" if suspect.added or suspect.removed else ""
+    return f"- {_commit(suspect, findings)} {prose(suspect.subject, 140)}{who}{at}{size}{why}"
+
+
+def _commit(suspect: Suspect, findings: Findings) -> str:
+    return link(code(suspect.commit[:10]), suspect_link(suspect, findings.repos))
+
+
+def _evidence(cause: Cause) -> str:
+    marks = {"found": "✓ found", "missing": "✗ missing"}
+    rows = [
+        f"- {marks.get(each.verdict, '○ unchecked')}: {link(code(each.ref, 200), each.url)}"
+        f"{f' ({prose(each.why, 200)})' if each.why else ''}"
+        for each in cause.evidence[:8]
+    ]
+    if (more := len(cause.evidence) - 8) > 0:
+        rows.append(f"- and {more:,} more")
+    return "\n".join(rows)
+
+
+def _tests(cause: Cause) -> str:
+    rows = ["| test | where | state |", "|---|---|---|"]
+    for case in cause.cases[:_TESTS]:
+        name = link(code(line(case.test_name, 160) or "no name"), case.url)
+        where = code_list(
+            [each for each in (line(case.class_name, 100), line(case.job, 60)) if each]
+        )
+        rows.append(f"| {name} | {where} | {STATES[state_of(case)]} |")
+    if cause.size > _TESTS:
+        rows.append(f"| *and {cause.size - _TESTS:,} more in `report.html`* | | |")
+    said, cut = block(cause.lead.error, 1500)
+    note = f"\n\n*{cut:,} more characters in `report.json`.*" if cut else ""
+    error = f"\n\nThe error of the first:\n\n{fence(said)}{note}" if said else ""
+    return (
+        f"<details><summary>{counted(cause.size, 'failing test')}</summary>\n\n"
+        + "\n".join(rows)
+        + f"{error}\n\n</details>"
+    )

@@ -1,0 +1,232 @@
+"""The outline all documents share: every case in exactly one cause, causes in order of importance.
+
+Knows how cases of a family are summed up. Refuses to know how anything is written. Findings that
+contradict themselves (a member that is no case, a case in two families) still add up here.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+
+import msgspec
+
+from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect
+from interlock.rca.report.kinds import (
+    KINDS,
+    STATES,
+    first_kind_of,
+    kind_of,
+    severity_rank,
+    state_of,
+)
+from interlock.system.text import first_line, line, moment
+
+_LONGEST_TITLE = 160
+_LOOSE = Family(family_id="", title="Not grouped yet", members=())
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """A family, summed up over its cases. The first case stands for the others."""
+
+    number: int
+    family_id: str
+    title: str
+    cases: tuple[Finding, ...]
+    kind: str
+    at_first: str
+    """The kind that triage took it for, where no later look was sure of any; else empty."""
+    defect_type: str
+    severity: str
+    """The worst of its cases."""
+    component: str
+    message: str
+    score: float | None
+    suspects: tuple[Suspect, ...]
+    evidence: tuple[Evidence, ...]
+    versions: tuple[str, ...]
+    states: Mapping[str, int]
+    """How many cases are in which state, in the order of STATES."""
+    regression: bool
+    known: bool
+    """Seen before this suite."""
+    since: str
+    """When it was first seen, if it is known."""
+    seen: int
+    loose: bool
+    """Not a family: the cases that nobody has grouped."""
+    inherited: bool
+    """Found in an earlier suite, with its suspects; they are not what is new in this one."""
+    question_id: int
+    """What a reviewer answers for all of it; 0 if nobody is asked."""
+
+    @property
+    def lead(self) -> Finding:
+        return self.cases[0]
+
+    @property
+    def beyond(self) -> str:
+        """The message without the title, where it begins with it."""
+        rest = self.message.removeprefix(self.title)
+        return self.message if rest[:1].isalnum() else rest.lstrip(" .:;,\n")
+
+    @property
+    def size(self) -> int:
+        return len(self.cases)
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """What all documents say, in the order in which they say it."""
+
+    findings: Findings
+    causes: tuple[Cause, ...]
+    kinds: Mapping[str, int]
+    """Cases by the kind of their cause; only kinds that occur."""
+    states: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return len(self.findings.cases)
+
+    @property
+    def families(self) -> tuple[Cause, ...]:
+        return tuple(cause for cause in self.causes if not cause.loose)
+
+
+def outline(findings: Findings) -> Outline:
+    """Causes by importance: product first, then by size; what is not grouped comes last."""
+    here = Counter(case.symptom_id for case in findings.cases if case.symptom_id)
+    causes = [_cause(family, cases, here) for family, cases in _grouped(findings)]
+    causes.sort(key=_importance)
+    causes = [
+        msgspec.structs.replace(cause, number=number) for number, cause in enumerate(causes, 1)
+    ]
+    kinds: Counter[str] = Counter()
+    for cause in causes:
+        kinds[cause.kind] += cause.size
+    return Outline(
+        findings=findings,
+        causes=tuple(causes),
+        kinds={kind: kinds[kind] for kind in KINDS if kinds[kind]},
+        states=_states(findings.cases),
+    )
+
+
+def is_known(case: Finding, here: Mapping[int, int]) -> bool:
+    """Seen before this suite, and not only several times in it; or its cause was."""
+    return case.inherited or _is_repeated(case, here)
+
+
+def _is_repeated(case: Finding, here: Mapping[int, int]) -> bool:
+    return case.recalled or case.regression or case.seen > here.get(case.symptom_id, 1)
+
+
+def _grouped(findings: Findings) -> list[tuple[Family, tuple[Finding, ...]]]:
+    waiting: dict[str, list[Finding]] = {}
+    for case in findings.cases:
+        waiting.setdefault(case.case_id, []).append(case)
+    found = []
+    for family in findings.families:
+        cases = [case for name in family.members for case in waiting.pop(name, ())]
+        if cases:
+            found.append((family, tuple(cases)))
+    if left := tuple(case for cases in waiting.values() for case in cases):
+        found.append((_LOOSE, left))
+    return found
+
+
+def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) -> Cause:
+    loose = family is _LOOSE
+    known = [case for case in cases if is_known(case, here)]
+    return Cause(
+        number=0,
+        family_id=family.family_id,
+        title=_whole(line(family.title), cases) or _title(cases[0]),
+        cases=cases,
+        kind="unknown" if loose else _kind(cases),
+        at_first="" if loose else _at_first(cases),
+        defect_type="" if loose else _first(case.defect_type for case in cases),
+        severity=min((case.severity for case in cases), key=severity_rank),
+        component="" if loose else _first(case.component for case in cases),
+        message="" if loose else _first(case.message for case in cases),
+        score=None if loose else next(filter(_sure, (case.score for case in cases)), None),
+        suspects=() if loose else next((case.suspects for case in cases if case.suspects), ()),
+        evidence=() if loose else _evidence(cases),
+        versions=tuple(sorted({case.version for case in cases if case.version})),
+        states=_states(cases),
+        regression=any(case.regression for case in cases),
+        known=bool(known),
+        since=_earliest(case.first_seen for case in known if _is_repeated(case, here)),
+        seen=max(case.seen for case in cases),
+        loose=loose,
+        inherited=any(case.inherited for case in cases),
+        question_id=0 if loose else _asked(cases),
+    )
+
+
+def _importance(cause: Cause) -> tuple[bool, int, int, int, str, str]:
+    rank = tuple(KINDS).index(cause.kind)
+    return (
+        cause.loose,
+        rank,
+        -cause.size,
+        severity_rank(cause.severity),
+        cause.title,
+        cause.family_id,
+    )
+
+
+def _whole(title: str, cases: Iterable[Finding]) -> str:
+    """A title that was cut when it was kept, as far as the first sentence of a message goes."""
+    if not title.endswith("…"):
+        return title
+    begun = title[:-1]
+    said = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
+    found = next((each for each in said if each.startswith(begun)), "")
+    sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
+    return line(sentence, _LONGEST_TITLE) if found else title
+
+
+def _asked(cases: Iterable[Finding]) -> int:
+    return next((each.question_id for each in cases if state_of(each) == "waiting"), 0)
+
+
+def _title(case: Finding) -> str:
+    return first_line(case.message) or first_line(case.error) or line(case.test_name) or "No title"
+
+
+def _kind(cases: Iterable[Finding]) -> str:
+    """Of the first case that has one."""
+    return next((kind for kind in map(kind_of, cases) if kind != "unknown"), "unknown")
+
+
+def _at_first(cases: Sequence[Finding]) -> str:
+    if _kind(cases) != "unknown":
+        return ""
+    return next((kind for kind in map(first_kind_of, cases) if kind != "unknown"), "")
+
+
+def _sure(score: float | None) -> bool:
+    return score is not None and isfinite(score)
+
+
+def _first(texts: Iterable[str]) -> str:
+    return next((text for text in texts if text.strip()), "")
+
+
+def _evidence(cases: Iterable[Finding]) -> tuple[Evidence, ...]:
+    """What all cases rest on, each reference once, the first case's first."""
+    found: dict[str, Evidence] = {}
+    for case in cases:
+        for evidence in case.evidence:
+            found.setdefault(evidence.ref, evidence)
+    return tuple(found.values())
+
+
+def _states(cases: Iterable[Finding]) -> dict[str, int]:
+    counts = Counter(map(state_of, cases))
+    return {state: counts[state] for state in STATES if counts[state]}
+
+
+def _earliest(times: Iterable[str]) -> str:
+    read = [(found, at) for at in times if (found := moment(at))]
+    return min(read)[1] if read else ""

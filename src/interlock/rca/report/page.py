@@ -1,0 +1,194 @@
+"""The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
+
+Knows what goes where and how much fits. Refuses to know looks: templates, style and script lie
+beside this file. Nothing from outside is ever markup: templates escape all text, links are checked,
+and the page forbids itself everything but its own style and script.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+
+import msgspec
+from markupsafe import Markup
+
+from interlock.rca.findings import Finding, Findings
+from interlock.rca.report.anchors import Anchors, anchors
+from interlock.rca.report.jira import draft_of, plain_text
+from interlock.rca.report.kinds import KINDS, kind_of, state_of
+from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.timeline import EDGE, shades, timeline
+from interlock.rca.report.verdict import trust, verdict_lines
+from interlock.system.html import DRAFT, render, source
+from interlock.system.text import block, counted, writable
+
+MEMBERS = 25
+"""So many cases of a family are told in full; all are in the list."""
+CARDS = 250
+"""So many causes get a card; all are in the list."""
+BUDGET = 10_000_000
+"""Bytes for cards with the cases they tell in full."""
+_CASES = 7_000_000
+"""Of these, bytes for the cases."""
+ROWS = 20_000
+"""So many failures are listed at all."""
+_SHARE = 20
+"""No cause takes more than this part of what is left, so that the first do not take all."""
+_LAUNCHES = 20
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One case in the list, and whether it is told in full above."""
+
+    number: int
+    case: Finding
+    state: str
+    told: bool
+
+
+def page(findings: Findings) -> str:
+    """`report.html`."""
+    return page_of(outline(findings))
+
+
+def page_of(told: Outline) -> str:
+    colours = shades(told.causes)
+    marks = anchors(told)
+    cards, full = _cards(told, colours, marks)
+    style, script = source("page.css"), source("page.js")
+    html = render(
+        "page.html.j2",
+        told=told,
+        verdict=verdict_lines(told),
+        tiles=_tiles(told),
+        marks=marks,
+        cards=cards,
+        groups=_groups(told, full),
+        strip=timeline(told),
+        edge=EDGE,
+        colours=colours,
+        launches=told.findings.launches[:_LAUNCHES],
+        cuts=_cuts(told, len(cards), len(full)),
+        style=Markup(style),  # noqa: S704 -- our own file
+        script=Markup(script),  # noqa: S704 -- our own file
+        policy=policy(style, script),
+    )
+    return writable(html)
+
+
+def _tiles(told: Outline) -> list[tuple[int, str]]:
+    """The numbers that a hurried reader takes along."""
+    causes = told.families
+    back = sum(cause.regression for cause in causes)
+    known = sum(cause.known and not cause.regression for cause in causes)
+    return [
+        (told.total, "failure" if told.total == 1 else "failures"),
+        (len(causes), "cause" if len(causes) == 1 else "causes"),
+        (len(causes) - known - back, "new"),
+        (known, "seen before"),
+        (back, "regression" if back == 1 else "regressions"),
+        (sum("waiting" in cause.states for cause in told.causes), "to review"),
+    ]
+
+
+def _cards(
+    told: Outline, colours: dict[int, int], marks: Anchors
+) -> tuple[list[Markup], frozenset[int]]:
+    """Cards while they fit, and the numbers of the cases they tell in full and list."""
+    cards: list[Markup] = []
+    full: set[int] = set()
+    room, spent, first = _CASES, 0, 1
+    for cause in told.causes[:CARDS]:
+        if first > ROWS:
+            break
+        left = min(_SHARE, len(told.causes) - len(cards))
+        shown = _shown(cause, first, room // left, told, marks)
+        room -= sum(map(_bytes, shown))
+        card = _card(cause, shown, colours[cause.number], told, marks)
+        full.update(range(first, first + len(shown)))
+        spent += _bytes(card)
+        first += cause.size
+        cards.append(card)
+        if spent > BUDGET:
+            break
+    return cards, frozenset(full)
+
+
+def _shown(cause: Cause, first: int, room: int, told: Outline, marks: Anchors) -> list[Markup]:
+    """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
+    shown: list[Markup] = []
+    length = 0
+    for number, case in enumerate(cause.cases[:MEMBERS], first):
+        facts = {"case": case, "number": number, "mark": marks.case(number)}
+        html = render("case.html.j2", cause=cause, told=told, **facts)
+        length += _bytes(html)
+        if length > room:
+            break
+        shown.append(Markup(html))  # noqa: S704 -- escaped by its template
+    return shown
+
+
+def _bytes(html: str) -> int:
+    return len(html.encode("utf-8", "replace"))
+
+
+def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline, marks: Anchors) -> Markup:
+    html = render(
+        "card.html.j2",
+        cause=cause,
+        shown=shown,
+        told=told,
+        colour=colour,
+        mark=marks.cause(cause.number),
+        jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
+        trust=trust(cause),
+        other_kinds=_other_kinds(cause),
+    )
+    return Markup(html)  # noqa: S704 -- escaped by its template
+
+
+def _other_kinds(cause: Cause) -> str:
+    """Cases that were called something else than their family."""
+    met = Counter(kind_of(case) for case in cause.cases)
+    others = [(kind, met[kind]) for kind in KINDS if met[kind] and kind != cause.kind]
+    return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
+
+
+def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[Row]]]:
+    found, first = [], 1
+    for cause in told.causes:
+        rows = [
+            Row(number, case, state_of(case), number in full)
+            for number, case in enumerate(cause.cases[: ROWS - first + 1], first)
+        ]
+        first += cause.size
+        found.append((cause, rows))
+        if first > ROWS:
+            break
+    return found
+
+
+def _cuts(told: Outline, cards: int, full: int) -> list[str]:
+    """What the page leaves out, in words."""
+    found = []
+    if cards < len(told.causes):
+        found.append(f"{len(told.causes) - cards:,} of {len(told.causes):,} causes have no card")
+    if full < told.total:
+        found.append(f"{told.total - full:,} of {told.total:,} failures are not told in full")
+    if told.total > ROWS:
+        found.append(f"{told.total - ROWS:,} of {told.total:,} failures are not listed")
+    if (more := len(told.findings.launches) - _LAUNCHES) > 0:
+        found.append(f"{counted(more, 'launch', 'launches')} not shown")
+    return found
+
+
+def policy(style: str, script: str) -> str:
+    """Nothing is loaded, sent or run but the style and the script of this page."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "
+        f"style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(part: str) -> str:
+    return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()

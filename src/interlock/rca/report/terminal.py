@@ -1,0 +1,151 @@
+"""The summary of an analysis on a terminal: causes first, then who is waited for, then the files.
+
+Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from interlock.rca.findings import Evidence, Findings
+from interlock.rca.report.kinds import state_of, step_name
+from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.verdict import advice, history, kind_label, standing, verdict
+from interlock.system.text import columns, counted, fitted, line
+
+_CAUSES = 12
+_REASONS = 2
+"""Lines for the reasons against a suspect."""
+_PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
+"""`repository:path:line`."""
+_NARROWEST = 30
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line, and what it is: head, cause, alarm, detail, file or plain."""
+
+    text: str
+    style: str = "plain"
+
+
+def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[Line]:
+    """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
+    width = max(width, _NARROWEST)
+    told = outline(findings)
+    name = line(findings.name) or f"suite {findings.suite_id}"
+    lines = [Line(fitted(name, width), "head")]
+    lines += [Line(each) for each in folded(verdict(told), width)]
+    for cause in told.causes[:_CAUSES]:
+        lines += [Line(""), *_cause(cause, width)]
+    if rest := told.causes[_CAUSES:]:
+        size = counted(sum(cause.size for cause in rest), "failure")
+        said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
+        lines += [Line(""), Line(fitted(said, width), "detail")]
+    lines += _waiting(told, width)
+    if said := advice(told):
+        lines += [Line(""), *(Line(each) for each in folded(said, width))]
+    if files:
+        lines += [
+            Line(""),
+            Line("Files", "head"),
+            *(Line(f"  {line(f, 4000)}", "file") for f in files),
+        ]
+    return [msgspec.structs.replace(each, text=_seen(each.text)) for each in lines]
+
+
+def _seen(text: str) -> str:
+    """Without what a terminal does not print, joiners in emoji for one."""
+    return "".join(sign for sign in text if sign.isprintable())
+
+
+def folded(text: str, width: int, indent: str = "") -> list[str]:
+    """Words on as many lines as they need; a word that is too wide is cut."""
+    lines, current = [], ""
+    for word in text.split():
+        longer = f"{current} {word}" if current else word
+        if columns(indent + longer) > width and current:
+            lines.append(current)
+            longer = word
+        current = longer
+    return [fitted(indent + each, width) for each in (*lines, current) if each]
+
+
+def _cause(cause: Cause, width: int) -> list[Line]:
+    kind = kind_label(cause).lower()
+    came_back = ", regression" if cause.regression else ""
+    size = counted(cause.size, "failure")
+    head = f"{cause.number:>2}  {kind}{came_back}, {size}"
+    rows = [Line(fitted(head, width), "alarm" if cause.regression else "cause")]
+    rows += [Line(each) for each in folded(cause.title, width, "    ")[:3]]
+    if place := _place(cause):
+        rows.append(Line(fitted(f"    at {place}", width), "detail"))
+    if suspect := _suspect(cause):
+        rows.append(Line(fitted(f"    {suspect}", width), "detail"))
+        rows += [Line(each, "detail") for each in _reasons(cause.suspects[0].why, width)]
+    return rows + [Line(each, "detail") for each in folded(_facts(cause), width, "    ")]
+
+
+def _reasons(why: str, width: int) -> list[str]:
+    """As many reasons as two lines hold, each of them whole if it can be."""
+    reasons = line(why, 4000).split("; ")
+    told = folded(reasons[0], width, "      ")
+    for count in range(2, len(reasons) + 1):
+        longer = folded("; ".join(reasons[:count]), width, "      ")
+        if len(longer) > _REASONS:
+            break
+        told = longer
+    return told[: _REASONS - 1] + [
+        fitted(" ".join([each, *map(str.strip, told[_REASONS:])]), width)
+        for each in told[_REASONS - 1 : _REASONS]
+    ]
+
+
+def _place(cause: Cause) -> str:
+    """Where in the code to look first, as far as it is known to be there."""
+    return next((line(each.ref) for each in cause.evidence if _is_place(each)), "")
+
+
+def _is_place(evidence: Evidence) -> bool:
+    return evidence.verdict == "found" and bool(_PLACE.fullmatch(evidence.ref))
+
+
+def _suspect(cause: Cause) -> str:
+    if not cause.suspects:
+        return ""
+    suspect = cause.suspects[0]
+    who = f" by {line(suspect.author, 40)}" if suspect.author else ""
+    subject = f": {line(suspect.subject)}" if suspect.subject else ""
+    word = "suspect then" if cause.inherited else "suspect"
+    return f"{word} {line(suspect.commit[:10], 10)}{who}{subject}"
+
+
+def _facts(cause: Cause) -> str:
+    facts = [line(cause.defect_type, 40), line(cause.severity, 20)]
+    facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
+    asked = f" (question {cause.question_id})" if cause.question_id else ""
+    said = [", ".join(each for each in facts if each), standing(cause) + asked]
+    if not cause.loose:
+        said.insert(1, history(cause))
+    return "; ".join(each for each in said if each)
+
+
+def _waiting(told: Outline, width: int) -> list[Line]:
+    """Who is waited for, and for how much."""
+    waiting = {
+        "a person's review": told.states.get("waiting", 0),
+        "a look at why it stopped": told.states.get("stopped", 0),
+    }
+    steps = Counter(
+        step_name(line(case.step, 30)) or "the first step"
+        for case in told.findings.cases
+        if state_of(case) == "working"
+    )
+    waiting |= {f"an answer to {step}": number for step, number in sorted(steps.items())}
+    rows = [(counted(number, "failure"), whom) for whom, number in waiting.items() if number]
+    if not rows:
+        return []
+    room = max(len(number) for number, _ in rows)
+    said = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
+    return [Line(""), Line("Waiting", "head"), *map(Line, said)]

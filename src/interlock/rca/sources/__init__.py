@@ -1,0 +1,1 @@
+"""Where failures come from: JUnit reports, console logs, archives, ReportPortal."""

@@ -1,0 +1,1 @@
+"""What git knows about a failure: history, changes, contents, evidence."""

@@ -1,0 +1,198 @@
+"""What kind of change a commit is: one that can alter behaviour, or a move, a reformat, words.
+
+Judges a diff by its text, hunk by hunk, without understanding the language: in doubt a change is
+behaviour. Pure. A refactoring that moves code between files is beyond it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from interlock.rca.sources.git.git_log import Commit
+from interlock.system.file_kinds import indent_matters, is_comment, is_document, knows_comments
+
+BEHAVIOUR = "behaviour"
+UNKNOWN = "unknown"
+_HEADING = re.compile(r"@@ -\S+ \+(\d+)\S* @@(.*)")
+_STATEMENT = re.compile(
+    r"\s*(?:(?:async )?def |class |return\b|@\w|raise |import |from \w|pass\s*$"
+    r"|[\w.\[\]]+ ?[-+*/]?= |[\w.]+\()"
+)
+_DOCSTRING = re.compile(r"""r?(\"{3}|'{3})""")
+_PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
+
+
+class Nature(msgspec.Struct, frozen=True):
+    """behaviour, moved, comments, whitespace, documents, merge, empty, or unknown; and why."""
+
+    kind: str
+    why: str
+
+    @property
+    def behavioural(self) -> bool:
+        """Whether it may alter what the program does. Unknown counts as yes."""
+        return self.kind in (BEHAVIOUR, UNKNOWN)
+
+
+class Hunk(msgspec.Struct, frozen=True):
+    """Lines of a file that were changed together; `first` and `last` as they are numbered after."""
+
+    path: str
+    first: int
+    last: int
+    inside: str
+    """What git says it is in, a function's heading mostly."""
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @property
+    def nature(self) -> str:
+        return _of_hunk(self.path, self.removed, self.added)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a commit changed. `whole` says whether all its hunks are there."""
+
+    nature: Nature
+    hunks: tuple[Hunk, ...] = ()
+    whole: bool = False
+
+
+def nature_by_files(commit: Commit) -> Nature | None:
+    """What the list of files alone tells, if it tells enough."""
+    if not commit.files:
+        if commit.parents > 1:
+            return Nature("merge", "a merge without changes of its own")
+        if commit.parents:
+            return Nature("empty", "no file was changed")
+        return Nature(UNKNOWN, "history ends here: what it changed is not known")
+    if commit.more:
+        return Nature(BEHAVIOUR, f"it changes {len(commit.files) + commit.more:,} files")
+    if all(change.kind == "R" and change.same == 100 for change in commit.files):
+        return Nature("moved", "files were renamed or moved, their content is the same")
+    if all(is_document(change.path) for change in commit.files):
+        return Nature("documents", "only documents were changed")
+    return None
+
+
+def nature_of_merge(diff: str) -> Nature:
+    """What the combined diff of a merge tells: it has hunks only where no side was just taken."""
+    if "\n@@@" in diff:
+        return Nature(BEHAVIOUR, "a merge that changed lines on its own")
+    return Nature("merge", "a merge without changes of its own")
+
+
+def nature_by_diff(diff: str) -> Nature:
+    """What a diff without context lines tells."""
+    return nature_by_hunks(read_hunks(diff))
+
+
+def nature_by_hunks(hunks: Iterable[Hunk]) -> Nature:
+    """What they tell together."""
+    kinds = set()
+    for hunk in hunks:
+        kind = hunk.nature
+        if kind == BEHAVIOUR:
+            return Nature(BEHAVIOUR, f"{hunk.path} was changed in more than spaces and comments")
+        kinds.add(kind)
+    if "comments" in kinds:
+        return Nature("comments", "only comments and spaces were changed")
+    if "whitespace" in kinds:
+        return Nature("whitespace", "only spaces and line breaks were changed")
+    if "documents" in kinds:
+        return Nature("documents", "only documents were changed")
+    return Nature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
+
+
+def lines_changed(hunks: Sequence[Hunk]) -> tuple[int, int]:
+    """How many lines are put in, and how many are taken away."""
+    return sum(len(each.added) for each in hunks), sum(len(each.removed) for each in hunks)
+
+
+def read_hunks(diff: str) -> Iterator[Hunk]:
+    """The hunks of a diff without context lines."""
+    path, heading, removed, added = "", "", list[str](), list[str]()
+    left = 0  # lines of the hunk still to come: a line of content may look like a heading
+    for line in diff.split("\n"):
+        if left > 0 and line.startswith(("+", "-")):
+            (added if line[0] == "+" else removed).append(line[1:])
+            left -= 1
+        elif line.startswith("@@ "):
+            if removed or added:
+                yield _hunk(path, heading, removed, added)
+            heading, removed, added, left = line, [], [], _length(line)
+        elif line.startswith("Binary files "):
+            name = line[13:].partition(" and ")[2].removesuffix(" differ")[2:] or path
+            yield _hunk(name, "", ["\0"], [])
+        elif left <= 0 and line.startswith(("+++ ", "--- ")) and line[4:] != "/dev/null":
+            if removed or added:
+                yield _hunk(path, heading, removed, added)
+                removed, added = [], []
+            path = line[4:].strip('"').partition("/")[2].removesuffix("\t")
+    if removed or added:
+        yield _hunk(path, heading, removed, added)
+
+
+def _hunk(path: str, heading: str, removed: list[str], added: list[str]) -> Hunk:
+    found = _HEADING.match(heading)
+    first, inside = (int(found[1][:9]), found[2]) if found else (0, "")
+    last = first + max(0, len(added) - 1)
+    return Hunk(path, first, last, inside.strip(), tuple(removed), tuple(added))
+
+
+def _length(heading: str) -> int:
+    """How many lines a hunk takes away and puts in, by its heading `@@ -a,b +c,d @@`."""
+    total = 0
+    for word in heading.split(" ")[1:3]:
+        _, comma, count = word.partition(",")
+        total += int(count) if comma and count.isdigit() else 1
+    return total
+
+
+def _of_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
+    if is_document(path):
+        return "documents"
+    before, after = _essence(removed, path), _essence(added, path)
+    if before != after:
+        return BEHAVIOUR
+    lines = (*removed, *added)
+    comments = any(is_comment(line, path) for line in lines) or _code(lines, path) != [*lines]
+    return "comments" if comments else "whitespace"
+
+
+def _essence(lines: Sequence[str], path: str) -> list[str]:
+    """What counts in these lines: no comments, and no spaces where they mean nothing."""
+    kept = [
+        line.rstrip() for line in _code(lines, path) if line.strip() and not is_comment(line, path)
+    ]
+    if indent_matters(path) or not knows_comments(path):
+        return kept
+    return ["\0".join(_pieces(" ".join(line.strip() for line in kept)))]
+
+
+def _code(lines: Sequence[str], path: str) -> list[str]:
+    """Without texts of Python that stand for themselves: their quotes begin and end lines."""
+    if not path.endswith(".py"):
+        return [*lines]
+    kept, held, quote = list[str](), list[str](), ""
+    for line in lines:
+        plain = line.strip()
+        opening = _DOCSTRING.match(plain) if not quote else None
+        if opening and opening.end() == len(plain) and any(map(_STATEMENT.match, lines)):
+            opening = None  # it may as well be where one ends
+        held = [*held, line] if quote or opening else []
+        if opening:
+            quote = opening[1]
+            plain = plain[opening.end() :]
+        if not quote:
+            kept.append(line)
+        elif plain.endswith(quote):
+            held, quote = [], ""
+    return [*kept, *held]
+
+
+def _pieces(code: str) -> Iterator[str]:
+    for piece in _PIECES.findall(code):
+        if not piece.isspace():
+            yield piece

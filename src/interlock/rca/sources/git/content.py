@@ -1,0 +1,210 @@
+"""What stands in the files of a revision, and who wrote it: read from git's objects only.
+
+Knows sizes and bounds, and that a path may be hostile: nothing outside the repository is reached,
+links are not followed. Revisions are full hashes here. Refuses to know why anybody asks.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import msgspec
+
+from interlock.rca.sources.git.git_log import rfc3339
+from interlock.system.errors import SourceError
+from interlock.system.git import Git, Ran, first_line
+
+MOST_FILE = 4_000_000
+_MOST_KEPT = 32_000_000
+_MOST_LISTING = 100_000_000
+_MOST_PATH = 4_096
+_MOST_LINE = 400
+_LINK = b"160000"
+_FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_WRITTEN = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
+"""The head of a blamed line: the commit, where the line stood then, and where it stands now."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What stands under a path: blob, tree, or "" for nothing. A large blob has no content here."""
+
+    kind: str = ""
+    size: int = 0
+    content: bytes | None = None
+
+    @property
+    def lines(self) -> int:
+        if not self.content:
+            return 0
+        return self.content.count(b"\n") + (not self.content.endswith(b"\n"))
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """All files of a revision, and the folders that are other repositories."""
+
+    paths: tuple[str, ...]
+    submodules: tuple[str, ...] = ()
+    cut: bool = False
+
+
+class Blame(msgspec.Struct, frozen=True):
+    """Who last changed a line: the commit, and where the line stood then."""
+
+    commit: str
+    author: str = ""
+    at: str = ""
+    """When it was committed: RFC 3339, UTC."""
+    subject: str = ""
+    path: str = ""
+    line: int = 0
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A line that holds a word."""
+
+    path: str
+    line: int
+    text: str
+
+
+def inside(path: str) -> str:
+    """The path as git writes it, or "" if it is none or leads out of the repository."""
+    if not path or len(path) > _MOST_PATH or not path.isprintable() or path[0] in "/\\":
+        return ""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    return "" if ".." in names or ".git" in names else "/".join(names)
+
+
+class Content:
+    """The files of one repository at any of its commits."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._kept = 0
+        self._listing: tuple[str, Listing] | None = None
+
+    def entry(self, path: str, rev: str) -> Entry:
+        """What stands there. SourceError if git cannot tell."""
+        path = inside(path)
+        if not path or not _FULL_HASH.fullmatch(rev):
+            return Entry()
+        found = self._entries.get((rev, path))
+        if found is None:
+            found = self._read(f"{rev}:{path}")
+            self._keep((rev, path), found)
+        return found
+
+    def listing(self, rev: str) -> Listing:
+        """All files of a revision; the last one asked for is kept."""
+        if self._listing is None or self._listing[0] != rev:
+            ran = self._run("ls-tree", "-r", "-z", "--full-tree", rev, most=_MOST_LISTING)
+            self._listing = (rev, _listed(ran))
+        return self._listing[1]
+
+    def grep(self, word: str, rev: str, most: int) -> list[Hit]:
+        """The first lines that hold a word, by path."""
+        if not word or len(word) > _MOST_LINE or not word.isprintable():
+            return []
+        words = ("grep", "-n", "-z", "-I", "-F", "--no-color", "--no-textconv", "-e", word)
+        ran = self._git.run(*words, rev, "--", most=most * (_MOST_LINE + _MOST_PATH))
+        if ran.code not in (0, 1) and not ran.cut:
+            raise SourceError(f"git grep failed: {first_line(ran.complaint)}")
+        hits = []
+        for row in ran.out.split(b"\n")[:most]:
+            place, _, rest = row.partition(b"\0")
+            line, _, text = rest.partition(b"\0")
+            if line.isdigit():
+                path = place.decode(errors="replace")[len(rev) + 1 :]
+                hits.append(Hit(path, int(line), text.decode(errors="replace")[:_MOST_LINE]))
+        return hits
+
+    def blame(self, path: str, line: int, rev: str) -> Blame | None:
+        """Who wrote a line; whoever only moved it, also from another file, did not."""
+        path = inside(path)
+        if not path or not 0 < line < 10**9 or not _FULL_HASH.fullmatch(rev):
+            return None
+        words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", "-L", f"{line},{line}")
+        ran = self._git.run(*words, rev, "--", path)
+        return _blamed(ran.text) if ran.fine else None
+
+    def writers(self, path: str, ranges: Sequence[tuple[int, int]], rev: str) -> dict[int, str]:
+        """The commits that wrote the lines of these ranges as they stand, by line; nothing if one
+        begins past the end."""
+        path = inside(path)
+        sound = ranges and all(0 < first <= last < 10**9 for first, last in ranges)
+        if not path or not sound or not _FULL_HASH.fullmatch(rev):
+            return {}
+        lines = (f"-L{first},{last}" for first, last in ranges)
+        words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", *lines)
+        ran = self._git.run(*words, rev, "--", path)
+        return {
+            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.fine else "")
+        }
+
+    def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
+        """What a commit changed, in these paths or everywhere."""
+        known = [path for path in map(inside, paths) if path]
+        if paths and not known:
+            return Ran(0, b"")
+        words = ["show", "--cc", "--format=", "-M", "-l400", f"--unified={context}"]
+        words += ["--no-ext-diff", "--no-textconv", "--no-color"]
+        words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
+        return self._run(*words, *known, most=most)
+
+    def _run(self, *words: str, most: int) -> Ran:
+        ran = self._git.run(*words, most=most)
+        if not ran.fine:
+            raise SourceError(f"git {words[0]} failed: {first_line(ran.complaint)}")
+        return ran
+
+    def _read(self, name: str) -> Entry:
+        ran = self._git.run("cat-file", "--batch", feed=f"{name}\n".encode(), most=MOST_FILE + 200)
+        head, _, content = ran.out.partition(b"\n")
+        words = head.rsplit(b" ", 2)
+        if head.endswith(b" missing") or len(words) < 3:
+            # git calls a damaged object missing too, but not without a complaint.
+            if not ran.fine or ran.complaint:
+                raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
+            return Entry()
+        kind, size = words[1].decode(errors="replace"), int(words[2])
+        whole = kind == "blob" and size <= MOST_FILE and len(content) >= size
+        if not whole and not ran.fine:
+            raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
+        return Entry(kind, size, content[:size] if whole else None)
+
+    def _keep(self, key: tuple[str, str], entry: Entry) -> None:
+        self._entries[key] = entry
+        self._kept += len(entry.content or b"") + _MOST_LINE
+        while self._kept > _MOST_KEPT:
+            _, dropped = self._entries.popitem(last=False)
+            self._kept -= len(dropped.content or b"") + _MOST_LINE
+
+
+def _listed(ran: Ran) -> Listing:
+    paths, links = list[str](), list[str]()
+    for row in ran.out.split(b"\0")[:-1]:
+        facts, _, name = row.partition(b"\t")
+        (links if facts.startswith(_LINK) else paths).append(name.decode(errors="replace"))
+    return Listing(tuple(paths), tuple(links), ran.cut)
+
+
+def _blamed(said: str) -> Blame | None:
+    first, _, rest = said.partition("\n")
+    words = first.split(" ")
+    if len(words) < 3 or not _FULL_HASH.fullmatch(words[0]):
+        return None
+    facts = dict[str, str]()
+    for row in rest.split("\n"):
+        if row.startswith("\t"):
+            break
+        name, _, value = row.partition(" ")
+        facts[name] = value
+    return Blame(
+        commit=words[0],
+        author=facts.get("author", ""),
+        at=rfc3339(facts.get("committer-time", "").encode()),
+        subject=facts.get("summary", ""),
+        path=facts.get("filename", ""),
+        line=int(words[1]),
+    )

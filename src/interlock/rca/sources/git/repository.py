@@ -1,0 +1,306 @@
+"""A git repository that may hold the cause, with the questions an analysis asks of it.
+
+Answers come from git's objects, never from the checked-out files, and are kept while it is open.
+What cannot be answered is None or empty, and `problems` says why. Refuses to know suspects.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from interlock.rca.launch import Repo
+from interlock.rca.sources.git.browse import Browse, browse
+from interlock.rca.sources.git.change import (
+    UNKNOWN,
+    Change,
+    Nature,
+    lines_changed,
+    nature_by_files,
+    nature_by_hunks,
+    nature_of_merge,
+    read_hunks,
+)
+from interlock.rca.sources.git.content import Blame, Content, Entry, Hit, Listing
+from interlock.rca.sources.git.git_cache import HistoryCache
+from interlock.rca.sources.git.git_log import Commit, Log, Range
+from interlock.rca.sources.git.git_open import RepoProblem, examine, resolve
+from interlock.rca.sources.git.stack_paths import Match, PathIndex
+from interlock.system.errors import SourceError
+from interlock.system.file_kinds import is_test
+from interlock.system.git import Git
+
+MOST_COMMITS = 20_000
+UNBOUND = 200
+"""How many commits are looked at when nobody knows the last green one."""
+_MOST_DIFF = 200_000
+_MOST_CHANGES = 300
+_MOST_REMEMBERED = 50_000
+
+
+class Repository:
+    """One repository, open. It never writes there and never fails because of what it finds."""
+
+    def __init__(
+        self, repo: Repo, *, tested: Sequence[str] = (), cache: Path | None = None
+    ) -> None:
+        standing = examine(repo, tested)
+        self.repo = repo
+        self.name = repo.name
+        self.tip = standing.tip
+        self.branch = standing.branch
+        self.top = standing.top
+        self.problems: list[RepoProblem] = list(standing.problems)
+        self._git = standing.git or Git(Path())
+        self.is_shallow = bool(standing.shallow)
+        self._content = Content(self._git)
+        self._cache = HistoryCache(cache, standing.git_dir, Commit)
+        self._log = Log(self._git, standing.shallow, self._cache)
+        self._index: tuple[str, PathIndex[None]] | None = None
+        self._resolved: dict[str, str] = {}
+        self._changes: dict[str, Change] = {}
+        self._within: dict[tuple[str, str], bool | None] = {}
+
+    @property
+    def readable(self) -> bool:
+        return bool(self.tip)
+
+    @cached_property
+    def browse(self) -> Browse | None:
+        """Where it can be looked at: by its settings, else by its remote `origin`."""
+        url = self.repo.url
+        if not url and self.readable:
+            url = self._git.run("config", "--local", "--get", "remote.origin.url").text.strip()
+        return browse(url)
+
+    def note(self, kind: str, sentence: str) -> None:
+        """Add to the problems, each sentence once."""
+        said = RepoProblem(
+            repo=self.name, kind=kind, sentence=f"repository {self.name}: {sentence}"
+        )
+        if said not in self.problems:
+            self.problems.append(said)
+
+    def resolve(self, word: str) -> str:
+        """The commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
+        if not self.readable or not word:
+            return ""
+        if word not in self._resolved:
+            self._bound(self._resolved)
+            self._resolved[word] = resolve(self._git, word)
+        return self._resolved[word]
+
+    def at(self, tested: str) -> str:
+        """The tested revision if it is known here, else the tip."""
+        return self.resolve(tested) or self.tip
+
+    # History
+
+    def commits_since(
+        self, last_green: str | None, tip: str = "", *, most: int = MOST_COMMITS
+    ) -> list[Commit]:
+        """The commits of `tip` (of the branch, if "") that the last green one did not have, newest
+        first. Without a last green one: the newest few. What was left out is noted."""
+        end = self.at(tip)
+        if not end:
+            return []
+        green = self.resolve(last_green or "")
+        try:
+            found = self._log.between(green, end, most if green else min(UNBOUND, most))
+        except SourceError as error:
+            self.note("corrupted", f"its history cannot be read whole: {error}")
+            return []
+        self._tell(found, last_green or "", green, end)
+        return found.commits
+
+    def _tell(self, found: Range, asked: str, green: str, end: str) -> None:
+        """Note what a range does not hold."""
+        count = len(found.commits)
+        if self._cache.trouble:
+            self.note("cache", self._cache.trouble)
+        if asked and not green:
+            self.note("unknown-revision", f"it has no last green commit {asked[:100]!r}")
+        if not green:
+            oldest = found.commits[-1].at[:10] if found.commits else "its beginning"
+            some = "its one commit is" if count == 1 else f"its newest {count:,} commits are"
+            self.note(
+                "no-last-green",
+                f"no last green commit is known, so {some} looked at, back to {oldest}",
+            )
+        elif found.cut:
+            self.note(
+                "cut",
+                f"it has more than {count:,} commits since {asked[:100]}; the newest {count:,} are "
+                "looked at",
+            )
+        if found.parted:
+            self.note(
+                "parted",
+                f"the last green commit {green[:12]} is not in the history of {end[:12]}; the "
+                "commits since the two parted are looked at",
+            )
+
+    def commit(self, commit: str) -> Commit | None:
+        """One commit with its files."""
+        full = self.commit_exists(commit)
+        try:
+            return next(iter(self._log.commits([full])), None) if full else None
+        except SourceError as error:
+            self.note("corrupted", f"{commit[:12]} cannot be read: {error}")
+            return None
+
+    def commit_exists(self, commit: str) -> str:
+        """The full hash of a commit given by its first digits, or ""."""
+        full = self.resolve(commit.lower())
+        return full if full.startswith(commit.lower()) else ""
+
+    def on_branch(self, commit: str, branch: str = "") -> bool | None:
+        """Whether a commit is in the history of a branch or commit; None if git cannot tell."""
+        full, end = self.resolve(commit), self.resolve(branch) if branch else self.tip
+        if not full or not end:
+            return None
+        if full == end:
+            return True
+        if (full, end) not in self._within:
+            self._bound(self._within)
+            code = self._git.run("merge-base", "--is-ancestor", full, end).code
+            self._within[full, end] = {0: True, 1: False}.get(code)
+        return self._within[full, end]
+
+    # Files
+
+    def entry(self, path: str, rev: str = "") -> Entry | None:
+        """What stands under a path at a revision (at the tip, if ""); None if it cannot be read."""
+        end = self.at(rev) if not rev else self.resolve(rev)
+        if not self.readable:
+            return None
+        try:
+            return self._content.entry(path, end)
+        except SourceError as error:
+            self.note("corrupted", f"{path[:200]} cannot be read: {error}")
+            return None
+
+    def file_exists(self, path: str, rev: str = "") -> bool | None:
+        found = self.entry(path, rev)
+        return None if found is None else bool(found.kind)
+
+    def line_exists(self, path: str, line: int, rev: str = "") -> bool | None:
+        found = self.entry(path, rev)
+        if found is None or (found.kind == "blob" and found.content is None):
+            return None
+        return 0 < line <= found.lines
+
+    def files(self, rev: str = "") -> Listing:
+        end = self.at(rev)
+        if not end:
+            return Listing(())
+        try:
+            found = self._content.listing(end)
+        except SourceError as error:
+            self.note("corrupted", f"its files cannot be listed: {error}")
+            return Listing(())
+        if found.cut:
+            self.note("cut", f"it has very many files; {len(found.paths):,} of them are known")
+        return found
+
+    def test_files(self, rev: str = "") -> list[str]:
+        return [path for path in self.files(rev).paths if is_test(path)]
+
+    def files_named(self, word: str, rev: str = "") -> list[Match[None]]:
+        """The files that a stack's path, class or module may mean."""
+        end = self.at(rev)
+        if self._index is None or self._index[0] != end:
+            self._index = (end, PathIndex((path, None) for path in self.files(end).paths))
+        return self._index[1].find(word)
+
+    def grep(self, identifier: str, rev: str = "", *, most: int = 50) -> list[Hit]:
+        end = self.at(rev)
+        try:
+            return self._content.grep(identifier, end, most) if end else []
+        except SourceError as error:
+            self.note("corrupted", f"its files cannot be searched: {error}")
+            return []
+
+    def blame_line(self, path: str, line: int, tip: str = "") -> Blame | None:
+        """Who last changed that line."""
+        try:
+            return self._content.blame(path, line, self.at(tip)) if self.readable else None
+        except SourceError as error:
+            self.note("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
+            return None
+
+    def writers(
+        self, path: str, ranges: Sequence[tuple[int, int]], tip: str = ""
+    ) -> dict[int, str]:
+        """The commits that last changed the lines of these ranges, by line."""
+        try:
+            return self._content.writers(path, ranges, self.at(tip)) if self.readable else {}
+        except SourceError as error:
+            self.note("slow", f"who wrote {path[:200]} is not known: {error}")
+            return {}
+
+    # Changes
+
+    def diff_of(self, commit: str, path: str = "", most: int = 20_000) -> str:
+        """What a commit changed in a file, or everywhere; a mark says where it was cut."""
+        found = self.commit(commit)
+        if found is None:
+            return ""
+        names = {
+            name
+            for change in found.files
+            if path in (change.path, change.old)
+            for name in (change.path, change.old)
+            if name
+        }
+        paths = tuple(sorted(names | {path})) if path else ()
+        try:
+            ran = self._content.diff(found.hash, paths, most)
+        except SourceError as error:
+            self.note("corrupted", f"the diff of {found.hash[:12]} cannot be read: {error}")
+            return ""
+        return ran.text + (f"\n[cut here: more than {most:,} bytes]\n" if ran.cut else "")
+
+    def behavioural(self, commit: Commit) -> Nature:
+        """Whether a commit can alter behaviour, as far as that is cheap to tell."""
+        return self.change_of(commit).nature
+
+    def change_of(self, commit: Commit) -> Change:
+        """What a commit changed, and of what nature that is. The last ones asked for are kept."""
+        found = self._changes.get(commit.hash)
+        if found is None:
+            found = self._change(commit)
+            if len(self._changes) >= _MOST_CHANGES:
+                self._changes.clear()
+            self._changes[commit.hash] = found
+        return found
+
+    def _change(self, commit: Commit) -> Change:
+        told = nature_by_files(commit)
+        if told is not None and not told.behavioural:
+            return Change(told)
+        try:
+            ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
+        except SourceError as error:
+            return Change(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+        if commit.parents > 1:
+            return Change(told or nature_of_merge(ran.text))
+        hunks = tuple(read_hunks(ran.text))
+        if ran.cut:
+            cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
+            return Change(told or cut, hunks)
+        return Change(told or nature_by_hunks(hunks), hunks, whole=True)
+
+    def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
+        """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""
+        found = self.change_of(commit)
+        return lines_changed(found.hunks) if found.whole else None
+
+    def commit_url(self, commit: str) -> str:
+        return self.browse.commit_url(commit) if self.browse else ""
+
+    def file_url(self, path: str, rev: str = "", first: int = 0, last: int = 0) -> str:
+        return self.browse.file_url(path, self.at(rev), first, last) if self.browse else ""
+
+    def _bound(self, kept: dict[str, str] | dict[tuple[str, str], bool | None]) -> None:
+        if len(kept) >= _MOST_REMEMBERED:
+            kept.clear()

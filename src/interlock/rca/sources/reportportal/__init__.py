@@ -1,0 +1,1 @@
+"""ReportPortal: launches in, defect types out."""

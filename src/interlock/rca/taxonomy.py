@@ -1,0 +1,179 @@
+"""The one taxonomy: where a fault lives, in words, and the defect codes that stand for it.
+
+Knows the words and codes of other times and houses, and what they are called here. Refuses to
+guess: a word that nobody defined has no code, and one that only describes the surface has no
+category.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import SourceError
+
+UNKNOWN: Final = "unknown"
+_CODE: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
+_LONGEST_MEANING: Final = 120
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """What a code means, and in which category a defect of that code is."""
+
+    category: str
+    meaning: str
+
+
+class Surface(msgspec.Struct, frozen=True):
+    """A word for how a failure looks: it says nothing about where the fault lives."""
+
+    hints: tuple[str, ...]
+    note: str
+
+
+def _surface(word: str, *hints: str) -> Surface:
+    says = f"{word!r} says how it looks, not where the fault lives; often {' or '.join(hints)}"
+    return Surface(hints, says)
+
+
+_CATEGORIES: Final = {
+    "product": "the product under test behaves wrongly",
+    "automation": "the test, or the code that drives it, is wrong",
+    "infra": "machines, network, cluster, CI or their configuration are wrong",
+    "flake": "it fails now and then without a fault, or as designed",
+    "firmware": "the device or its firmware is wrong",
+    UNKNOWN: "the data do not tell",
+}
+_STOCK: Final = {
+    "pb001": Defect("product", "Product Bug"),
+    "ab001": Defect("automation", "Automation Bug"),
+    "si001": Defect("infra", "System Issue"),
+    "nd001": Defect("flake", "No Defect"),
+    "fw001": Defect("firmware", "Firmware Issue"),
+    "ti001": Defect(UNKNOWN, "To Investigate"),
+}
+_PREFERRED: Final = {defect.category: code for code, defect in _STOCK.items()}
+_RARE: Final = {"ib003": Defect("infra", "Infrastructure Bug")}
+_ALIASES: Final = {"au001": "ab001", "en001": "si001"}
+_CATEGORY_ALIASES: Final = {"environment": "infra", "system": "infra", "infrastructure": "infra"}
+_SURFACES: Final = {
+    "timeout": _surface("timeout", "si001", "ab001"),
+    "assertion": _surface("assertion", "pb001", "ab001"),
+    "crash": _surface("crash", "pb001", "si001"),
+    "config": _surface("config", "ab001", "si001"),
+}
+
+
+class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
+    """Categories and codes. `read_only` codes are understood, and not offered in prompts."""
+
+    categories: Mapping[str, str]
+    codes: Mapping[str, Defect]
+    read_only: Mapping[str, Defect]
+    aliases: Mapping[str, str]
+    category_aliases: Mapping[str, str]
+    surfaces: Mapping[str, Surface]
+
+    def code(self, word: str) -> str | None:
+        """The code this word is, by itself or by an alias; None if it is none."""
+        plain = _plain(word)
+        found = self.aliases.get(plain, plain)
+        return found if found in self.codes or found in self.read_only else None
+
+    def category(self, word: str) -> str | None:
+        """The category this word is or was; `unknown` for one of the surface; None if neither."""
+        plain = _plain(word)
+        found = self.category_aliases.get(plain, plain)
+        if found in self.categories:
+            return found
+        return UNKNOWN if found in self.surfaces else None
+
+    def category_of(self, code: str) -> str | None:
+        """The category of a code or its alias."""
+        found = self.code(code)
+        return (self.codes.get(found) or self.read_only[found]).category if found else None
+
+    def code_of(self, category: str) -> str | None:
+        """The code to give a fault of that category when nothing more is known."""
+        found = self.category(category)
+        return _PREFERRED.get(found) if found else None
+
+    def hints(self, word: str) -> tuple[str, ...]:
+        """The codes a category, or a word of the surface, suggests; likeliest first."""
+        surface = self.surfaces.get(_plain(word))
+        if surface:
+            return surface.hints
+        code = self.code_of(word)
+        return (code,) if code else ()
+
+    def note(self, word: str) -> str:
+        """What to say to whoever used this word; empty if it is a category of ours."""
+        plain = _plain(word)
+        if plain in self.surfaces:
+            return self.surfaces[plain].note
+        if plain in self.category_aliases:
+            return f"{plain!r} is called {self.category_aliases[plain]!r} here"
+        return "" if plain in self.categories else "this is no category"
+
+    def with_codes(self, own: Mapping[str, str | Defect]) -> "Taxonomy":
+        """This taxonomy and a project's own codes: each with its category, or with a meaning too.
+
+        A code that was an alias becomes one in its own right.
+        """
+        added = {_plain(code): self._own(code, defect) for code, defect in sorted(own.items())}
+        return msgspec.structs.replace(
+            self,
+            codes={**self.codes, **added},
+            read_only={code: each for code, each in self.read_only.items() if code not in added},
+            aliases={word: code for word, code in self.aliases.items() if word not in added},
+        )
+
+    def _own(self, code: str, defect: str | Defect) -> Defect:
+        if isinstance(defect, str):
+            defect = Defect(defect, "a code of this project")
+        category = self.category(defect.category)
+        if not _CODE.fullmatch(_plain(code)):
+            raise SourceError(
+                f"{code[:80]!r} is no defect code; use 2 to 40 letters, digits and _, "
+                "a letter first"
+            )
+        if category is None or _plain(defect.category) in self.surfaces:
+            known = ", ".join(self.categories)
+            raise SourceError(
+                f"defect code {code!r} has the category {defect.category[:80]!r}; "
+                f"use one of {known}"
+            )
+        meaning = " ".join(defect.meaning.split())[:_LONGEST_MEANING]
+        return Defect(category, meaning)
+
+    def text(self) -> str:
+        """Categories and codes as the lines of a prompt."""
+        return f"{self.category_text()}\n\n{self.code_text()}"
+
+    def category_text(self) -> str:
+        lines = (
+            f"- `{name}`: {meaning} (usually `{_PREFERRED[name]}`)"
+            for name, meaning in self.categories.items()
+        )
+        return "\n".join(("Categories, by where the fault lives:", *lines))
+
+    def code_text(self) -> str:
+        lines = (
+            f"- `{code}`: {each.meaning} ({each.category})" for code, each in self.codes.items()
+        )
+        return "\n".join(("Defect codes, and no others:", *lines))
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower()
+
+
+TAXONOMY: Final = Taxonomy(
+    categories=_CATEGORIES,
+    codes=_STOCK,
+    read_only=_RARE,
+    aliases=_ALIASES,
+    category_aliases=_CATEGORY_ALIASES,
+    surfaces=_SURFACES,
+)

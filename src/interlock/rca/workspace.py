@@ -1,0 +1,105 @@
+"""The workspace: the repositories of an investigation, opened once, and what changed in them.
+
+Knows which revision of each last passed and which was tested. Refuses to know whom to suspect.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from interlock.rca.findings import Evidence
+from interlock.rca.launch import Checkout, Launch
+from interlock.rca.sources.git.git_evidence import check_evidence
+from interlock.rca.sources.git.git_log import Commit
+from interlock.rca.sources.git.repository import Repository
+from interlock.rca.terms import Terms
+
+_COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
+
+
+class Workspace:
+    """Repositories by name. One that cannot be read is there all the same, and says why."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._commits: dict[tuple[str, str], list[Commit]] = {}
+        self._writers: dict[tuple[str, str, str, int], str] = {}
+
+    @cached_property
+    def repositories(self) -> dict[str, Repository]:
+        cache = Path(self._terms.cache) if self._terms.cache else None
+        return {repo.name: Repository(repo, cache=cache) for repo in self._terms.repos}
+
+    def problems(self) -> list[str]:
+        """What could not be read, or not whole: a sentence each."""
+        found = [each.sentence for one in self.repositories.values() for each in one.problems]
+        return list(dict.fromkeys(found))
+
+    def tested(self, name: str, launch: Launch | None) -> str:
+        """The revision of a repository that a launch was run on, as far as it is known there: what
+        the launch says about that repository, or else about itself."""
+        repository = self.repositories.get(name)
+        if launch is None or repository is None:
+            return ""
+        own = (value for key, value in launch.attributes.items() if _is_commit_of(name, key))
+        words = (*own, launch.commit, launch.branch)
+        return next((word for word in words if repository.resolve(word)), "")
+
+    def told(self, launch: Launch | None) -> tuple[Checkout, ...]:
+        """The repositories as an agent should know them: where to browse them, which commit is
+        looked at and which last passed."""
+        return tuple(self._told(each, launch) for each in self.repositories.values())
+
+    def _told(self, repository: Repository, launch: Launch | None) -> Checkout:
+        repo, page = repository.repo, repository.browse
+        return Checkout(
+            name=repo.name,
+            path=repo.path,
+            purpose=repo.purpose,
+            branch=repo.branch,
+            url=page.home if page else repo.url,
+            commit=repository.at(self.tested(repository.name, launch)),
+            last_green=repository.resolve(self._green(repository.name)),
+        )
+
+    def _green(self, name: str) -> str:
+        greens = self._terms.last_green
+        return greens.get(name) or greens.get("", "")
+
+    def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
+        """What is new in it since it last passed, newest first."""
+        tip = self.tested(repository.name, launch)
+        if (repository.name, tip) not in self._commits:
+            green = self._green(repository.name)
+            found = repository.commits_since(green, tip)
+            if not found and repository.resolve(green) != repository.at(tip):
+                # What was tested is older than what last passed: then that tells nothing.
+                found = repository.commits_since(None, tip)
+            self._commits[repository.name, tip] = found
+        return self._commits[repository.name, tip]
+
+    def new_by(self, name: str, launch: Launch | None, path: str, line: int) -> str:
+        """The commit that wrote a line since the last green run; "" if it is older, or if nobody
+        knows what last passed."""
+        repository = self.repositories[name]
+        if not line or not repository.resolve(self._green(name)):
+            return ""
+        tip = self.tested(name, launch)
+        key = (name, tip, path, line)
+        if key not in self._writers:
+            found = repository.blame_line(path, line, tip)
+            new = {commit.hash for commit in self.commits(repository, launch)}
+            self._writers[key] = found.commit if found and found.commit in new else ""
+        return self._writers[key]
+
+    def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
+        """Whether what was cited is there."""
+        tested = {name: self.tested(name, launch) for name in self.repositories}
+        return check_evidence(refs, self.repositories, tested, log or None)
+
+
+def _is_commit_of(name: str, key: str) -> bool:
+    """Whether an attribute is called like `shop.commit` or `SHOP_SHA`."""
+    words = re.split(r"[^a-z0-9]+", key.lower())
+    return words[-1] in _COMMIT_WORDS and words[:-1] == re.split(r"[^a-z0-9]+", name.lower())

@@ -1,1 +1,0 @@
-"""The agent's side of the file protocol: find what waits, have it answered, write the answer."""

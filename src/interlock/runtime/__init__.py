@@ -1,0 +1,4 @@
+"""The loop.
+
+Takes replies, decides, commits, dispatches. Prompts, budgets, pauses, notifications.
+"""

@@ -1,0 +1,101 @@
+"""From bytes to a signal: an answer is decoded and checked against what its step asks for.
+
+Strict JSON, one object, no NaN, nothing too deep or too large to keep; or a message, read by the
+rules of text signals. What does not fit is a refusal with a sentence for the agent; nothing is
+guessed or filled in.
+"""
+
+from typing import Any
+
+from interlock.agents.carrier import MAX_ANSWER, NO_PREMISES, Premises, Reply
+from interlock.engine.case import Refused, Signal
+from interlock.engine.circuit import ARTIFACT, FAILURES, Step
+from interlock.signals import reading
+from interlock.signals.text import read_message
+from interlock.system.runner_strict_json import decode
+
+_ENVELOPE = {"signal", "data", "subject"}
+
+
+def absorb(
+    reply: Reply, step: Step, case_id: str = "", premises: Premises = NO_PREMISES
+) -> Signal | Refused:
+    """The signal an agent's reply carries at that step, for that case."""
+    if reply.failure and reply.answered_by:
+        return Refused("Malformed", f"The answer cannot be read ({reply.reason}).")
+    if reply.failure:
+        return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
+    if step.language == "text":
+        return _said(reply, step, case_id, premises)
+    found = _decoded(reply.content)
+    if isinstance(found, Refused):
+        return found
+    name, data, subject = _opened(found)
+    if name in FAILURES or name not in step.signals:
+        legal = ", ".join(step.signals)
+        return Refused("Unknown", f"Signal {name!r} is not one of this step's signals: {legal}.")
+    problem = step.shape.problem(data) if name == ARTIFACT else None
+    if not isinstance(data, dict):
+        problem = "answer must be an object"
+    if problem is not None:
+        return Refused("Malformed", f"{problem[:1].upper()}{problem[1:]}.")
+    return Signal(name, data, subject, reply.usage)
+
+
+def _said(reply: Reply, step: Step, case_id: str, premises: Premises) -> Signal | Refused:
+    """The signal of an agent's message. The message itself is kept beside what it says."""
+    text = _message(reply.content)
+    if isinstance(text, Refused):
+        return text
+    found = read_message(
+        text,
+        role=step.role,
+        task_id=case_id or None,
+        nonce=premises.nonce or None,
+        strict=premises.strict,
+        request_id=premises.request_id or None,
+    )
+    if isinstance(found, reading.Refused):
+        return Refused(str(found.reason), found.sentence)
+    if found.signal not in step.signals:
+        legal = ", ".join(step.signals)
+        return Refused("Unknown", f"{found.signal} is not awaited here; end with one of {legal}.")
+    return Signal(found.signal, {**found.fields, "text": text}, found.subject, reply.usage)
+
+
+def _message(content: bytes) -> str | Refused:
+    """The words of a message, which some carriers bring in an object's field `text`."""
+    if len(content) > MAX_ANSWER:
+        return Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return Refused("Malformed", "The answer is not UTF-8 text.")
+    if not text.lstrip().startswith("{"):
+        return text
+    found = _decoded(content)
+    wrapped = found.get("text") if isinstance(found, dict) and found.keys() == {"text"} else None
+    return wrapped if isinstance(wrapped, str) else text
+
+
+def _decoded(content: bytes) -> dict[str, Any] | Refused:
+    if len(content) > MAX_ANSWER:
+        return Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
+    if not content.strip():
+        return Refused("Missing", "The answer is empty. Answer with one JSON object.")
+    try:
+        value = decode(content)
+    except ValueError as error:
+        return Refused("Malformed", f"Answer with one JSON object and nothing else ({error}).")
+    if not isinstance(value, dict):
+        return Refused("Malformed", "Answer with a JSON object, in braces.")
+    return value
+
+
+def _opened(value: dict[str, Any]) -> tuple[str, Any, str | None]:
+    """An answer may name its signal: {"signal": ..., "data": {...}}; else it is an artifact."""
+    name = value.get("signal")
+    if isinstance(name, str) and "data" in value and value.keys() <= _ENVELOPE:
+        subject = value.get("subject")
+        return name, value["data"], subject if isinstance(subject, str) else None
+    return ARTIFACT, value, None

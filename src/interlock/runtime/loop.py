@@ -1,0 +1,341 @@
+"""The loop: takes what came back, lets the engine decide, commits, then sends what is next.
+
+One turn handles everything that has arrived since the last one, for any number of cases, in one
+transaction. Nothing is carried out before it is committed; what was committed but not carried out
+when the process died is carried out again under the same dispatch_id.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.engine.advance import advance, apply
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, Refused, Signal
+from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
+from interlock.engine.schedule import Spent, Suite, ready
+from interlock.journal.events import Tell, silence
+from interlock.journal.journal import Batch, Entry, Journal, Pause, Refusal, Standing
+from interlock.journal.runs import FINISHED, Loaded, OpenDispatch, RunStatus
+from interlock.runtime.answers import absorb
+from interlock.runtime.application import Application, Plain
+from interlock.runtime.asking import Asking
+from interlock.runtime.newcomers import Newcomers
+from interlock.runtime.occasions import Occasions
+from interlock.runtime.purse import Purse
+from interlock.runtime.rations import Rations
+from interlock.runtime.tally import Tally
+from interlock.runtime.traffic import Traffic
+from interlock.runtime.treasury import Treasury
+
+_encode = msgspec.json.Encoder().encode
+_PATIENCE = 0.002
+"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
+
+
+class Loop:
+    """Works one run until nothing more can be done without a human, a budget or a new start."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        circuit: Circuit,
+        suite: Suite,
+        carriers: Mapping[str, Carrier],
+        clock: Clock,
+        *,
+        treasury: Treasury | None = None,
+        application: Application | None = None,
+        wait_for_humans: bool = False,
+        wait_for_limits: bool = True,
+        pauses: Iterable[Pause] = (),
+        tell: Tell = silence,
+        watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+    ) -> None:
+        self._journal = journal
+        self._application = application or Plain()
+        self._circuit = circuit
+        self._suite = suite
+        self._rations = Rations(carriers)
+        self._clock = clock
+        self._treasury = treasury or Treasury(Purse(now=clock.now()))
+        self._purse = self._treasury.purse
+        self._wait_for_humans = wait_for_humans
+        self._wait_for_limits = wait_for_limits
+        self._watch = watch
+        self._cases: dict[str, Case] = {}
+        self._numbers: dict[str, int] = {}
+        self._held: set[str] = set()
+        self._ends: Counter[str] = Counter()
+        self._asking = Asking(journal, circuit, self._application, self._numbers)
+        self._traffic = Traffic(
+            *(circuit, suite, carriers, clock, self._wake_up),
+            purse=self._purse, run_id=journal.run_id, pauses=pauses,
+        )  # fmt: skip
+        self._outbox, self._pauses = self._traffic.outbox, self._traffic.pauses
+        self._occasions = Occasions(journal.run_id, tell)
+        self._inbox: list[Reply] = []
+        self._awake = asyncio.Event()
+        self._yielded = 0.0
+        self._stops = 0
+        self.tally = Tally()
+        self._newcomers = Newcomers(
+            *(journal, circuit, suite, self._cases, self._numbers, self.tally, self._place)
+        )
+
+    def take_up(
+        self,
+        cases: Iterable[Loaded],
+        open_dispatches: Iterable[OpenDispatch],
+        holds: Mapping[str, str],
+    ) -> None:
+        """Stand where the journal left off: what was out goes out again, the rest waits."""
+        for loaded in cases:
+            self._suite.add(loaded.case.case_id, loaded.priority, loaded.needs)
+            self._numbers[loaded.case.case_id] = loaded.case_no
+            self._cases[loaded.case.case_id] = loaded.case
+        self.tally.cases = len(self._cases)
+        out = {each.case_id: each for each in open_dispatches}
+        for case in list(self._cases.values()):
+            if case.case_id in out:
+                self._traffic.take_up(self._asking.again(out[case.case_id], case))
+            else:
+                self._place(case)
+        for name, holder in holds.items():
+            self._suite.hold(name, holder)
+
+    @property
+    def spent(self) -> Spent:
+        return self._purse.spent
+
+    def stop(self) -> None:
+        """Once: let what is out come in, then end. Twice: end at once."""
+        self._stops += 1
+        self._wake_up()
+
+    async def run(self) -> RunStatus:
+        """Work until nothing more can be done; the status says why it ended."""
+        self._outbox.start(self._deliver)
+        try:
+            began = Batch(self._clock.now(), status="running")
+            self._treasury.start(self._deliver, began)
+            self._commit(began)
+            self._turn()
+            while not self._finished():
+                await self._arrivals()
+                self._turn()
+            status = self._status()
+            if status in FINISHED:
+                self._occasions.over(status, self._ends)
+            self._commit(Batch(self._clock.now(), status=status))
+            return status
+        finally:
+            await self._treasury.close()
+            await self._traffic.close()
+
+    async def _arrivals(self) -> None:
+        """Return when there is something to do; let carriers work in between, soon enough."""
+        now = self._clock.now()
+        if self._inbox and 0 <= now - self._yielded < _PATIENCE:
+            return
+        self._yielded = now
+        if self._inbox:
+            await asyncio.sleep(0)
+        else:
+            self._awake.clear()
+            await self._awake.wait()
+
+    def _turn(self) -> None:
+        batch = Batch(self._clock.now())
+        replies, self._inbox = self._inbox, []
+        for reply in replies:
+            self._take(reply, batch)
+        for ask in self._outbox.overdue(batch.at):
+            self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
+        for case_id in self._application.let_go():
+            self._held.discard(case_id)
+            self._queue(self._cases[case_id])
+        self._newcomers.take(self._application.news(), batch)
+        if not self._stops:
+            self._traffic.send_again(batch.at)
+            self._dispatch(batch)
+            if self._purse.limited and ready(self._suite):
+                self._treasury.ask(self._journal, batch, self._occasions)
+        self._commit(batch)
+        while self._rations and not self._stops and (more := self._more()):
+            self._commit(more)
+
+    def _take(self, reply: Reply, batch: Batch) -> None:
+        if self._treasury.mine(reply):
+            self._refuse(None, reply, self._treasury.take(reply, batch), batch)
+            return
+        ask = self._outbox.find(reply.dispatch_id)
+        if ask is None:
+            sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
+            self._refuse(None, reply, Refused("Stale", sentence), batch)
+            return
+        if reply.refused:
+            self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
+            return
+        if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
+            self._traffic.pause(ask, reply, batch, self._occasions)
+            return
+        found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
+        if not isinstance(found, Refused) and found.name not in FAILURES:
+            case = self._cases[ask.case_id]
+            found = self._application.examine(ask.case_no, case, found)
+        if isinstance(found, Refused):
+            self._refuse(ask, reply, found, batch)
+            if reply.answered_by:
+                self._outbox.again(ask)
+                return
+            found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
+        self._decide(ask, found, batch, reply.answered_by)
+
+    def _decide(self, ask: Ask, signal: Signal, batch: Batch, answered_by: str = "") -> None:
+        before = self._cases[ask.case_id]
+        decision = advance(self._circuit, before, signal)
+        case = apply(self._circuit, before, decision, signal.data)
+        self._cases[ask.case_id] = case
+        number = ask.case_no
+        for effect in self._application.effects(number, before, decision, signal.data, answered_by):
+            self._journal.carry_out(effect, batch.at)
+        batch.entries.append(
+            Entry(
+                number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
+            )
+        )
+        batch.standings[number] = Standing(number, case, None)
+        error = str(signal.data["reason"]) if signal.name in FAILURES else ""
+        self._traffic.settle(ask, error, batch.at)
+        self._purse.pay(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
+        if decision.hold:
+            self._suite.hold(decision.hold, case.case_id)
+        if decision.release:
+            self._suite.release(decision.release)
+        if case.status == STUCK:
+            self._occasions.stuck(case)
+        self._place(case)
+
+    def _dispatch(self, batch: Batch) -> None:
+        """Open a dispatch for every case that may have one now. One that crashed at once, because
+        its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
+        self._rations.deal()
+        more = True
+        while more:
+            asked = ready(self._suite, self._purse.left(batch.at), self._closed(batch.at))
+            more = sum(self._open(self._cases[case_id], batch) for case_id in asked) < len(asked)
+
+    def _closed(self, at: float, *, limited: bool = True) -> set[str]:
+        """Roles that get nothing now; those whose account rests are among them if `limited`."""
+        resting = self._pauses.closed if limited else ()
+        return {*self._rations.closed, *self._purse.closed(at), *resting}
+
+    def _more(self) -> Batch:
+        """What may go now that the carriers know what was settled, and have room again."""
+        batch = Batch(self._clock.now())
+        self._dispatch(batch)
+        return batch
+
+    def _open(self, case: Case, batch: Batch) -> bool:
+        """Open a dispatch for the case's step, if its role may have one and there is room; False if
+        not, or if it crashed before it could be sent."""
+        role = self._circuit.steps[case.step].role
+        if not (self._purse.may(role, batch.at) and self._rations.take(role)):
+            return False
+        ask, new, problem = self._asking.open(case, batch.at)
+        batch.dispatches.append(new)
+        batch.standings[ask.case_no] = Standing(ask.case_no, case, ask.dispatch_id)
+        self._traffic.send(ask, batch.at)
+        self._purse.pay(ask.role, dispatches=0 if new.human else 1)
+        if new.human:
+            self._occasions.gate(ask)
+        if problem:
+            self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+        return not problem
+
+    def _commit(self, batch: Batch) -> None:
+        """Write the batch; then, and only then, act on it."""
+        if batch:
+            batch.worked = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
+            batch.seconds = batch.worked[0].seconds if batch.worked else 0.0
+            self._journal.commit(batch)
+        self._outbox.deliver()
+        self._treasury.deliver()
+        self._occasions.running_low(self._purse.running_low(batch.at))
+        self._occasions.hand_over(batch.at)
+        self.tally.in_flight = self._suite.busy
+        self.tally.questions = self._suite.awaited() + self._treasury.waits
+        self.tally.limited = len(self._pauses.parked)
+        self.tally.limited_until = self._pauses.until
+        self._watch(self.tally, self._purse.spent)
+
+    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused | None, batch: Batch) -> None:
+        if why is not None:
+            number = ask.case_no if ask else None
+            batch.refusals.append(Refusal(number, reply.dispatch_id, *why, reply.content))
+            self.tally.refused += 1
+
+    def _place(self, case: Case) -> None:
+        """An open case waits for its next dispatch, unless its application holds it; one that is
+        over makes room for others."""
+        held = self._application.held(self._numbers[case.case_id], case)
+        if case.status == OPEN:
+            if held:
+                self._held.add(case.case_id)
+            else:
+                self._queue(case)
+            return
+        healthy = case.status == ENDED and self._circuit.ends[case.end]
+        self._suite.ended(case.case_id, healthy)
+        self._newcomers.ended(case.case_id, healthy)
+        if case.status == ENDED and case.end in self._circuit.halts:
+            self.tally.halted = case.case_id
+            self._stops = 2
+        del self._cases[case.case_id]
+        self._ends[case.end or case.status] += 1
+        self.tally.ended += case.status == ENDED
+        self.tally.unhealthy += case.status == ENDED and not healthy
+        self.tally.stuck += case.status != ENDED
+
+    def _queue(self, case: Case) -> None:
+        self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
+
+    def _deliver(self, reply: Reply) -> None:
+        self._inbox.append(reply)
+        self._awake.set()
+
+    def _wake_up(self) -> None:
+        self._awake.set()
+
+    def _finished(self) -> bool:
+        if self._stops > 1:
+            return True
+        if self._suite.busy or self._inbox:
+            return False
+        asked = self._suite.awaited() or self._treasury.waits
+        waits = (self._wait_for_humans and asked) or (self._wait_for_limits and self._limited())
+        return bool(self._stops) or not waits
+
+    def _limited(self) -> bool:
+        """Whether something waits for the end of a rate limit, and for nothing else."""
+        if self._pauses.parked or not self._pauses.closed:
+            return bool(self._pauses.parked)
+        now = self._clock.now()
+        return bool(ready(self._suite, self._purse.left(now), self._closed(now, limited=False)))
+
+    def _status(self) -> RunStatus:
+        if self._stops and (self._pauses.parked or not self._suite.idle()):
+            return "stopped"
+        if self._limited():
+            return "rate-limited"
+        if ready(self._suite):
+            return "budget"
+        if self._suite.awaited():
+            return "waiting"
+        if self._held:
+            return "stopped"
+        healthy = self.tally.ended == self.tally.cases and not self.tally.unhealthy
+        return "done" if healthy else "unhealthy"

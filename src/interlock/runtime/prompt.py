@@ -1,0 +1,134 @@
+"""Filling prompts: a step's template with what the case knows, in a sandbox.
+
+A name that is not there is an error, never an empty place. A step without a template gets its facts
+as JSON, which is what programs like best. Who is asked again because an answer could not be used is
+told why.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from interlock.engine.case import Case
+from interlock.engine.circuit import Circuit
+from interlock.system.errors import CircuitError
+
+_PLACE = re.compile(r"\{\{ *([A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*) *\}\}")
+_PLAIN = (str, int, float)
+_FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
+
+
+def fill(circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
+    application gives `more` facts than a case has."""
+    facts: dict[str, Any] = {
+        "circuit": circuit.name,
+        "case_id": case.case_id,
+        "step": case.step,
+        "attempt": case.attempt,
+        "case": case.input,
+        "answers": case.answers,
+        "context": case.context,
+        "loops": case.loops,
+        "thresholds": circuit.thresholds,
+        "complaint": case.complaint,
+        **more,
+    }
+    template = circuit.steps[case.step].prompt
+    if not template:
+        return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
+    text = _placed(template, facts) or _filled(template, facts, case.step)
+    if case.complaint and "complaint" not in template:
+        text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
+    return text
+
+
+def _placed(template: str, facts: dict[str, Any]) -> str | None:
+    """What Jinja would make of a template that only puts plain values in places, in a fraction of
+    its time; None for any other template, or value."""
+    parts = _parts(template)
+    if parts is None:
+        return None
+    texts, paths = parts
+    found = [texts[0]]
+    for path, text in zip(paths, texts[1:], strict=True):
+        value: Any = facts
+        for name in path:
+            if type(value) is not dict or name not in value:
+                return None
+            value = value[name]
+        if type(value) not in _PLAIN:
+            return None
+        found += (str(value), text)
+    filled = "".join(found)
+    return filled if filled.isascii() or _is_text(filled) else None
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _parts(template: str) -> tuple[list[str], list[list[str]]] | None:
+    """The texts of a template and the paths between them, if there is nothing else in it."""
+    parts = _PLACE.split(template)
+    texts, paths = parts[::2], [path.split(".") for path in parts[1::2]]
+    special = any(mark in text for text in texts for mark in ("{{", "{%", "{#", "}}", "\r"))
+    methods = any(hasattr(dict, name) for path in paths for name in path)
+    return None if special or methods else (texts, paths)
+
+
+def _filled(template: str, facts: dict[str, Any], step: str) -> str:
+    from jinja2 import TemplateError
+
+    try:
+        compiled = _compiled(template)
+        # What render() does, without copying all of Jinja's own globals.
+        context = compiled.new_context({"range": range, **facts}, shared=True)
+        text = "".join(compiled.root_render_func(context))
+        text.encode()
+    except (*_FAULTS, TemplateError) as error:
+        raise CircuitError(f"the prompt of step {step!r} cannot be filled: {error}") from None
+    return text
+
+
+@cache
+def _compiled(template: str) -> Any:
+    from interlock.runtime.sandbox import Sandbox
+
+    environment = Sandbox()
+    environment.filters["json"] = _as_json
+    return environment.from_string(template)
+
+
+def _as_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FACTS = (
+    *("circuit", "case_id", "step", "attempt", "case", "answers", "context", "loops"),
+    *("thresholds", "complaint"),
+)
+"""The names a template can read."""
+
+
+def unfillable(template: str, known: Collection[str] = FACTS) -> str:
+    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    from jinja2 import TemplateError, meta
+
+    if "{" not in template:
+        return ""
+    try:
+        tree = _compiled(template).environment.parse(template)
+    except TemplateError as error:
+        return f"it is no template: {error}"
+    unknown = sorted(meta.find_undeclared_variables(tree) - {*known})
+    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""

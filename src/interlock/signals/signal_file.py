@@ -1,0 +1,104 @@
+"""The file protocol of seed 000: `signal.json` and the wrapper around an artifact.
+
+Knows fields, their order, statuses and which may follow. Refuses to know directories, clocks and
+polling: a carrier reads and writes the bytes.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from interlock.signals.catalogue import row_of
+from interlock.system.strict_json import INT64, Problem, decode_object, decode_record, encode_pretty
+
+SignalStatus = Literal["waiting", "processing", "done", "error"]
+
+
+class SignalFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One dispatch as the responder sees it; fields in the seed's order."""
+
+    status: SignalStatus
+    dispatch_id: int
+    case_id: str
+    step: str
+    prompt_path: str
+    artifact_path: str
+    timestamp: str
+    error: str = ""
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """An answer: the dispatch it belongs to, and the step's own object."""
+
+    dispatch_id: int
+    data: dict[str, Any]
+
+
+def read_signal(raw: bytes) -> SignalFile | Problem:
+    return decode_record(raw, SignalFile)
+
+
+def encode_signal(signal: SignalFile) -> bytes:
+    return encode_pretty(signal)
+
+
+def move_signal(signal: SignalFile, status: SignalStatus, error: str = "") -> SignalFile:
+    """The same dispatch in its next status. The timestamp stays that of its creation."""
+    after = msgspec.structs.replace(signal, status=status, error=error)
+    if not may_follow(signal, after):
+        raise ValueError(f"{signal.status} does not become {status}")
+    if (status == "error") != bool(error):
+        raise ValueError("an error message belongs to the status error, and to no other")
+    return after
+
+
+def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = False) -> bool:
+    """Whether one signal may be written over another. A new dispatch starts by waiting, and only
+    after the one before was settled: by its status, or (`settled`) by a decision of ours."""
+    if before is None:
+        return after.status == "waiting"
+    row = row_of("file", f"signal:{before.status}")
+    if row is None or after.status not in row.then:
+        return False
+    if after.status == "waiting":
+        over = before.status in ("done", "error") or settled
+        return after.dispatch_id > before.dispatch_id and over
+    return after.dispatch_id == before.dispatch_id and after.timestamp == before.timestamp
+
+
+def responder_error(ours: SignalFile, read: SignalFile) -> str | None:
+    """The message of a responder that gave up on this very dispatch."""
+    if read.status != "error" or read.dispatch_id != ours.dispatch_id:
+        return None
+    return read.error or "the responder gave no reason"
+
+
+def read_artifact(raw: bytes) -> Artifact | Problem:
+    """An artifact in its wrapper. The id is never guessed: a string or a float is not an int64."""
+    wrapper = decode_object(raw)
+    if isinstance(wrapper, Problem):
+        return wrapper
+    if "dispatch_id" not in wrapper:
+        return Problem("missing-dispatch-id", "the wrapper has no dispatch_id")
+    dispatch_id = wrapper["dispatch_id"]
+    if isinstance(dispatch_id, bool) or not isinstance(dispatch_id, int):
+        shown = type(dispatch_id).__name__
+        return Problem("wrong-dispatch-id", f"dispatch_id is a {shown}, not an integer")
+    if dispatch_id not in INT64:
+        return Problem("wrong-dispatch-id", "dispatch_id does not fit into 64 bits")
+    return _with_data(dispatch_id, wrapper)
+
+
+def _with_data(dispatch_id: int, wrapper: dict[str, Any]) -> Artifact | Problem:
+    if "data" not in wrapper:
+        return Problem("missing-data", "the wrapper has no data")
+    data = wrapper["data"]
+    if data is None:
+        return Problem("null-data", "data is null")
+    if not isinstance(data, dict):
+        return Problem("data-not-an-object", f"data is a {type(data).__name__}, not an object")
+    return Artifact(dispatch_id, data)
+
+
+def encode_artifact(artifact: Artifact) -> bytes:
+    return encode_pretty(artifact)

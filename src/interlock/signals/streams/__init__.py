@@ -1,0 +1,1 @@
+"""What agent CLIs print, decoded: one event stream for all of them."""

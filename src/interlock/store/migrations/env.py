@@ -1,9 +1,0 @@
-"""Runs the migrations on the connection that store.database hands over."""
-
-from alembic import context
-
-from interlock.store.investigation_schema import all_tables
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=all_tables)
-with context.begin_transaction():
-    context.run_migrations()

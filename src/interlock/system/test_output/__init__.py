@@ -1,0 +1,1 @@
+"""What test runners and CI systems print: counts, and the names and messages of failed tests."""

@@ -1,0 +1,193 @@
+"""The lines in which test frameworks say how many tests ran, failed and were skipped.
+
+A table: to know one more framework is one more row. A row names its numbers, or leaves it to the
+words beside them. What a framework counts as run is taken as it says it.
+"""
+
+import re
+
+import msgspec
+
+from interlock.rca.launch import Tally
+from interlock.system.test_output.ci_count_words import Others, counts_of, sum_of
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One form of summary line. Of the rows of one tool, the highest rank that occurs counts."""
+
+    tool: str
+    rank: int
+    line: re.Pattern[str]
+    running: bool = False
+    """Each such line tells the whole so far; others are added up."""
+    outcome: bool = False
+    """Another line told how many there were; this one only how they went."""
+
+
+def _row(tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False) -> Row:
+    return Row(tool, rank, re.compile(line), running, outcome)
+
+
+_NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
+
+ROWS = (
+    _row("pytest", 1, rf"=*[ ]?{_NUMBER_WORDS}in [\d.]+ ?s(?:econds)?\b"),
+    _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s(?: using .*)?$"),
+    _row("unittest", 1, r"(?:FAILED|OK) \((?:[A-Za-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("stestr", 1, r"Ran: (?P<tests>\d+) tests in "),
+    _row("stestr", 1, r" - Failed: (?P<failed>\d+)$"),
+    _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
+    _row("robot", 1, r"\d+ tests?, \d+ passed, \d+ failed(?:, \d+ skipped)?$", running=True),
+    _row("surefire", 3, r"Tests run: ?\d+, +Failures: ?\d+(?:, Errors: ?\d+)?(?:, \w+: ?\d+)*$"),
+    _row("surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed"),
+    _row("surefire", 1, r"Total tests run: ?\d+, (?:Passes: ?\d+, )?Failures: ?\d+, Skips: ?\d+"),
+    _row("gradle", 2, r"\W*Results: \w+ \(\d+ tests?, "),
+    _row("gradle", 2, r"(?:FAILURE|SUCCESS): Executed \d+ tests? in "),
+    _row("gradle", 1, r"\d+ tests? completed(?:, \d+ failed)?(?:, \d+ skipped)?$"),
+    _row("sbt", 3, r"(?:Passed|Failed|Error): Total \d+, Failed \d+, Errors \d+, Passed \d+"),
+    _row("sbt", 2, r"Tests: succeeded \d+, failed \d+"),
+    _row("sbt", 1, r"Test run finished: \d+ failed, \d+ ignored, \d+ total"),
+    _row("junit", 1, r"\[ +(?P<tests>\d+) tests found +\]"),
+    _row("junit", 1, r"\[ +(?P<failed>\d+) tests failed +\]"),
+    _row("junit", 1, r"\[ +(?P<skipped>\d+) tests skipped +\]"),
+    _row("go", 2, r"DONE (?:\d+ runs, )?\d+ tests?(?:, \d+ \w+)*(?: in [\d.]+s)?$"),
+    _row("go", 1, r" *--- (?:(?P<PASS>PASS)|(?P<FAIL>FAIL)|(?P<SKIP>SKIP)): \S+ \([\d.]+s\)"),
+    _row("jest", 1, r"Tests: +(?:\d+ \w+, )*\d+ total$"),
+    _row("vitest", 1, r" *Tests {2,}\d+ \w+(?: \| \d+ \w+)* \(\d+\)$"),
+    _row("mocha", 1, r" +\d+ (?:passing \([\d.]+m?s\)|passing \(\d+m\)|failing|pending)$"),
+    _row("playwright", 1, r" +\d+ (?:failed|skipped|flaky|passed \([\d.]+m?s?\))$"),
+    _row(
+        "karma",
+        1,
+        r".*Executed (?P<tests>\d+) of \d+(?: \((?P<failed>\d+) FAILED\))?",
+        running=True,
+    ),
+    _row("rust", 1, r"test result: \w+\. \d+ passed; \d+ failed; \d+ ignored"),
+    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed"),
+    _row(
+        "dotnet",
+        1,
+        r"(?:Failed|Passed|Skipped)! +- Failed: +\d+, Passed: +\d+, Skipped: +\d+, Total:",
+    ),
+    _row("dotnet", 2, r" *Total tests: (?P<tests>\d+)"),
+    _row("dotnet", 2, r" +Failed: (?P<failed>\d+)$"),
+    _row("dotnet", 2, r" +Skipped: (?P<skipped>\d+)$"),
+    _row("examples", 1, r"(?:Finished.*, )?\d+ (?:examples?|tests?|specs?), \d+ failures?\b"),
+    _row("minitest", 1, r"\d+ (?:runs|tests), \d+ assertions, \d+ failures, \d+ errors"),
+    _row("phpunit", 1, r"Tests: \d+, Assertions: \d+"),
+    _row("phpunit", 1, r"OK \(\d+ tests?(?:, \d+ assertions?)?\)$"),
+    _row("ctest", 1, r".*tests passed, (?P<failed>\d+) tests? failed out of (?P<tests>\d+)"),
+    _row("gtest", 1, r"\[=+\] (?P<tests>\d+) tests? from \d+ test (?:suites?|cases?) ran"),
+    _row("gtest", 1, r"\[ +FAILED +\] (?P<failed>\d+) tests?, listed below"),
+    _row("gtest", 1, r"\[ +SKIPPED +\] (?P<skipped>\d+) tests?, listed below"),
+    _row("tap", 3, r"Files=\d+, Tests=(?P<tests>\d+),"),
+    _row("tap", 3, r"\S+ +\(Wstat: .* Tests: \d+ Failed: (?P<failed>\d+)\)"),
+    _row("tap", 1, r"(?:#|\u2139) tests? +(?P<tests>\d+)$"),
+    _row("tap", 1, r"(?:#|\u2139) fail +(?P<failed>\d+)$"),
+    _row("tap", 1, r"(?:#|\u2139) skip(?:ped)? +(?P<skipped>\d+)$"),
+    _row(
+        "tap",
+        0,
+        r"(?P<SKIP>ok \d+.* # (?i:skip))|(?P<PASS>ok \d+\b|not ok \d+.* # (?i:todo))"
+        r"|(?P<FAIL>not ok \d)",
+    ),
+    _row("automake", 1, r"# TOTAL: +(?P<tests>\d+)$"),
+    _row("automake", 1, r"# (?:FAIL|ERROR): +(?P<failed>\d+)$"),
+    _row("automake", 1, r"# SKIP: +(?P<skipped>\d+)$"),
+    _row("catch", 1, r"(?:\[doctest\] )?test cases: +(?P<tests>\d+) \|.*?(?P<failed>\d+) failed"),
+    _row(
+        "xctest",
+        1,
+        r"\s*Executed (?P<tests>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?"
+        r"(?P<failed>\d+) failures?",
+        running=True,
+    ),
+    _row(
+        "bazel",
+        1,
+        r"Executed \d+ out of (?P<tests>\d+) tests?: (?:.* and )?(?P<failed>\d+) fails?\b",
+    ),
+    _row("scenarios", 1, r"\d+ scenarios? \((?:\d+ \w+(?:, )?)+\)$"),
+    _row(
+        "scenarios",
+        2,
+        r"(?P<ran>\d+) scenarios? passed, (?P<failed>\d+) failed,(?: (?P<error>\d+) errors?,)?"
+        r" (?P<skipped>\d+) skipped",
+    ),
+)
+
+_HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
+_STEMS = (
+    *(
+        "est",
+        "ail",
+        "FAIL",
+        "ass",
+        "PASS",
+        "kip",
+        "SKIP",
+        "otal",
+        "TOTAL",
+        "run",
+        "Ran: ",
+        "xecuted",
+    ),
+    *("xample", "pec", "cenario", "pending", "ok ", "OK (", "# ", "\u2139", "rror", "ERROR"),
+)
+_HINT = re.compile(
+    r"\d (?:tests?|failed|passed|skipped|errors?|passing|failing|pending|flaky|examples?|specs?"
+    r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: |^(?:not )?ok \d"
+    r"|^# [A-Z]+: |^Ran: |^ - |test cases:"
+    r"|(?:[Tt]ests?|run|Total|[Ff]ailed|Skipped|fail|skip|skipped):? +\d"
+)
+
+
+class Counting:
+    """Summary lines in, one tally out."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, int], Tally] = {}
+        self._others = Others()
+
+    def take(self, line: str) -> bool:
+        """Whether `line`, bare, is a summary line that ends a run of tests."""
+        if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
+            return False
+        if not _HINT.search(line):
+            return False
+        for row in ROWS:
+            if found := row.line.match(line):
+                tally = _tally(found, line)
+                self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
+                return row.rank == _HIGHEST[row.tool]
+        self._others.take(line)
+        return False
+
+    def _add(self, row: Row, tally: Tally) -> None:
+        key = (row.tool, row.rank)
+        before = Tally() if row.running else self._sums.get(key, Tally())
+        self._sums[key] = sum_of((before, tally))
+
+    def counted(self, tool: str) -> bool:
+        """Whether some line told how many tests of this tool there were."""
+        return any(tool == each for each, _ in self._sums)
+
+    def total(self) -> Tally:
+        """Of each tool its best kind of line, and all tools together."""
+        best: dict[str, Tally] = {}
+        for (tool, _), tally in sorted(self._sums.items()):
+            before = best.get(tool, Tally())
+            best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
+        return sum_of(best.values()) if best else self._others.total()
+
+
+def _tally(found: re.Match[str], line: str) -> Tally:
+    named = {name: value for name, value in found.groupdict().items() if value}
+    if "PASS" in found.groupdict():
+        return Tally(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
+    if not named:
+        return counts_of(line)
+    told = {name: int(value) for name, value in named.items()}
+    failed = told.get("failed", 0) + told.get("error", 0)
+    tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
+    return Tally(tests=tests, failed=failed, skipped=told.get("skipped", 0))

@@ -1,0 +1,4 @@
+"""For authors of circuits, applications and carriers.
+
+Scripted agents, contract suites, lint, conform.
+"""

@@ -1,0 +1,1 @@
+"""Tries somebody else's watcher against the file protocol."""

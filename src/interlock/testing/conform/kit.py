@@ -1,0 +1,131 @@
+"""Plays scenarios, some at a time, each with a watcher and a workspace of its own.
+
+Knows that nothing may be left running or lying about, whatever happens. Refuses to know what the
+scenarios check and how results are shown.
+"""
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from interlock.system.errors import SourceError
+from interlock.testing.conform.scenarios import Scenario
+from interlock.testing.conform.stage import Patience, Stage
+from interlock.testing.conform.verdict import FailedError, SkippedError, Verdict, Word
+from interlock.testing.conform.watcher import Watcher
+from interlock.testing.conform.workspace import Workspace
+
+
+class Kit(msgspec.Struct, frozen=True):
+    """A command, and how it is to be tried."""
+
+    command: tuple[str, ...]
+    patience: Patience
+    jobs: int = 4
+    keep: Path | None = None
+
+    def play(self, scenarios: Sequence[Scenario]) -> list[Verdict]:
+        """All verdicts, in the table's order."""
+        argv = _found(self.command)
+        stop = threading.Event()
+        with _folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
+            try:
+                playing = [
+                    pool.submit(self._play, each, argv, folder / each.name, stop)
+                    for each in scenarios
+                ]
+                return [each.result() for each in playing]
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _play(
+        self, scenario: Scenario, argv: Sequence[str], folder: Path, stop: threading.Event
+    ) -> Verdict:
+        workspace = folder / "workspace"
+        workspace.mkdir(parents=True)
+
+        def start(made: Workspace) -> Watcher:
+            return Watcher(_filled(argv, made), workspace, made.root, folder / "watcher.log")
+
+        stage = Stage(workspace, start, self.patience, stop)
+        began = time.monotonic()
+        try:
+            verdict = _judge(scenario, stage)
+        finally:
+            stage.end()
+        seconds = round(time.monotonic() - began, 3)
+        return msgspec.structs.replace(verdict, notes=tuple(stage.notes), seconds=seconds)
+
+
+def _judge(scenario: Scenario, stage: Stage) -> Verdict:
+    verdict = Verdict(
+        scenario=scenario.name, verdict="pass", expected=scenario.checks, seen="", why=scenario.why
+    )
+    try:
+        word, seen = _seen(scenario, stage)
+        stage.finish()
+    except FailedError as failed:
+        word, seen = "fail", failed.seen
+        verdict = msgspec.structs.replace(verdict, expected=failed.expected)
+    except OSError as error:
+        word, seen = "fail", str(error)
+        verdict = msgspec.structs.replace(verdict, expected="our folders and files stay in place")
+    return msgspec.structs.replace(verdict, verdict=word, seen=seen)
+
+
+def _seen(scenario: Scenario, stage: Stage) -> tuple[Word, str]:
+    try:
+        return "pass", scenario.play(stage)
+    except SkippedError as skipped:
+        return "skip", str(skipped)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        if keep.exists() and any(keep.iterdir()):
+            raise SourceError(f"{keep} is not empty; name a new folder")
+        yield keep.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="interlock-conform-") as name:
+        yield Path(name).resolve()
+
+
+def _found(command: Sequence[str]) -> list[str]:
+    """The command as it can be started elsewhere: files named from here keep their meaning."""
+    if not command:
+        raise SourceError("which watcher? Say it after --: interlock conform -- COMMAND")
+    program = shutil.which(command[0])
+    if program is None:
+        raise SourceError(f"there is no command {command[0]!r} to run")
+    rest = [str(Path(word).absolute()) if _is_file(word) else word for word in command[1:]]
+    return [str(Path(program).absolute()), *rest]
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _filled(argv: Sequence[str], workspace: Workspace) -> list[str]:
+    """Only our own words in braces are replaced; all other braces are the command's."""
+    words: Mapping[str, Path] = {
+        "{root}": workspace.root,
+        "{workspace}": workspace.folder,
+        "{here}": Path.cwd(),
+    }
+    filled = list(argv)
+    for word, path in words.items():
+        filled = [each.replace(word, str(path)) for each in filled]
+    return filled

@@ -1,0 +1,172 @@
+"""The scratch workspace: prompts, signals, manifest and budget as a coordinator writes them.
+
+Knows the seed's layout and how to read without leaving a trace. Refuses to know what is expected.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.signals.batch import Budget, Manifest, budget_of, encode_budget, encode_manifest
+from interlock.signals.briefing import Briefing, render_briefing
+from interlock.signals.signal_file import SignalFile, encode_signal
+from interlock.system.strict_json import LARGEST
+
+AT: Final = "2026-02-16T12:00:00Z"
+ARTIFACTS: Final = {
+    "F0_RECALL": "recall-result.json",
+    "F1_TRIAGE": "triage-result.json",
+    "F2_RESOLVE": "resolve-result.json",
+    "F3_INVESTIGATE": "artifact.json",
+}
+_FIRST_ID = 4101
+_QUIETLY = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
+
+
+class Dispatch(msgspec.Struct, frozen=True):
+    """One asking: what was written where, the word its prompt asks for, what lay there before."""
+
+    signal: SignalFile
+    path: Path
+    word: str
+    before: bytes | None
+
+    @property
+    def artifact_path(self) -> Path:
+        return Path(self.signal.artifact_path)
+
+    @property
+    def dispatch_id(self) -> int:
+        return self.signal.dispatch_id
+
+
+class Workspace:
+    """One scenario's files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / ".asterisk"
+        self.suite = self.root / "calibrate" / "1"
+        self.suite.mkdir(parents=True)
+        self.owned: dict[Path, bytes] = {}
+        """Files of ours that nobody else may change, with what they hold."""
+        self._last_id = _FIRST_ID
+        self.own(folder / "README.md", b"This file is not part of the protocol.\n")
+        self.shows_readers = _shows_readers(folder / "README.md")
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.suite / "batch-manifest.json"
+
+    def own(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put(path, content)
+        self.owned[path] = content
+
+    def prepare(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> Dispatch:
+        """A new dispatch, its prompt in place, its signal not yet."""
+        self._last_id += 1 + self._last_id % 3
+        folder = self.suite / str(100 + case)
+        folder.mkdir(exist_ok=True)
+        word = f"word-{self._last_id}"
+        prompt_path = folder / f"prompt-{step.split('_')[1].lower()}-{self._last_id}.md"
+        if prompt:
+            self.own(prompt_path, _prompt(word))
+        artifact_path = folder / ARTIFACTS[step]
+        signal = SignalFile(
+            status="waiting",
+            dispatch_id=self._last_id,
+            case_id=f"C{case}",
+            step=step,
+            prompt_path=str(prompt_path),
+            artifact_path=str(artifact_path),
+            timestamp=AT,
+        )
+        return Dispatch(signal, folder / "signal.json", word, peek(artifact_path))
+
+    def publish(self, dispatches: Sequence[Dispatch], manifest: Manifest | None) -> None:
+        """Signals first, then the manifest, with nothing in between that takes time."""
+        files = {each.path: encode_signal(each.signal) for each in dispatches}
+        if manifest is not None:
+            files[self.manifest_path] = encode_manifest(manifest)
+        for path, content in files.items():
+            _fresh(path).write_bytes(content)
+        for path in files:
+            _fresh(path).rename(path)
+
+    def brief(self, cases: int) -> str:
+        """Write the briefing; its path as the manifest names it."""
+        briefing = Briefing(
+            batch_id=1,
+            scenario="conform",
+            suite_id="1",
+            phase="triage",
+            in_batch=cases,
+            total=cases,
+            completed=0,
+        )
+        self.own(self.suite / "briefing.md", render_briefing(briefing).encode())
+        return self.relative(self.suite / "briefing.md")
+
+    def budget(self, total: int, used: int) -> Budget:
+        budget = budget_of(total, used)
+        self.own(self.suite / "budget-status.json", encode_budget(budget))
+        return budget
+
+    def relative(self, path: Path) -> str:
+        return str(path.relative_to(self.folder))
+
+
+def put(path: Path, content: bytes) -> None:
+    """Replace a file whole, as a careful writer does."""
+    _fresh(path).write_bytes(content)
+    _fresh(path).rename(path)
+
+
+def peek(path: Path) -> bytes | None:
+    """A file's content, read so that its access time does not tell of us."""
+    try:
+        with os.fdopen(os.open(path, _QUIETLY), "rb") as file:
+            return file.read(LARGEST + 1)
+    except OSError:
+        return None
+
+
+def arm(path: Path) -> None:
+    """Set a file's access time to a mark, so that the next reader shows."""
+    os.utime(path, ns=(0, path.stat().st_mtime_ns))
+
+
+def was_read(path: Path) -> bool:
+    """Whether somebody has read the armed file since, or done away with it."""
+    try:
+        return path.stat().st_atime_ns != 0
+    except FileNotFoundError:
+        return True
+
+
+def _shows_readers(path: Path) -> bool:
+    """Whether this system can tell a watcher's reading from ours."""
+    arm(path)
+    peek(path)
+    quiet = not was_read(path)
+    path.read_bytes()
+    return quiet and was_read(path)
+
+
+def _fresh(path: Path) -> Path:
+    return path.with_name(f".{path.name}.kit")
+
+
+def _prompt(word: str) -> bytes:
+    answer = f'{{"ok": true, "echo": "{word}"}}'
+    return f"""\
+# A question of the conformance kit
+
+Answer with exactly this JSON object as your artifact's data, and nothing else:
+
+{answer}
+""".encode()

@@ -1,0 +1,1 @@
+"""The agent's side of the file protocol, as a reference."""

@@ -1,0 +1,182 @@
+"""What waits in the trees: signals with the status `waiting`, each with its batch if it has one.
+
+Knows how to find and read `signal.json` and `batch-manifest.json`, again and again at little cost.
+Refuses to know who answers, and writes nothing.
+"""
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from interlock.signals.batch import Budget, Entry, Manifest, read_budget, read_manifest
+from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
+from interlock.system.errors import SourceError
+from interlock.system.strict_json import Problem
+from interlock.system.tree import Tree
+
+Record = TypeVar("Record", SignalFile, Manifest)
+SIGNAL = "signal.json"
+MANIFEST = "batch-manifest.json"
+BUDGET = "budget-status.json"
+_FRESH = 200_000_000
+"""A file changed less than these nanoseconds ago may change again without its stamp telling."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The manifest that lists a signal, and its entry there."""
+
+    path: Path
+    manifest: Manifest
+    entry: Entry
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """One signal that asks for an answer."""
+
+    tree: Tree
+    path: Path
+    signal: SignalFile
+    batch: Batch | None = None
+
+    @property
+    def suite(self) -> Path:
+        """The folder that holds the budget."""
+        return self.batch.path.parent if self.batch else self.path.parent.parent
+
+
+class Lookout:
+    """Watches one signal, or everything below some folders."""
+
+    def __init__(self, paths: Sequence[Path], tell: Callable[[str], None]) -> None:
+        self._places = [_place(path) for path in paths]
+        self._tell = tell
+        self._told: dict[Path, str] = {}
+        self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
+
+    def look(self) -> list[Waiting]:
+        """All that waits and has no answer yet, oldest dispatch first."""
+        found = [each for tree, only in self._places for each in self._look(tree, only)]
+        return sorted(found, key=lambda each: each.signal.dispatch_id)
+
+    def now(self, waiting: Waiting) -> SignalFile | None:
+        """The signal as it stands this moment; None when it cannot be read."""
+        return self._read(waiting.tree, waiting.path)
+
+    def answered(self, waiting: Waiting) -> bool:
+        """Whether an artifact for this dispatch lies there already."""
+        try:
+            raw = waiting.tree.read(Path(waiting.signal.artifact_path))
+        except (OSError, SourceError):
+            return False
+        found = read_artifact(raw)
+        return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
+
+    def _look(self, tree: Tree, only: Path | None) -> Iterator[Waiting]:
+        """Signals are written before their manifest, so the manifests are read last."""
+        files = [only] if only else list(_walk(tree.root))
+        read = {path: self._current(tree, path) for path in files if path.name == SIGNAL}
+        waits = {path: one for path, one in read.items() if one and one.status == "waiting"}
+        manifests = {path for path in files if path.name == MANIFEST}
+        if not only:
+            manifests |= {path.parent.with_name(MANIFEST) for path in waits}
+        batches = self._batches(tree, manifests, waits)
+        for path, signal in waits.items():
+            waiting = Waiting(tree, path, signal, batches.get(path))
+            if not self.answered(waiting):
+                yield waiting
+
+    def _batches(
+        self, tree: Tree, manifests: Iterable[Path], signals: Container[Path]
+    ) -> Mapping[Path, Batch]:
+        found: dict[Path, Batch] = {}
+        for path in manifests:
+            if not path.is_relative_to(tree.root):
+                continue
+            manifest = self.manifest(tree, path)
+            if manifest is None or manifest.status not in ("pending", "in_progress"):
+                continue
+            for entry in manifest.signals:
+                signal_path = _listed(path, entry.signal_path, signals)
+                if signal_path and entry.status in ("pending", "claimed"):
+                    found[signal_path] = Batch(path, manifest, entry)
+        return found
+
+    def manifest(self, tree: Tree, path: Path) -> Manifest | None:
+        return self._taken(path, lambda: read_manifest(tree.read(path)))
+
+    def budget(self, waiting: Waiting) -> Budget | Problem | None:
+        """What the suite may still spend; None when nothing limits it."""
+        try:
+            return read_budget(waiting.tree.read(waiting.suite / BUDGET))
+        except (OSError, SourceError):
+            return None
+
+    def _current(self, tree: Tree, path: Path) -> SignalFile | None:
+        """The signal, read anew only when its file has changed."""
+        try:
+            there = os.lstat(path)
+        except OSError:
+            self._seen.pop(path, None)
+            return None
+        stamp = (there.st_mtime_ns, there.st_ino, there.st_size)
+        before = self._seen.get(path)
+        if before is None or before[0] != stamp:
+            signal = self._read(tree, path)
+            if time.time_ns() - there.st_mtime_ns < _FRESH:
+                return signal
+            self._seen[path] = before = (stamp, signal)
+        return before[1]
+
+    def _read(self, tree: Tree, path: Path) -> SignalFile | None:
+        return self._taken(path, lambda: read_signal(tree.read(path)))
+
+    def _taken(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
+        """What a file holds; why it cannot be taken is told once."""
+        try:
+            found = read()
+        except FileNotFoundError:
+            return None
+        except (OSError, SourceError) as error:
+            self._tell_once(path, str(error))
+            return None
+        if isinstance(found, Problem):
+            if not found.may_be_partial:
+                self._tell_once(path, f"{path}: {found.sentence}")
+            return None
+        self._told.pop(path, None)
+        return found
+
+    def _tell_once(self, path: Path, sentence: str) -> None:
+        if self._told.get(path) != sentence:
+            self._told[path] = sentence
+            self._tell(f"left alone: {sentence}")
+
+
+def _place(path: Path) -> tuple[Tree, Path | None]:
+    """A signal is watched alone; a manifest stands for its suite's folder."""
+    if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
+        return Tree(path), None
+    tree = Tree(path.parent)
+    if path.name not in (SIGNAL, MANIFEST):
+        raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
+    return tree, tree.root / SIGNAL if path.name == SIGNAL else None
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name in (SIGNAL, MANIFEST):
+                yield Path(folder, name)
+
+
+def _listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
+    """The signal an entry names: paths are relative to the workspace, some folder above."""
+    for folder in manifest.parents:
+        path = folder / named
+        if path in signals:
+            return path
+    return None

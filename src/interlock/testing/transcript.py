@@ -1,0 +1,201 @@
+"""Transcripts as the linter takes them: what would be accepted, what refused, and why.
+
+Knows the four formats and the form of a record. Refuses to know files and exit codes.
+A role makes it a text signal of the last message; a session without one speaks line signals.
+"""
+
+import re
+from typing import Any, Final, Literal
+
+import msgspec
+
+from interlock.signals.catalogue import ANYONE, row_of
+from interlock.signals.line_payload import LineRefusal, LineSignal
+from interlock.signals.lines import Found, LineReader
+from interlock.signals.reading import Reading, Reason, Refused
+from interlock.signals.session_lines import read_session
+from interlock.signals.streams.stream import StreamReader
+from interlock.signals.text import read_message
+
+Format = Literal["text", "claude-stream-json", "codex-jsonl", "lines"]
+FORMATS: Final = ("text", "claude-stream-json", "codex-jsonl", "lines")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One transcript: a message in `text`, or a whole recorded stream with its format."""
+
+    id: str | int
+    role: str | None = None
+    task_id: str | None = None
+    request_id: str | None = None
+    nonce: str | None = None
+    strict: bool = False
+    text: str | None = None
+    format: Format | None = None
+    stream: str | list[Any] | None = None
+    ended_by_itself: bool = True
+
+
+class _Event(msgspec.Struct):
+    type: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the coordinator would do with one signal: take it, or refuse it with a sentence."""
+
+    accepted: dict[str, Any] | None = None
+    refused: str | None = None
+    sentence: str | None = None
+    where: int | None = None
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A record's verdict on its last message, or on each line signal of its session."""
+
+    id: str | int
+    message: Verdict | None
+    lines: tuple[Verdict, ...] | None
+
+    @property
+    def refused(self) -> bool:
+        """Whether something was refused. A session that speaks in lines needs no text signal."""
+        verdicts = self.lines or ([self.message] if self.message else [])
+        return any(one.refused for one in verdicts)
+
+    def plain(self) -> dict[str, Any]:
+        """The record as the linter prints it."""
+        said = msgspec.to_builtins(self.message) if self.message else {}
+        lines = {} if self.lines is None else {"lines": msgspec.to_builtins(self.lines)}
+        return {"id": self.id, **said, **lines}
+
+
+def format_of(text: str) -> Format:
+    """The format of a recorded stream, from its first event; anything else is text."""
+    first = next((line for line in text[:65536].split("\n") if line.strip(" \t\r\ufeff")), "")
+    try:
+        event = msgspec.json.decode(first.strip("\ufeff"), type=_Event)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
+        return "text"
+    if event.type in ("system", "assistant", "user", "result"):
+        return "claude-stream-json"
+    return "codex-jsonl" if re.match(r"(?:thread|turn|item)\.", event.type) else "text"
+
+
+def read_record(raw: bytes, defaults: Record) -> Record | str:
+    """A record from one line of JSON, or the sentence that says what is wrong with it."""
+    try:
+        fields = msgspec.json.decode(raw)
+        if not isinstance(fields, dict):
+            return "a record is a JSON object"
+        known = {name: value for name, value in fields.items() if value is not None}
+        base = {n: v for n, v in msgspec.to_builtins(defaults).items() if v is not None}
+        record = msgspec.convert({**base, **known}, Record)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
+        return f"the record cannot be read: {error}"
+    except RecursionError:
+        return "the record is nested too deep"
+    return _complete(record, "id" in known)
+
+
+def _complete(record: Record, has_id: bool) -> Record | str:
+    if not has_id:
+        return "the record has no id"
+    if (record.text is None) == (record.stream is None):
+        return "a record has either text or stream"
+    if record.stream is not None and record.format is None:
+        return f"a stream needs its format: {', '.join(FORMATS)}"
+    if record.text is not None and record.role is None:
+        return "a text needs the role that says it"
+    return record
+
+
+def judge(record: Record) -> Judged:
+    """What would be accepted of this transcript."""
+    text = record.text if record.text is not None else _joined(record.stream)
+    kind = record.format or "text"
+    if kind == "lines":
+        return Judged(record.id, None, _raw(text, record.ended_by_itself))
+    message = _message(record, text, kind)
+    if record.role is not None:
+        return Judged(record.id, message, None)
+    return Judged(record.id, message, _spoken(record, text, kind))
+
+
+def _joined(stream: str | list[Any] | None) -> str:
+    """A stream may also be a list: of lines, or of the events themselves."""
+    if isinstance(stream, list):
+        lines = [e if isinstance(e, str) else msgspec.json.encode(e).decode() for e in stream]
+        return "".join(f"{line}\n" for line in lines)
+    return stream or ""
+
+
+def _message(record: Record, text: str, kind: Format) -> Verdict:
+    if kind in ("claude-stream-json", "codex-jsonl"):
+        reader = StreamReader(kind)
+        reader.feed(text)
+        reader.close(record.ended_by_itself)
+        if reader.final_message is None:
+            return _cut_off(reader.why_missing)
+        text = reader.final_message
+    elif not record.ended_by_itself:
+        return _cut_off("the session was stopped")
+    return _told(
+        read_message(
+            text,
+            role=record.role or ANYONE,
+            task_id=record.task_id,
+            request_id=record.request_id,
+            nonce=record.nonce,
+            strict=record.strict,
+        )
+    )
+
+
+def _cut_off(why: str) -> Verdict:
+    return Verdict(refused=Reason.MISSING.value, sentence=f"There is no final message: {why}.")
+
+
+def _told(reading: Reading) -> Verdict:
+    if isinstance(reading, Refused):
+        return Verdict(refused=reading.reason.value, sentence=reading.sentence, where=reading.where)
+    return Verdict(
+        accepted={
+            "signal": reading.signal,
+            "subject": reading.subject,
+            "fields": msgspec.to_builtins(reading.fields),
+        },
+        sentence="; ".join(reading.notes) or None,
+        where=reading.where,
+    )
+
+
+def _spoken(record: Record, text: str, kind: Format) -> tuple[Verdict, ...]:
+    if kind in ("claude-stream-json", "codex-jsonl"):
+        return tuple(map(line_verdict, read_session(text, kind, record.ended_by_itself)))
+    reader = LineReader("message")
+    found = [*reader.feed(text), *reader.close(record.ended_by_itself)]
+    return tuple(map(line_verdict, found))
+
+
+def _raw(text: str, ended_by_itself: bool) -> tuple[Verdict, ...]:
+    reader = LineReader("raw")
+    return tuple(map(line_verdict, [*reader.feed(text), *reader.close(ended_by_itself)]))
+
+
+def line_verdict(found: Found) -> Verdict:
+    if isinstance(found, LineRefusal):
+        return Verdict(refused=found.reason.value, sentence=found.sentence, where=found.where)
+    if not found.known:
+        sentence = f"{found.type} is no type of this protocol: journaled, without effect"
+        return Verdict(refused=Reason.UNKNOWN.value, sentence=sentence, where=found.where)
+    repeated = "said before in this session: journaled, without effect" if found.repeated else None
+    accepted = {"signal": found.type, "subject": _subject(found), "fields": found.fields}
+    return Verdict(accepted=accepted, sentence=repeated, where=found.where)
+
+
+def _subject(found: LineSignal) -> str | None:
+    """What the signal is about: its first field, where that is an id or an issue."""
+    row = row_of("line", found.type)
+    field = row.payload[0] if row and row.payload else None
+    value = found.fields.get(field.name) if field and field.kind in ("id", "number") else None
+    return None if value is None else str(value)

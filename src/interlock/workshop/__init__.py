@@ -1,1 +1,0 @@
-"""The workshop: where tasks are worked on, and where their work is checked and brought together."""
