@@ -18,7 +18,7 @@ import msgspec
 from interlock.api.project import open_run
 from interlock.calibrate.campaign import FOLDER
 from interlock.calibrate.grid import points
-from interlock.calibrate.tune import Bench, recordings
+from interlock.calibrate.tune import TuningBench, recordings
 from interlock.journal.database import driver, reading
 from interlock.journal.runs import find_run
 from interlock.rca.calibration.scenario_file import find_scenario
@@ -81,7 +81,7 @@ def replays(folder: Path) -> tuple[int, int, float]:
         circuit = open_run(run)
         found = recordings(connection, run.run_id, scenario, circuit)
     tried = points(GRID, circuit)
-    bench = Bench(scenario, circuit, found)
+    bench = TuningBench(scenario, circuit, found)
     began = time.monotonic()
     for point in tried:
         bench.trial(point)

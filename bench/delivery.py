@@ -18,18 +18,18 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.human import HumanDesk
-from interlock.agents.labour import LabourDesk
+from interlock.agents.human import HumanCarrier
+from interlock.agents.labour import AsyncHandler
 from interlock.delivery.delivery import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import Terms
+from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
 from interlock.journal.runs import begin_run, find_run
 from interlock.runtime.library import find_circuit
-from interlock.runtime.session import Sitting
-from interlock.system.clock import RealClock
+from interlock.runtime.session import RunSession
+from interlock.system.clock import SystemClock
 
 TASKS = 200
 SLOTS = 16
@@ -77,7 +77,7 @@ def measure(folder: Path, tasks: int, slots: int, answers_in: float) -> dict[str
         return asyncio.run(_worked(connection, folder, terms, slots, answers_in))
 
 
-def _begin(folder: Path, tasks: int) -> Terms:
+def _begin(folder: Path, tasks: int) -> DeliveryConfig:
     repo, plan = folder / "repo", folder / "plan.md"
     repo.mkdir()
     (repo / "README.md").write_text("Files.\n")
@@ -85,10 +85,14 @@ def _begin(folder: Path, tasks: int) -> Terms:
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "first")):
         subprocess.run(["git", *words], cwd=repo, check=True)
     plan.write_text(_HEAD + "".join(_TASK.format(number=number) for number in range(tasks)))
-    terms = Terms(
-        plan=str(plan), source=str(repo), home=str(folder / "home"), slug="bench", secret="bench",
+    terms = DeliveryConfig(
+        plan=str(plan),
+        source=str(repo),
+        home=str(folder / "home"),
+        slug="bench",
+        secret="bench",
         workspace=f"bench{os.getpid()}",
-    )  # fmt: skip
+    )
     bundle = find_circuit("delivery", folder)
     with writing(folder / "interlock.db") as connection:
         begin_run(
@@ -105,21 +109,28 @@ def _begin(folder: Path, tasks: int) -> Terms:
 
 
 async def _worked(
-    connection: Connection, folder: Path, terms: Terms, slots: int, answers_in: float
+    connection: Connection, folder: Path, terms: DeliveryConfig, slots: int, answers_in: float
 ) -> dict[str, float]:
     async def answer(ask: Ask) -> Reply:
         await asyncio.sleep(answers_in)
         return Reply(ask.dispatch_id, _said(ask).encode())
 
     circuit = find_circuit("delivery", folder).open().circuit
-    carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, LabourDesk(answer))
-    carriers[HUMAN] = HumanDesk(folder / "answers", RealClock())
+    carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, AsyncHandler(answer))
+    carriers[HUMAN] = HumanCarrier(folder / "answers", SystemClock())
     run = find_run(connection)
     ours = staff(connection, run, circuit, carriers, msgspec.to_builtins(terms))
-    sitting = Sitting(
-        connection, run, ours.circuit, ours.carriers, RealClock(), roles=circuit.roles,
-        parallel=slots, application=ours.application, unplaced=ours.unplaced,
-    )  # fmt: skip
+    sitting = RunSession(
+        connection,
+        run,
+        ours.circuit,
+        ours.carriers,
+        SystemClock(),
+        roles=circuit.roles,
+        parallel=slots,
+        application=ours.application,
+        unplaced=ours.unplaced,
+    )
     looks = Looks()
     watching = asyncio.create_task(_watch(sitting, looks))
     started, cpu = time.monotonic(), time.process_time()
@@ -150,7 +161,7 @@ def _said(ask: Ask) -> str:
     return f"AUDIT_PASSED: {name}\n\nVerification Results:\n- it: VERIFIED - seen\n"
 
 
-async def _watch(sitting: Sitting, looks: Looks) -> None:
+async def _watch(sitting: RunSession, looks: Looks) -> None:
     suite = sitting._loop._suite  # noqa: SLF001 - measured, not used
     while True:
         agents = [queue for role, queue in suite.waiting.items() if role not in PROGRAMS]

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from interlock.agents.carrier import Ask
-from interlock.agents.human import HumanDesk
+from interlock.agents.human import HumanCarrier
 
 _SESSION = """#!/bin/sh
 date +%s.%N >> starts
@@ -76,7 +76,7 @@ def waiting(hours: float = 24.0) -> tuple[int, float]:
     """How often the inbox is looked at in that time, and the seconds of CPU it takes."""
     with tempfile.TemporaryDirectory() as name:
         clock = Leaping()
-        desk = HumanDesk(Path(name), clock)
+        desk = HumanCarrier(Path(name), clock)
         desk.start(lambda _reply: None)
         began, looks = time.process_time(), 0
         desk.send([Ask(1, 1, "bench", "REVIEW", 1, "human", "?")])

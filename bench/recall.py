@@ -17,7 +17,7 @@ from interlock.rca.analyst.bands import bands_of
 from interlock.rca.analyst.cluster import cluster
 from interlock.rca.analyst.fingerprint import fingerprint
 from interlock.rca.analyst.likeness import kept, restored, traits
-from interlock.rca.analyst.recall import Known, recall
+from interlock.rca.analyst.recall import KnownFailure, recall
 from interlock.rca.failure import Failure
 
 SYMPTOMS = 1_000_000
@@ -142,7 +142,7 @@ class _Table:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         shared: Counter[int] = Counter()
         query = (
             "select symptom_id from symptom_bands where band = ? order by symptom_id desc limit ?"
@@ -154,7 +154,7 @@ class _Table:
             row = self._connection.execute(
                 "select features from symptoms where symptom_id = ?", (number,)
             ).fetchone()
-            yield Known(str(number), restored(row[0]))
+            yield KnownFailure(str(number), restored(row[0]))
 
 
 def _timed(name: str, work: Callable[[Any], None], items: Sequence[Any]) -> dict[str, float]:

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.sight import Alive, Line, Sight
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised, supervise
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.sight import Alive, OutputLine, Sight
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess, supervise
 from interlock.system.census import census
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 from interlock.system.lines import Lines
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 from interlock.system.pipes import CHUNK
 
 AGENTS = 100
@@ -61,7 +61,7 @@ def parsing(workdir: Path, size: int = STREAM) -> dict[str, float]:
     }
 
 
-def read(line: Line) -> tuple[Sight, ...]:
+def read(line: OutputLine) -> tuple[Sight, ...]:
     return (_ALIVE,) if _DECODER.decode(line.text).type else ()
 
 
@@ -77,17 +77,17 @@ async def _watching(workdir: Path, seconds: float, count: int) -> dict[str, floa
     argv = (bash, "-c", _HEARTBEAT, "agent", str(fifo), _LINE.decode())
     heard = [0]
 
-    def reader(line: Line) -> tuple[Sight, ...]:
+    def reader(line: OutputLine) -> tuple[Sight, ...]:
         heard[0] += 1
         return read(line)
 
-    lookout = Lookout()
+    lookout = ProcessSnapshot()
     agents = [
-        Supervised(
-            Start(argv, b"", workdir, dict(os.environ), f"bench:1:{number}:{os.getpid()}"),
-            Clocks(),
+        AgentProcess(
+            ProcessSpec(argv, b"", workdir, dict(os.environ), f"bench:1:{number}:{os.getpid()}"),
+            Timeouts(),
             reader,
-            RealClock(),
+            SystemClock(),
             lookout=lookout,
         )
         for number in range(count)
@@ -113,7 +113,7 @@ async def _watching(workdir: Path, seconds: float, count: int) -> dict[str, floa
     }
 
 
-async def _cpu_percent(seconds: float, asked: list[Supervised]) -> float:
+async def _cpu_percent(seconds: float, asked: list[AgentProcess]) -> float:
     """Once a second each of `asked` is asked how it stands, as a page that shows them does."""
     started, cpu = time.monotonic(), time.process_time()
     while (rest := started + seconds - time.monotonic()) > 0:
@@ -145,9 +145,11 @@ async def _through_a_pipe(workdir: Path, size: int) -> float:
     file = workdir / "stream"
     count = size // (len(_LINE) + 1)
     file.write_bytes((_LINE + b"\n") * count)
-    start = Start(("cat", str(file)), b"", workdir, dict(os.environ), f"bench:2:1:{os.getpid()}")
+    start = ProcessSpec(
+        ("cat", str(file)), b"", workdir, dict(os.environ), f"bench:2:1:{os.getpid()}"
+    )
     before = time.perf_counter()
-    ended = await supervise(start, Clocks(), read, RealClock())
+    ended = await supervise(start, Timeouts(), read, SystemClock())
     seconds = time.perf_counter() - before
     if ended.lines != count:
         raise ValueError(f"{ended.lines:,} of {count:,} lines came through the pipe")

@@ -14,11 +14,11 @@ from tests.world.paper import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchDesk
-from interlock.agents.files.briefer import Gauge
-from interlock.agents.files.file import FileDesk
-from interlock.agents.files.manual import ManualDesk
-from interlock.agents.human import HumanDesk
+from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.files.briefer import ProgressGauge
+from interlock.agents.files.file import FileCarrier
+from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.human import HumanCarrier
 from interlock.agents.script import ScriptAgent
 from interlock.agents.specs import agent
 from interlock.agents.wiring_files import Files, file_carrier
@@ -206,7 +206,7 @@ def test_roles_with_the_same_words_share_a_carrier(tmp_path: Path) -> None:
         "author": ScriptAgent,
         "critic": ScriptAgent,
         "press": CommandAgent,
-        "human": HumanDesk,
+        "human": HumanCarrier,
     }
     assert answers_folder(tmp_path / "i.db") == tmp_path / "i.db.answers"
 
@@ -281,12 +281,13 @@ def test_slots_that_are_none(slots: dict[str, int]) -> None:
 def filed(word: str, folder: Path, **settings: Any) -> Mapping[str, Carrier]:
     files = Files(word, root=str(folder / "runs"), **settings)
     specs = agents_by_role(CIRCUIT, {"critic": "exec:cat"}, word)
-    made = file_carrier(files, CIRCUIT, FakeClock(), Gauge(), tokens=0)
+    made = file_carrier(files, CIRCUIT, FakeClock(), ProgressGauge(), tokens=0)
     return carriers(specs, folder / "db", FakeClock(), made)
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"), [("file", FileDesk), ("batch-file", BatchDesk), ("manual", ManualDesk)]
+    ("word", "kind"),
+    [("file", FileCarrier), ("batch-file", BatchCarrier), ("manual", ManualCarrier)],
 )
 def test_roles_without_an_agent_are_carried_by_files(
     tmp_path: Path, word: str, kind: type[object]
@@ -303,7 +304,7 @@ def test_roles_without_an_agent_are_carried_by_files(
 def test_a_gate_that_somebody_else_answers_is_not_left_to_a_later_command(
     tmp_path: Path, spec: str
 ) -> None:
-    files = file_carrier(Files(root=str(tmp_path)), CIRCUIT, FakeClock(), Gauge(), tokens=0)
+    files = file_carrier(Files(root=str(tmp_path)), CIRCUIT, FakeClock(), ProgressGauge(), tokens=0)
     found = carriers({"author": "exec:cat", HUMAN: spec}, tmp_path / "db", FakeClock(), files)
     assert roles_by_hand(found) == ({HUMAN} if spec == "manual" else set())
 

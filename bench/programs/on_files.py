@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.file import FileCarrier
 from interlock.engine.notation import read_circuit
-from interlock.engine.schedule import Suite
+from interlock.engine.schedule import Schedule
 from interlock.journal.database import writing
-from interlock.journal.journal import Batch, Journal
+from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.runs import NewCase, begin_run, load_cases, open_dispatches
-from interlock.runtime.loop import Loop
-from interlock.system.clock import RealClock
+from interlock.runtime.loop import RunLoop
+from interlock.system.clock import SystemClock
 
 CIRCUIT = """\
 circuit: one
@@ -38,13 +38,13 @@ class TimedJournal(Journal):
 
     committed: dict[int, float]
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TurnWrites) -> None:
         super().commit(batch)
         now = time.monotonic()
         self.committed.update(dict.fromkeys((entry.dispatch_id for entry in batch.entries), now))
 
 
-async def idle(loop: Loop, seconds: float) -> float:
+async def idle(loop: RunLoop, seconds: float) -> float:
     """CPU in per cent of one core while nothing but waiting is done."""
     working = asyncio.create_task(loop.run())
     await asyncio.sleep(SETTLE_S)
@@ -59,17 +59,23 @@ async def idle(loop: Loop, seconds: float) -> float:
 
 async def work(arguments: argparse.Namespace) -> object:
     circuit = read_circuit(CIRCUIT, "one.yaml").circuit
-    clock = RealClock()
+    clock = SystemClock()
     cases = [NewCase(f"C{number}", {}) for number in range(arguments.cases)]
     with writing(arguments.folder / "interlock.db") as connection:
         run_id = begin_run(
-            connection, circuit, CIRCUIT, cases,
-            source="bench", fingerprint="bench", options={}, at=clock.now(),
-        )  # fmt: skip
+            connection,
+            circuit,
+            CIRCUIT,
+            cases,
+            source="bench",
+            fingerprint="bench",
+            options={},
+            at=clock.now(),
+        )
         journal = TimedJournal(connection, run_id)
         journal.committed = {}
-        desk = FileDesk(arguments.folder / "runs", clock, mode=arguments.watch)
-        loop = Loop(journal, circuit, Suite(circuit.roles), {"worker": desk}, clock)
+        desk = FileCarrier(arguments.folder / "runs", clock, mode=arguments.watch)
+        loop = RunLoop(journal, circuit, Schedule(circuit.roles), {"worker": desk}, clock)
         loop.take_up(
             load_cases(connection, circuit, run_id), open_dispatches(connection, run_id), {}
         )

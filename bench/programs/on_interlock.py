@@ -18,12 +18,12 @@ from workload import STEPS, opening, prompt
 from interlock import __version__
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.notation import read_circuit
-from interlock.engine.schedule import Suite
+from interlock.engine.schedule import Schedule
 from interlock.journal.database import driver, writing
 from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
-from interlock.runtime.loop import Loop
-from interlock.system.clock import RealClock
+from interlock.runtime.loop import RunLoop
+from interlock.system.clock import SystemClock
 
 CIRCUIT: dict[str, Any] = {
     "circuit": "seven",
@@ -106,12 +106,12 @@ async def work(session: Session) -> None:
                 at=time.time(),
             )
         with session.measured():
-            loop = Loop(
+            loop = RunLoop(
                 Journal(connection, run_id),
                 circuit,
-                Suite(circuit.roles, session.inflight),
+                Schedule(circuit.roles, session.inflight),
                 dict.fromkeys(circuit.roles, carrier),
-                RealClock(),
+                SystemClock(),
             )
             loop.take_up(
                 load_cases(connection, circuit, run_id),

@@ -11,7 +11,7 @@ from interlock.rca.analyst.answers import (
     SAME_COMMIT,
     SAME_LOOK,
     SURE_KIND,
-    Kind,
+    FaultKind,
     Prior,
     Where,
     correlate_answer,
@@ -20,28 +20,28 @@ from interlock.rca.analyst.answers import (
     resolve_answer,
     triage_answer,
 )
-from interlock.rca.analyst.culprit import Lead
-from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.culprit import CulpritLead
+from interlock.rca.analyst.spots import StackLocation
 from interlock.rca.check_answer import vague
 from interlock.rca.failure import Failure
-from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.git_log import ChangedFile, Commit
 
 FAILURE = Failure(id="a", test_name="test_weigh", message="keel weighs 5", item_id=9, launch="L1")
-SPOT = Spot("hull/keel.py", 9, "weigh", False)
+SPOT = StackLocation("hull/keel.py", 9, "weigh", False)
 
 
-def kind(category: str = "product", confidence: float = 0.7) -> Kind:
-    return Kind(category=category, code="pb001", confidence=confidence, why="the words say so")
+def kind(category: str = "product", confidence: float = 0.7) -> FaultKind:
+    return FaultKind(category=category, code="pb001", confidence=confidence, why="the words say so")
 
 
-def lead(score: float, mark: str = "a") -> Lead:
+def lead(score: float, mark: str = "a") -> CulpritLead:
     commit = Commit(
-        mark * 40, "Ann", "2024-05-01T10:00:00Z", "Move ballast", (Change("k.py", "M"),)
+        mark * 40, "Ann", "2024-05-01T10:00:00Z", "Move ballast", (ChangedFile("k.py", "M"),)
     )
-    return Lead("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py")
+    return CulpritLead("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py")
 
 
-def triage(found: Kind, failure: Failure = FAILURE, **more: Any) -> dict[str, Any]:
+def triage(found: FaultKind, failure: Failure = FAILURE, **more: Any) -> dict[str, Any]:
     given_facts: dict[str, Any] = {"cascade": 0, "skew": "", "failure": failure}
     return triage_answer(found, [], **given_facts | more)
 
@@ -113,7 +113,9 @@ def test_without_repositories_there_is_no_place() -> None:
 # F3
 
 
-def investigate(*found: Lead, spots: tuple[Spot, ...] = (SPOT,), looked_at: int = 5) -> Any:
+def investigate(
+    *found: CulpritLead, spots: tuple[StackLocation, ...] = (SPOT,), looked_at: int = 5
+) -> Any:
     return investigate_answer(
         *(FAILURE, "boat", found, spots, kind()),
         looked_at=looked_at,
@@ -126,8 +128,10 @@ def test_a_finding_names_suspect_place_and_evidence() -> None:
     found = investigate(lead(0.9), lead(0.4, "b"))
     assert found["convergence_score"] == 0.9
     assert found["evidence_refs"] == [
-        f"boat@{'a' * 40}", f"boat@{'b' * 40}", "boat:hull/keel.py:9",
-    ]  # fmt: skip
+        f"boat@{'a' * 40}",
+        f"boat@{'b' * 40}",
+        "boat:hull/keel.py:9",
+    ]
     assert found["component"] == "boat/hull"
     sizes = [(each["added"], each["removed"]) for each in found["suspects"]]
     assert sizes == [(7, 2), (0, 0)]
@@ -150,12 +154,12 @@ def test_the_score_falls_when_two_are_alike(first: float, share: float) -> None:
 
 
 def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
-    helper = Spot("tests/support.py", 3, "fill", True)
-    outer = Spot("hull/keel.py", 9, "weigh", False, depth=1)
+    helper = StackLocation("tests/support.py", 3, "fill", True)
+    outer = StackLocation("hull/keel.py", 9, "weigh", False, depth=1)
     found = investigate(lead(0.9), spots=(outer, helper))
     assert "It shows in fill at tests/support.py:3." in found["rca_message"]
     assert found["evidence_refs"][1:] == ["boat:tests/support.py:3", "boat:hull/keel.py:9"]
-    nameless = investigate(lead(0.9), spots=(Spot("hull/keel.py", 9, "", False),))
+    nameless = investigate(lead(0.9), spots=(StackLocation("hull/keel.py", 9, "", False),))
     assert "It shows at hull/keel.py:9." in nameless["rca_message"]
     check = msgspec.structs.replace(FAILURE, type="AssertionError")
     told = investigate_answer(
@@ -234,15 +238,27 @@ def test_an_unsure_finding_suspects_nobody() -> None:
 
 def test_a_draft_holds_what_is_known() -> None:
     found = draft_answer(
-        FAILURE, message="m " * 200, defect_type="pb001", severity="high", component="boat",
-        evidence=["r"], versions=["1"], members=3,
-    )  # fmt: skip
+        FAILURE,
+        message="m " * 200,
+        defect_type="pb001",
+        severity="high",
+        component="boat",
+        evidence=["r"],
+        versions=["1"],
+        members=3,
+    )
     assert len(found["summary"]) <= 200
     assert found["summary"].endswith("…")
     assert found["description"].endswith("2 more tests fail for the same reason.")
     assert (found["priority"], found["components"]) == ("high", ["boat"])
     bare = draft_answer(
-        FAILURE, message="", defect_type="ti001", severity="", component="",
-        evidence=(), versions=(), members=1,
-    )  # fmt: skip
+        FAILURE,
+        message="",
+        defect_type="ti001",
+        severity="",
+        component="",
+        evidence=(),
+        versions=(),
+        members=1,
+    )
     assert (bare["priority"], bare["components"], bare["description"]) == ("medium", [], "")

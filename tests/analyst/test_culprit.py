@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprit import Lead, leads
+from interlock.rca.analyst.culprit import CulpritLead, leads
 from interlock.rca.analyst.spots import spots
 from interlock.rca.failure import Failure
 from interlock.rca.launch import Repo
@@ -61,7 +61,7 @@ class Yard:
 
     def leads(
         self, failure: Failure = FAILURE, accused: Mapping[str, int] | None = None
-    ) -> list[Lead]:
+    ) -> list[CulpritLead]:
         repository = self.repository()
         commits = repository.commits_since(self.green)
         return leads(failure, repository, commits, "", accused or {})
@@ -114,10 +114,15 @@ def test_a_file_that_only_moved_does_not_win(yard: Yard) -> None:
     planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     yard.git.move("hull/keel.py", "hull/body/keel.py")
     moved = yard.git.commit("Tidy up")
-    failure = Failure(**{
-        **{name: getattr(FAILURE, name) for name in ("id", "test_name", "class_name", "message")},
-        "stack": STACK.replace("hull/keel.py", "hull/body/keel.py"),
-    })  # fmt: skip
+    failure = Failure(
+        **{
+            **{
+                name: getattr(FAILURE, name)
+                for name in ("id", "test_name", "class_name", "message")
+            },
+            "stack": STACK.replace("hull/keel.py", "hull/body/keel.py"),
+        }
+    )
     order = yard.order(failure)
     assert planted in order
     assert moved not in order or order.index(planted) < order.index(moved)

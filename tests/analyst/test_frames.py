@@ -33,7 +33,7 @@ from interlock.rca.analyst.frames import MAX_LINES, Frame, read_frame, read_fram
         ("    lid_test.go:22: too heavy", Frame("", "", "lid_test.go", 22)),
         ("thread 'x' panicked at src/lid.rs:12:5:", Frame("", "", "src/lid.rs", 12)),
     ],
-)  # fmt: skip
+)
 def test_a_frame(line: str, frame: Frame) -> None:
     assert read_frame(line) == frame
 

@@ -45,7 +45,7 @@ def test_one_cause(one: Failure, other: Failure) -> None:
         (wrong(1, "Cart", ""), wrong(2, "Ledger", "")),
     ],
     ids=["another error", "plain assertions", "bare assertions"],
-)  # fmt: skip
+)
 def test_two_causes(one: Failure, other: Failure) -> None:
     assert like(one, other) < 0.35
 

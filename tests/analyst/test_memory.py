@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.analyst.recall import UNSURE
-from interlock.rca.memory import EXACT, NOT_SURE_ENOUGH, OTHER_VERSION, Memory, recall_answer
+from interlock.rca.memory import EXACT, NOT_SURE_ENOUGH, OTHER_VERSION, PriorMatch, recall_answer
 
 HIT = 0.8
 """From here on the circuit takes a memory for the same."""
 
 
-def memory(**more: Any) -> Memory:
+def memory(**more: Any) -> PriorMatch:
     given_fields: dict[str, Any] = {
         "symptom_id": 3,
         "name": "alpha",
@@ -26,10 +26,10 @@ def memory(**more: Any) -> Memory:
         "rca_id": 7,
         "title": "the anchor is counted twice",
     }
-    return Memory(**given_fields | more)
+    return PriorMatch(**given_fields | more)
 
 
-def near(likeness: float, **more: Any) -> Memory:
+def near(likeness: float, **more: Any) -> PriorMatch:
     return memory(is_exact=False, likeness=likeness, **more)
 
 

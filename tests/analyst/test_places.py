@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from interlock.rca.analyst.answers import Kind, Where
-from interlock.rca.analyst.culprit import Lead
+from interlock.rca.analyst.answers import FaultKind, Where
+from interlock.rca.analyst.culprit import CulpritLead
 from interlock.rca.analyst.repo_choice import (
     best_of,
     by_changes,
@@ -16,10 +16,10 @@ from interlock.rca.analyst.repo_choice import (
     missing_files,
     use_of,
 )
-from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.spots import StackLocation
 from interlock.rca.failure import Failure
 from interlock.rca.launch import Repo
-from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.git_log import ChangedFile, Commit
 
 
 def repo(name: str, purpose: str = "") -> Repo:
@@ -27,8 +27,8 @@ def repo(name: str, purpose: str = "") -> Repo:
 
 
 BOAT, TESTS = repo("boat", "what floats"), repo("boat-tests", "acceptance tests of the boat")
-HULL = Spot("hull/keel.py", 12, "weigh", False)
-CHECK = Spot("tests/test_keel.py", 3, "test_weigh", True)
+HULL = StackLocation("hull/keel.py", 12, "weigh", False)
+CHECK = StackLocation("tests/test_keel.py", 3, "test_weigh", True)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_where_no_stack_leads_the_purpose_does() -> None:
 
 def test_changes_speak_for_a_repository() -> None:
     commit = Commit(hash="a" * 40, at="2024-05-01T00:00:00Z", author="Ann", subject="Move ballast")
-    lead = Lead("boat", commit, 0.8, ("it changed hull/keel.py",), "hull/keel.py")
+    lead = CulpritLead("boat", commit, 0.8, ("it changed hull/keel.py",), "hull/keel.py")
     found = by_changes(BOAT, [lead], "product")
     assert found == Where(
         repo="boat",
@@ -101,8 +101,8 @@ def test_of_each_repository_the_best_is_kept() -> None:
     assert best_of([]) == best_of([None]) == []
 
 
-def kind(category: str) -> Kind:
-    return Kind(category=category, code="x", confidence=0.5, why="said so")
+def kind(category: str) -> FaultKind:
+    return FaultKind(category=category, code="x", confidence=0.5, why="said so")
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_where_it_broke_says_something_of_its_kind(
     assert by_place(kind(category), Failure(id="a", **failure), place).category == found
 
 
-def lead(score: float, *paths: str) -> Lead:
-    files = tuple(Change(path, "M") for path in paths)
+def lead(score: float, *paths: str) -> CulpritLead:
+    files = tuple(ChangedFile(path, "M") for path in paths)
     commit = Commit("a" * 40, "", "", "", files)
-    return Lead("boat", commit, score, ("it changed it",), paths[0])
+    return CulpritLead("boat", commit, score, ("it changed it",), paths[0])
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def lead(score: float, *paths: str) -> Lead:
     ],
 )
 def test_a_sure_suspect_says_something_of_the_kind(
-    found: Lead | None, category: str, told: str
+    found: CulpritLead | None, category: str, told: str
 ) -> None:
-    kind = Kind(category=category, code="x", confidence=0.5, why="")
+    kind = FaultKind(category=category, code="x", confidence=0.5, why="")
     assert by_lead(kind, found).category == told
 
 

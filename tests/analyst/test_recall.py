@@ -12,8 +12,8 @@ from interlock.rca.analyst.recall import (
     CANDIDATES,
     MATCH,
     UNSURE,
-    Known,
-    Memory,
+    FailureMemory,
+    KnownFailure,
     recall,
     recall_stream,
 )
@@ -24,10 +24,10 @@ class Drawer:
     """An index that gives all it holds."""
 
     def __init__(self, *failures: Failure) -> None:
-        self._held = [Known(failure.id, traits(failure)) for failure in failures]
+        self._held = [KnownFailure(failure.id, traits(failure)) for failure in failures]
         self.asked: Sequence[int] = ()
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         self.asked = bands
         return self._held
 
@@ -82,7 +82,7 @@ def test_a_certain_match_ends_the_search() -> None:
     compared = []
 
     class Watched(Drawer):
-        def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+        def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
             for known in super().candidates(bands):
                 compared.append(known.known_id)
                 yield known
@@ -100,7 +100,7 @@ def test_any_index_will_do() -> None:
 
 
 def test_a_memory_gives_no_more_than_is_worth_comparing() -> None:
-    memory = Memory()
+    memory = FailureMemory()
     for number in range(3 * CANDIDATES):
         each = refused(number, f"part{number}")
         memory.add(each.id, traits(each), bands(each))

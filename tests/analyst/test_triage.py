@@ -7,14 +7,14 @@ from hypothesis import given
 from tests.analyst.failing import shut
 from tests.analyst.test_likeness import FAILURES
 
-from interlock.rca.analyst.triage import CATEGORIES, Rule, Teacher, rules, triage
+from interlock.rca.analyst.triage import CATEGORIES, Teacher, TriageRule, rules, triage
 from interlock.rca.failure import Failure
 
 PLACES = {"type", "message", "stack", "log", "attributes"}
 
 
 @pytest.mark.parametrize("row", rules(), ids=lambda row: row[0].id)
-def test_a_rule(row: tuple[Rule, re.Pattern[str]]) -> None:
+def test_a_rule(row: tuple[TriageRule, re.Pattern[str]]) -> None:
     rule, pattern = row
     assert rule.category in CATEGORIES[:-1]
     assert 0 < rule.weight < 5
@@ -54,7 +54,7 @@ IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
         (Failure(id="1"), "unknown"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.message[:20],
-)  # fmt: skip
+)
 def test_a_kind(failure: Failure, category: str) -> None:
     found = triage(failure)
     assert found.category == category, found
@@ -74,7 +74,7 @@ def test_a_kind(failure: Failure, category: str) -> None:
         ("", "Timed out retrying after 40ms: Expected to find element: `.lid`", "automation"),
         ("", "the list has no element at 3, expected 4 of them", "product"),
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_sign(kind: str, message: str, category: str) -> None:
     assert triage(Failure(id="1", type=kind, message=message)).category == category
 
@@ -105,8 +105,10 @@ def test_what_tools_of_many_languages_say(message: str, category: str) -> None:
 
 def test_a_test_is_not_blamed_for_what_it_only_meets() -> None:
     met = triage(Failure(id="1", message="503 Service Unavailable", stack=TEST_ONLY))
-    assert (met.category, met.confidence) == ("infra", triage(Failure(
-        id="1", message="503 Service Unavailable")).confidence)  # fmt: skip
+    assert (met.category, met.confidence) == (
+        "infra",
+        triage(Failure(id="1", message="503 Service Unavailable")).confidence,
+    )
 
 
 def test_frames_in_the_message_count_too() -> None:

@@ -25,16 +25,28 @@ def test_frames_of_the_stack_or_else_of_the_message() -> None:
     [
         ("a.OddError", "lid is shut", JAVA, "lid is shut\nCaused by: a.Rust: hinge"),
         ("a.OddError", "", "a.OddError\n\tat box.Lid.open(Lid.java:3)", ""),
-        ("", "Failed", "=== RUN TestLid\n    lid_test.go:4: Lids() = 3, want 2",
-         "Failed\nlid_test.go:4: Lids() = 3, want 2"),
-        ("", "lid.spec.ts:3:5 opens", "  Error: no lid\n   > 3 | open()\n  at lid.spec.ts:3:9",
-         "lid.spec.ts:3:5 opens\nError: no lid"),
-        ("", "assert 3 == 2", "def test():\n>   assert f() == 2\nE   assert 3 == 2\nE    +  f()",
-         "assert 3 == 2\n+  f()"),
+        (
+            "",
+            "Failed",
+            "=== RUN TestLid\n    lid_test.go:4: Lids() = 3, want 2",
+            "Failed\nlid_test.go:4: Lids() = 3, want 2",
+        ),
+        (
+            "",
+            "lid.spec.ts:3:5 opens",
+            "  Error: no lid\n   > 3 | open()\n  at lid.spec.ts:3:9",
+            "lid.spec.ts:3:5 opens\nError: no lid",
+        ),
+        (
+            "",
+            "assert 3 == 2",
+            "def test():\n>   assert f() == 2\nE   assert 3 == 2\nE    +  f()",
+            "assert 3 == 2\n+  f()",
+        ),
         ("Error", "lids", "Error: other lids\n    at open (lid.js:1:2)", "lids"),
     ],
     ids=["java", "bare", "go", "playwright", "pytest", "repeated"],
-)  # fmt: skip
+)
 def test_words(kind: str, message: str, stack: str, words: str) -> None:
     assert words_of(Failure(id="1", type=kind, message=message, stack=stack)) == words
 

@@ -13,7 +13,7 @@ from tests.apps.mutants import Mutant, Value, limit_mutants, rule_mutants
 from interlock.engine.notation import circuit_on, read_circuit
 from interlock.engine.verify import verify
 from interlock.system.errors import CircuitError
-from interlock.system.yaml_text import Page, read_yaml
+from interlock.system.yaml_text import YamlDocument, read_yaml
 
 TABLE = [
     pytest.param(circuit, wanted, id=f"{circuit}: {wanted.name}")
@@ -57,7 +57,7 @@ def test_every_mutant_of_a_shipped_circuit_is_noticed(
 def _noticed(text: str, wanted: list[Behaviour]) -> bool:
     """By the behaviour table, or by a finding: the unbroken circuit has none."""
     try:
-        written = circuit_on(Page("mutant.yaml", json.loads(text), {}))
+        written = circuit_on(YamlDocument("mutant.yaml", json.loads(text), {}))
     except CircuitError:
         return True
     if any(difference(written.circuit, each) for each in wanted):

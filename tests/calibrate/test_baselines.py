@@ -3,7 +3,7 @@
 import pytest
 from tests.calibrate.worlds import built, small
 
-from interlock.calibrate.metrics import Rules, measure, tally
+from interlock.calibrate.metrics import ScoringRules, measure, tally
 from interlock.rca.calibration.baselines import MEANINGS, baselines, most_frequent
 from interlock.rca.calibration.scenario_file import find_scenario
 
@@ -55,7 +55,7 @@ def test_the_newest_is_by_time_and_not_by_its_text() -> None:
 
 def test_always_the_same_answer_scores_its_share() -> None:
     scenario = find_scenario("web-shop").scenario
-    rules = Rules()
+    rules = ScoringRules()
     found = {
         each.id: each
         for each in measure([tally(scenario, baselines(scenario)["majority"], rules)], rules)

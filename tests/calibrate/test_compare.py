@@ -6,7 +6,7 @@ from tests.calibrate.answers import mistaken, perfect
 from tests.calibrate.worlds import built, small
 
 from interlock.calibrate.compare import FEWEST, Comparison, compare
-from interlock.calibrate.metrics import Rules
+from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.scorecard import Calibration, Results, calibration
 from interlock.calibrate.scorecard_text import comparison_text
 from interlock.rca.calibration.scenario_file import find_scenario
@@ -16,7 +16,7 @@ SHOP = find_scenario("web-shop").scenario
 GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)
 
 
-def told(*runs: Results, rules: Rules = Rules()) -> Calibration:  # noqa: B008
+def told(*runs: Results, rules: ScoringRules = ScoringRules()) -> Calibration:  # noqa: B008
     return calibration(SHOP, runs, rules=rules, times=10)
 
 
@@ -74,7 +74,7 @@ def test_strangers_are_not_compared() -> None:
     with pytest.raises(SourceError, match="compare runs of the same scenario"):
         against(told(GOOD), stranger)
     with pytest.raises(SourceError, match="other rules"):
-        against(told(GOOD), told(GOOD, rules=Rules("v2")))
+        against(told(GOOD), told(GOOD, rules=ScoringRules("v2")))
     one = told(GOOD)
     with pytest.raises(SourceError, match="same cases"):
         compare(one, msgspec.structs.replace(one, records=one.records[1:]))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from interlock.calibrate.metric_table import metric_table, passing
-from interlock.calibrate.metrics import Measure, Rules, measure, overall_by, tally
+from interlock.calibrate.metrics import Measure, ScoringRules, measure, overall_by, tally
 from interlock.rca.calibration.case_result import CaseResult
 from interlock.rca.calibration.scenario import Scenario
 from interlock.system.errors import SourceError
@@ -36,7 +36,7 @@ def of(
     metric: str,
     world: Scenario,
     *fields: Fields,
-    rules: Rules = Rules(),  # noqa: B008
+    rules: ScoringRules = ScoringRules(),  # noqa: B008
 ) -> Measure:
     runs = [tally(world, results(*fields), rules)]
     return next(each for each in measure(runs, rules) if each.id == metric)
@@ -191,7 +191,7 @@ def test_evidence_is_found_by_parts_of_its_text(
     world = scenario({"expected_invest": {"evidence_refs": [expected]}})
     said: Fields = {"actual_evidence_refs": [cited]}
     assert of("M12", world, said).value == v1
-    assert of("M12", world, said, rules=Rules("v2")).value == v2
+    assert of("M12", world, said, rules=ScoringRules("v2")).value == v2
 
 
 def test_m14_counts_keywords_up_to_what_is_needed_where_there_is_a_message() -> None:
@@ -267,7 +267,7 @@ def test_m18_is_measured_or_a_thousand_for_each_step() -> None:
 
 def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() -> None:
     world = scenario({})
-    found = {each.id: each for each in measure([tally(world, [], Rules())], Rules())}
+    found = {each.id: each for each in measure([tally(world, [], ScoringRules())], ScoringRules())}
     ratios = ["M1", "M2", "M3", "M5", "M6", "M7", "M9", "M10", "M12", "M13", "M14", "M14b", "M15"]
     assert [(found[name].value, found[name].honest) for name in ratios] == [(1.0, None)] * 13
     assert (found["M11"].value, found["M11"].honest) == (0.0, None), "1 - 0/0 is 1 - 1"
@@ -284,12 +284,12 @@ def test_m19_weighs_what_is_there() -> None:
     found = of("M19", world, *said)
     assert found.value == pytest.approx(0.20 * 0.5 + 0.10 * 5)
     assert found.honest == pytest.approx(0.20 * 0.5 / (0.20 + 0.15 + 0.15))
-    v2 = of("M19", world, *said, rules=Rules("v2"))
+    v2 = of("M19", world, *said, rules=ScoringRules("v2"))
     assert v2.value == pytest.approx(0.25 * 0.5 + 0.10 + 0.05 + 0.15 + 0.10 + 0.10)
-    capped = of("M19", world, *said, rules=Rules(left_out=("M12",)))
+    capped = of("M19", world, *said, rules=ScoringRules(left_out=("M12",)))
     assert capped.value == pytest.approx((0.20 * 0.5 + 0.10 * 4) / 0.9)
-    runs = [tally(world, results(*said), Rules())]
-    original = overall_by(runs, Rules())["original"]
+    runs = [tally(world, results(*said), ScoringRules())]
+    original = overall_by(runs, ScoringRules())["original"]
     assert original[0] == pytest.approx(0.20 * 0.5 + 0.15 * 4)
     assert original[1] == pytest.approx(0.20 * 0.5 / 0.40)
 
@@ -297,8 +297,8 @@ def test_m19_weighs_what_is_there() -> None:
 def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> None:
     world = scenario({"rca_id": "R"}, R={})
     good: Fields = {"actual_defect_type": "pb001", "actual_component": "core"}
-    runs = [tally(world, results(each), Rules()) for each in (good, {}, {})]
-    found = {each.id: each for each in measure(runs, Rules())}
+    runs = [tally(world, results(each), ScoringRules()) for each in (good, {}, {})]
+    found = {each.id: each for each in measure(runs, ScoringRules())}
     assert found["M1"].value == pytest.approx(1 / 3)
     overall = [1.0, 0.65, 0.65]
     mean = sum(overall) / 3
@@ -325,7 +325,7 @@ def test_the_table_has_all_metrics_with_weights_that_add_up() -> None:
     v1 = {m.id: m.passes["v1"] for m in table.metrics}
     assert (v1["M1"], v1["M4"], v1["M17"]) == ((0.8, None), (None, 0.1), (0.5, 2.0))
     assert table.default == "v1"
-    assert Rules().weights_name == "february"
+    assert ScoringRules().weights_name == "february"
 
 
 def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
@@ -333,6 +333,6 @@ def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
     assert passing((None, 0.1), 0.1)
     assert not passing((0.5, 2.0), 2.01)
     with pytest.raises(SourceError, match="there is no edition 'v9'; use v1, v2"):
-        tally(scenario({}), [], Rules("v9"))
+        tally(scenario({}), [], ScoringRules("v9"))
     with pytest.raises(SourceError, match="no weights 'heavy'"):
-        measure([tally(scenario({}), [], Rules())], Rules(weights="heavy"))
+        measure([tally(scenario({}), [], ScoringRules())], ScoringRules(weights="heavy"))

@@ -9,7 +9,7 @@ from tests.calibrate.answers import mistaken, perfect
 from tests.calibrate.worlds import built, small
 
 from interlock.calibrate.cost_bill import cost_bill, lasted, money
-from interlock.calibrate.metrics import Rules
+from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.prices import Prices, cost_of, prices_from
 from interlock.calibrate.scorecard import About, Calibration, calibration
 from interlock.calibrate.scorecard_html import scorecard_html
@@ -104,7 +104,7 @@ def test_runs_are_averaged_and_the_same_seed_gives_the_same_card() -> None:
 
 def test_what_is_left_out_does_not_decide() -> None:
     card = calibration(
-        SHOP, [mistaken(SHOP, 0.4)], rules=Rules(left_out=("M12", "M13")), times=TIMES
+        SHOP, [mistaken(SHOP, 0.4)], rules=ScoringRules(left_out=("M12", "M13")), times=TIMES
     ).scorecard
     assert any("left out" in line for line in scorecard_text(card))
     assert card.left_out == ("M12", "M13")

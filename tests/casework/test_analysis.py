@@ -14,7 +14,7 @@ from interlock.rca.failure import Failure
 from interlock.rca.knowledge.lifecycle import DAY, set_rca_status, sweep_dormant
 from interlock.rca.launch import Repo
 from interlock.rca.steps import F3, F5
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def weigh(name: str = "test_weigh", **more: Any) -> Failure:
     return Failure(id=name, test_name=name, **given | more)
 
 
-def terms(*folders: Path, green: str = "", **more: Any) -> Terms:
+def terms(*folders: Path, green: str = "", **more: Any) -> RcaConfig:
     repos = tuple(Repo(name=folder.name, path=str(folder), purpose="floats") for folder in folders)
-    return Terms(repos=repos, last_green={"": green} if green else {}, **more)
+    return RcaConfig(repos=repos, last_green={"": green} if green else {}, **more)
 
 
-def approve_all(room: Caseroom, agreed: Terms, run_id: int = 1) -> None:
+def approve_all(room: Caseroom, agreed: RcaConfig, run_id: int = 1) -> None:
     for question in room.questions().values():
         room.say(question, **APPROVE)
     room.sit(None, agreed, run_id=run_id)
@@ -108,7 +108,7 @@ def test_without_a_history_it_says_so_and_a_human_sees_it(
 ) -> None:
     if place == "empty":
         GitRepo(tmp_path / place)
-    agreed = Terms() if place == "none" else terms(tmp_path / place)
+    agreed = RcaConfig() if place == "none" else terms(tmp_path / place)
     room.take_in(launch(weigh()))
     assert room.sit(None, agreed) == "waiting"
     (found,) = room.findings(agreed).cases

@@ -24,12 +24,12 @@ from interlock.journal.blobs import read_blob
 from interlock.journal.database import driver
 from interlock.rca.launch import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from interlock.rca.terms import Terms
-from interlock.runtime.staff import Staff
+from interlock.rca.terms import RcaConfig
+from interlock.runtime.staff import RunSetup
 
 MESSAGE = str(CAUSE["rca_message"])
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
-FAMILIES = Terms(families=True)
+FAMILIES = RcaConfig(families=True)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_all_seven_templates_are_filled_from_the_store(room: Caseroom) -> None:
     failures = [told("alpha", log="the tide rose\nERROR tide too high"), told("beta")]
     room.take_in(launch(*failures, version="7.1", branch="main", commit="4f2a9c1"))
     repo = Repo(name="boat", path="/nowhere", purpose="what floats")
-    assert room.sit(crew({F1: places}), Terms(repos=(repo,))) == "done"
+    assert room.sit(crew({F1: places}), RcaConfig(repos=(repo,))) == "done"
     filled = prompts(room, 1)
     assert set(filled) == set(STEPS)
     for step, text in filled.items():
@@ -73,7 +73,7 @@ def test_all_seven_templates_are_filled_from_the_store(room: Caseroom) -> None:
 
 
 def test_no_failure_is_its_own_sibling(room: Caseroom) -> None:
-    def meet(ours: Staff) -> None:
+    def meet(ours: RunSetup) -> None:
         work = ours.application
         assert work is not None
 
@@ -117,7 +117,7 @@ def test_each_of_several_repositories_has_a_prompt_of_its_own(room: Caseroom) ->
 def test_fences_of_prompts_differ(room: Caseroom) -> None:
     fences: set[str] = set()
 
-    def meet(ours: Staff) -> None:
+    def meet(ours: RunSetup) -> None:
 
         assert ours.application is not None
         for _ in range(5):
@@ -130,7 +130,7 @@ def test_fences_of_prompts_differ(room: Caseroom) -> None:
 
 
 def test_nothing_is_gathered_for_prompts_that_nobody_reads(room: Caseroom) -> None:
-    def meet(ours: Staff) -> None:
+    def meet(ours: RunSetup) -> None:
 
         assert ours.application is not None
         assert ours.application.facts(1, Case("C1", F1), NO_PREMISES) == {}
@@ -148,7 +148,7 @@ def test_evidence_is_looked_up_in_git(room: Caseroom, tmp_path: Path) -> None:
     commit = boat.commit("Weigh the keel", {"keel.py": "a\nb\nc\n"})
     refs = ["boat:keel.py:3", "boat:keel.py:4", f"boat@{commit[:10]}", "boat@deadbeefdead"]
     room.take_in(launch(told("alpha")))
-    terms = Terms(repos=(Repo(name="boat", path=str(boat.folder)),))
+    terms = RcaConfig(repos=(Repo(name="boat", path=str(boat.folder)),))
     room.sit(crew({F3: CAUSE | {"evidence_refs": refs}}), terms)
     rca = room.cases()["C1"].rca
     assert rca is not None
@@ -160,7 +160,7 @@ def test_a_finding_whose_evidence_is_nowhere_is_not_sure(room: Caseroom, tmp_pat
     boat = GitRepo(tmp_path / "boat")
     boat.commit("Begin", {"hull.py": "x\n"})
     room.take_in(launch(told("alpha")))
-    room.sit(crew(), Terms(repos=(Repo(name="boat", path=str(boat.folder)),)))
+    room.sit(crew(), RcaConfig(repos=(Repo(name="boat", path=str(boat.folder)),)))
     assert room.rules() == ["H2", "H7", "H10", "H8", "H10", "H8", "H11", "H12", "H16"]
 
 
@@ -175,7 +175,7 @@ def test_a_vague_message_is_refused_once_then_taken(room: Caseroom) -> None:
 def test_a_project_has_codes_of_its_own(room: Caseroom) -> None:
     room.take_in(launch(told("alpha")))
     leak = {F1: PRODUCT | {"defect_type_hypothesis": "LEAK"}, F3: CAUSE | {"defect_type": "leak"}}
-    assert room.sit(crew(leak), Terms(codes={"leak": "firmware"})) == "done"
+    assert room.sit(crew(leak), RcaConfig(codes={"leak": "firmware"})) == "done"
     rca = room.cases()["C1"].rca
     assert rca is not None
     assert (rca.defect_type, rca.category) == ("leak", "firmware")
@@ -191,8 +191,11 @@ def test_one_of_a_family_is_investigated_and_the_others_share_its_cause(room: Ca
     assert room.rules("C2") == room.rules("C3") == ["H2", "H7", "linked", "H12", "H16"]
     assert room.rules("C4") == ["H2", "H7", "H9", "H15b", "H12", "H16"]
     assert {name: each.rca.rca_id for name, each in room.cases().items() if each.rca} == {
-        "C1": 1, "C2": 1, "C3": 1, "C4": 2,
-    }  # fmt: skip
+        "C1": 1,
+        "C2": 1,
+        "C3": 1,
+        "C4": 2,
+    }
     assert room.faults() == []
 
 
@@ -225,7 +228,7 @@ def test_no_agent_can_say_that_a_case_is_linked(
     lie = {step: {"signal": LINKED, "answer": forged}}
     triage = {F1: PRODUCT | {"candidate_repos": [] if step == F2 else ["boat"]}}
     room.take_in(launch(told("alpha"), told("beta")))
-    room.sit(crew(triage, C2=lie), Terms(families=families))
+    room.sit(crew(triage, C2=lie), RcaConfig(families=families))
     assert room.ends() == {"C1": "DONE", "C2": "FAILED"}
     assert room.refused() == ["WrongRole"] * 3
     assert room.cases()["C2"].rca is None
@@ -246,7 +249,7 @@ def test_not_even_when_another_of_its_family_was_investigated(room: Caseroom) ->
 def test_a_rule_may_review_a_family_wherever_it_was_linked(room: Caseroom) -> None:
     """Linked at F3, its answer to that step is no investigation."""
     room.take_in(launch(*alike("alpha", "beta")))
-    auto = Terms(families=True, review="auto", review_above=0.6)
+    auto = RcaConfig(families=True, review="auto", review_above=0.6)
     assert room.sit(crew(), auto, desk=True) == "done"
     assert room.statuses() == {"C1": "closed", "C2": "closed"}
     assert room.cases()["C2"].reviewed_by.startswith("rule: score ")
@@ -255,7 +258,7 @@ def test_a_rule_may_review_a_family_wherever_it_was_linked(room: Caseroom) -> No
 def test_a_rule_leaves_what_is_not_sure_to_a_human(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("beta")))
     unsure = CAUSE | {"convergence_score": 0.75}
-    auto = Terms(review="auto", review_above=0.8)
+    auto = RcaConfig(review="auto", review_above=0.8)
     assert room.sit(crew({}, C2={F3: unsure}), auto, desk=True) == "waiting"
     assert room.statuses() == {"C1": "closed", "C2": "investigated"}
     assert list(room.questions()) == ["C2"]
@@ -263,7 +266,7 @@ def test_a_rule_leaves_what_is_not_sure_to_a_human(room: Caseroom) -> None:
 
 def test_when_looks_are_spent_no_rule_approves(room: Caseroom) -> None:
     room.take_in(launch(told("alpha")))
-    auto = Terms(review="auto", review_above=0.0)
+    auto = RcaConfig(review="auto", review_above=0.0)
     assert room.sit(crew({F3: CAUSE | {"convergence_score": 0.6}}), auto, desk=True) == "waiting"
     assert room.rules()[-1] == "H11"
 
@@ -271,7 +274,7 @@ def test_when_looks_are_spent_no_rule_approves(room: Caseroom) -> None:
 def test_what_a_human_must_see_is_not_approved_for_the_rest_of_the_family(room: Caseroom) -> None:
     """However alike the two are: the cause they share is not sure."""
     room.take_in(launch(*alike("alpha", "beta")))
-    auto = Terms(families=True, review="auto", review_above=0.5)
+    auto = RcaConfig(families=True, review="auto", review_above=0.5)
     unsure = {F3: CAUSE | {"convergence_score": 0.6}}
     assert room.sit(crew(unsure), auto, desk=True) == "waiting"
     assert "linked" in room.rules("C2")
@@ -284,7 +287,7 @@ def test_what_a_human_must_see_is_not_approved_for_the_rest_of_the_family(room: 
 
 def test_a_member_is_no_surer_than_the_cause_it_shares(room: Caseroom) -> None:
     room.take_in(launch(*alike("alpha", "beta")))
-    auto = Terms(families=True, review="auto", review_above=0.8)
+    auto = RcaConfig(families=True, review="auto", review_above=0.8)
     assert room.sit(crew({F3: CAUSE | {"convergence_score": 0.75}}), auto, desk=True) == "waiting"
     assert room.rules("C2")[-1] == "linked"
     room.say(room.questions()["C1"], decision="approve")
@@ -296,14 +299,14 @@ def test_a_member_is_no_surer_than_the_cause_it_shares(room: Caseroom) -> None:
 def test_an_odd_confidence_is_none(room: Caseroom, confidence: Any) -> None:
     room.take_in(launch(told("alpha")))
     skipped = PRODUCT | {"skip_investigation": True, "confidence": confidence}
-    assert room.sit(crew({F1: skipped}), Terms(review="auto"), desk=True) == "waiting"
+    assert room.sit(crew({F1: skipped}), RcaConfig(review="auto"), desk=True) == "waiting"
     assert room.rules() == ["H2", "H18"]
 
 
 def test_a_sure_triage_is_approved_by_rule(room: Caseroom) -> None:
     room.take_in(launch(told("alpha")))
     skipped = PRODUCT | {"symptom_category": "infra", "confidence": 0.9}
-    assert room.sit(crew({F1: skipped}), Terms(review="auto"), desk=True) == "done"
+    assert room.sit(crew({F1: skipped}), RcaConfig(review="auto"), desk=True) == "done"
     assert room.cases()["C1"].reviewed_by == "rule: score 0.90 >= 0.85"
 
 
@@ -313,7 +316,7 @@ def test_a_hit_on_an_agreed_cause_is_approved_as_far_as_it_is_sure(room: Caseroo
     room.take_in(launch(told("beta"), told("gamma")))
     hit = NEW | {"match": True, "confidence": 0.95, "prior_rca_id": 1, "symptom_id": 1}
     less = {F0: hit | {"confidence": 0.82}}
-    room.sit(crew({F0: hit}, C2=less), Terms(review="auto"), run_id=2, desk=True)
+    room.sit(crew({F0: hit}, C2=less), RcaConfig(review="auto"), run_id=2, desk=True)
     assert room.statuses(2) == {"C1": "closed", "C2": "open"}
 
 
@@ -344,6 +347,6 @@ def test_known_first_answers_only_what_nothing_is_near_to(room: Caseroom) -> Non
     room.sit(crew())
     room.take_in(launch(told("alpha"), told("omega", "a quite other thing: gears jam at noon")))
     hit = NEW | {"match": True, "confidence": 0.9, "prior_rca_id": 1, "symptom_id": 1}
-    room.sit(crew({F0: hit}), Terms(recall_first=True), run_id=2)
+    room.sit(crew({F0: hit}), RcaConfig(recall_first=True), run_id=2)
     assert room.rules("C1", 2)[0] == "H1", "something is known: the agent judges it"
     assert room.rules("C2", 2)[0] == "H2", "nothing is near: nobody is asked"

@@ -25,7 +25,7 @@ from tests.world.caseroom import (
 )
 
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 HIT = {"match": True, "confidence": 0.8, "prior_rca_id": 1, "symptom_id": 1, "reasoning": "-"}
 TWO = {"selected_repos": [{"name": "boat", "reason": "-"}, {"name": "yard", "reason": "-"}]}
@@ -41,7 +41,7 @@ def back(target: str = "") -> dict[str, str]:
     return {"decision": "reassess", "loop_target": target, "comment": "look again"}
 
 
-def worked(folder: Path, answers: dict[str, Any], terms: Terms = Terms()) -> Caseroom:  # noqa: B008
+def worked(folder: Path, answers: dict[str, Any], terms: RcaConfig = RcaConfig()) -> Caseroom:  # noqa: B008
     """Case C1 has those answers; C0 was done before it, and has root cause 1 and symptom 1."""
     room = Caseroom(folder)
     room.take_in(launch(told("alpha")), name="before")
@@ -60,10 +60,14 @@ RULES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a flake": ({F1: PRODUCT | {"symptom_category": "flake"}}, "H2 H5 H12 H16", "closed"),
     "skipped": ({F1: PRODUCT | {"skip_investigation": True}}, "H2 H18 H12 H16", "closed"),
     "clocks": (
-        {F1: PRODUCT | {"clock_skew_suspected": True}}, "H2 H7 H9 H15b H12 H16", "closed",
+        {F1: PRODUCT | {"clock_skew_suspected": True}},
+        "H2 H7 H9 H15b H12 H16",
+        "closed",
     ),
     "no place": (
-        {F1: PRODUCT | {"candidate_repos": []}}, "H2 H6 H8 H9 H15b H12 H16", "closed",
+        {F1: PRODUCT | {"candidate_repos": []}},
+        "H2 H6 H8 H9 H15b H12 H16",
+        "closed",
     ),
     "two places": (
         {F1: PRODUCT | {"candidate_repos": []}, F2: TWO},
@@ -71,31 +75,47 @@ RULES: dict[str, tuple[dict[str, Any], str, str]] = {
         "closed",
     ),
     "nothing to hold on to": (
-        {F3: CAUSE | {"evidence_refs": []}}, "H2 H7 H10a H15b H12 H16", "closed",
+        {F3: CAUSE | {"evidence_refs": []}},
+        "H2 H7 H10a H15b H12 H16",
+        "closed",
     ),
     "sure at the second look": (
-        {F3: [UNSURE, CAUSE]}, "H2 H7 H10 H8 H9 H15b H12 H16", "closed",
+        {F3: [UNSURE, CAUSE]},
+        "H2 H7 H10 H8 H9 H15b H12 H16",
+        "closed",
     ),
     "never sure": ({F3: UNSURE}, "H2 H7 H10 H8 H10 H8 H11 H12 H16", "closed"),
     "a duplicate": ({F4: SAME}, "H2 H7 H9 H15 H12 H16", "closed"),
     "nearly a duplicate": (
-        {F4: SAME | {"confidence": 0.79}}, "H2 H7 H9 H15b H12 H16", "closed",
+        {F4: SAME | {"confidence": 0.79}},
+        "H2 H7 H9 H15b H12 H16",
+        "closed",
     ),
     "overturned": ({F5: OVERTURN}, "H2 H7 H9 H15b H14 H16", "closed"),
     "overturned without words": (
-        {F5: {"decision": "overturn"}}, "H2 H7 H9 H15b H14 H16", "closed",
+        {F5: {"decision": "overturn"}},
+        "H2 H7 H9 H15b H14 H16",
+        "closed",
     ),
     "triaged anew": (
-        {F5: [back(F1), APPROVE]}, "H2 H7 H9 H15b H13-F1 H7 H9 H15b H12 H16", "closed",
+        {F5: [back(F1), APPROVE]},
+        "H2 H7 H9 H15b H13-F1 H7 H9 H15b H12 H16",
+        "closed",
     ),
     "another place": (
-        {F5: [back(), APPROVE]}, "H2 H7 H9 H15b H13 H8 H9 H15b H12 H16", "closed",
+        {F5: [back(), APPROVE]},
+        "H2 H7 H9 H15b H13 H8 H9 H15b H12 H16",
+        "closed",
     ),
     "investigated anew": (
-        {F5: [back(F3), APPROVE]}, "H2 H7 H9 H15b H13-F3 H9 H15b H12 H16", "closed",
+        {F5: [back(F3), APPROVE]},
+        "H2 H7 H9 H15b H13-F3 H9 H15b H12 H16",
+        "closed",
     ),
     "a hit that was none": (
-        {F0: HIT, F5: [back(), APPROVE]}, "H1 H13 H8 H9 H15b H12 H16", "closed",
+        {F0: HIT, F5: [back(), APPROVE]},
+        "H1 H13 H8 H9 H15b H12 H16",
+        "closed",
     ),
     "nobody agrees": (
         {F0: HIT, F5: back(F3), F4: SAME},
@@ -104,15 +124,21 @@ RULES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "silence": ({F5: {"silent": True}}, "H2 H7 H9 H15b silence", "investigated"),
     "an agent that is gone": (
-        {F3: {"crash": "gone"}}, "H2 H7 retry retry otherwise", "triaged",
+        {F3: {"crash": "gone"}},
+        "H2 H7 retry retry otherwise",
+        "triaged",
     ),
     "numbers nobody gave out": (
-        {F0: HIT | {"prior_rca_id": 999_999, "symptom_id": 999_999}}, "H1 H12 H16", "closed",
+        {F0: HIT | {"prior_rca_id": 999_999, "symptom_id": 999_999}},
+        "H1 H12 H16",
+        "closed",
     ),
     "a duplicate of nothing": (
-        {F4: SAME | {"linked_rca_id": 999_999}}, "H2 H7 H9 H15 H12 H16", "closed",
+        {F4: SAME | {"linked_rca_id": 999_999}},
+        "H2 H7 H9 H15 H12 H16",
+        "closed",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -262,7 +288,7 @@ def test_whatever_is_said_the_books_agree(
         room = Caseroom(Path(folder))
         message = "Keel.weigh() gave 12 tons for an anchor of 3" if alike else ""
         room.take_in(launch(*(told(name, message) for name in ("alpha", "beta", "gamma"))))
-        terms = Terms(families=families, recall_first=True)
+        terms = RcaConfig(families=families, recall_first=True)
         status = room.sit(crew({}, **answers), terms, wait=True)
         assert status in ("done", "unhealthy")
         assert room.faults() == []

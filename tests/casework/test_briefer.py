@@ -8,13 +8,13 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 from interlock.engine.schedule import Budget
 from interlock.rca.briefer import enriched
 from interlock.rca.casework_families import Families
-from interlock.rca.terms import Terms
-from interlock.runtime.staff import Staff
+from interlock.rca.terms import RcaConfig
+from interlock.runtime.staff import RunSetup
 from interlock.signals.batch import Phase
 from interlock.signals.briefing import Briefing
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
-TERMS = Terms(families=True)
+TERMS = RcaConfig(families=True)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def briefing(room: Caseroom, phase: Phase = "investigation") -> Briefing:
     """As a worker of the next sitting would get it."""
     found: list[Briefing] = []
 
-    def meet(ours: Staff) -> None:
+    def meet(ours: RunSetup) -> None:
         assert ours.enrich is not None
         found.append(ours.enrich(blank(phase)))
 

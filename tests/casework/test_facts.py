@@ -9,12 +9,12 @@ from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure
 from interlock.rca.knowledge.looks import place_of
-from interlock.rca.prompt_data.facts import Facts
+from interlock.rca.prompt_data.facts import PromptFacts
 from interlock.rca.prompt_data.facts import told as spelled
 from interlock.rca.steps import F4, F5
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import Terms
-from interlock.rca.workspace import Workspace
+from interlock.rca.terms import RcaConfig
+from interlock.rca.workspace import CheckoutSet
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def room(tmp_path: Path) -> Caseroom:
 
 def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
     with room.reading() as connection:
-        found = Facts(connection, Workspace(Terms()), TAXONOMY)
+        found = PromptFacts(connection, CheckoutSet(RcaConfig()), TAXONOMY)
         place = place_of(connection, case_no)
         return found.parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
 
@@ -48,7 +48,7 @@ def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
 def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("beta")))
     with room.reading() as connection:
-        found = Facts(connection, Workspace(Terms()), TAXONOMY)
+        found = PromptFacts(connection, CheckoutSet(RcaConfig()), TAXONOMY)
         place = place_of(connection, 2)
         case = Case("C2", F4)
 

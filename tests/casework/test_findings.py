@@ -10,7 +10,7 @@ from interlock.rca.casework_findings import suspects_in
 from interlock.rca.findings import Suspect
 from interlock.rca.launch import Repo
 from interlock.rca.steps import F0, F1, F3, F4, F5, F6
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SUSPECTS = [{"repo": "boat", "commit": "a" * 40, "subject": "Move ballast", "score": 0.9}]
@@ -37,7 +37,7 @@ def test_a_suite_that_was_just_taken_in(room: Caseroom) -> None:
 def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
     room.take_in(launch(*KIN, told("omega", log="fine\nERROR mast broke\nfine")))
     skipped = {F1: PRODUCT | {"symptom_category": "infra", "data_quality_notes": "net was down"}}
-    room.sit(crew({F3: CAUSE | {"suspects": SUSPECTS}}, C3=skipped), Terms(families=True))
+    room.sit(crew({F3: CAUSE | {"suspects": SUSPECTS}}, C3=skipped), RcaConfig(families=True))
     found = room.findings()
     first, second, third = found.cases
     assert (first.status, first.step, first.stuck, first.decision) == ("closed", "", "", "approve")
@@ -76,7 +76,7 @@ def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: Caseroom) -> None:
 
 def test_a_question_is_named_while_it_is_open(room: Caseroom) -> None:
     room.take_in(launch(*KIN))
-    room.sit(crew({F5: {"silent": True}}), Terms(families=True))
+    room.sit(crew({F5: {"silent": True}}), RcaConfig(families=True))
     asked = [each.question_id for each in room.findings().cases]
     assert all(asked)
     assert len(set(asked)) == 2
@@ -116,7 +116,7 @@ def test_what_stopped_early_says_so(
 def test_a_report_does_not_tell_where_repositories_lie(room: Caseroom) -> None:
     room.take_in(launch(told("alpha")))
     repo = Repo(name="boat", path="/home/ann/boat", purpose="floats", url="https://git.example/b")
-    (shown,) = room.findings(Terms(repos=(repo,))).repos
+    (shown,) = room.findings(RcaConfig(repos=(repo,))).repos
     assert (shown.name, shown.path, shown.url) == ("boat", "", "https://git.example/b")
 
 

@@ -40,16 +40,31 @@ def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) 
     room.sit(crew({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
     folder = projected(room, tmp_path) / "1"
     assert {path.name for path in folder.iterdir()} == {
-        STATE, REGRESSIONS, "recall-result.json", "triage-result.json", "resolve-result.json",
-        "artifact.json", "correlate-result.json", "review-decision.json", "jira-draft.json",
-    }  # fmt: skip
+        STATE,
+        REGRESSIONS,
+        "recall-result.json",
+        "triage-result.json",
+        "resolve-result.json",
+        "artifact.json",
+        "correlate-result.json",
+        "review-decision.json",
+        "jira-draft.json",
+    }
     told_state = state(folder)
     assert (told_state["case_id"], told_state["suite_id"]) == (1, 1)
     assert (told_state["current_step"], told_state["status"]) == ("DONE", "done")
     assert told_state["loop_counts"]["investigate"] == 1
     assert [each["heuristic_id"] for each in told_state["history"]] == [
-        "INIT", "H2", "H7", "H10", "H8", "H9", "H15b", "H12", "H16",
-    ]  # fmt: skip
+        "INIT",
+        "H2",
+        "H7",
+        "H10",
+        "H8",
+        "H9",
+        "H15b",
+        "H12",
+        "H16",
+    ]
     artifact = json.loads((folder / "artifact.json").read_text())
     assert artifact["convergence_score"] == 0.9, "the last attempt's"
 

@@ -13,7 +13,7 @@ from interlock.journal.database import writing
 from interlock.journal.runs import NewCase
 from interlock.rca.failure import Failure, Ticket
 from interlock.rca.intake import (
-    Known,
+    KnownFailures,
     arrivals,
     begin_cases,
     content_of,
@@ -29,9 +29,10 @@ def cases(found: list[Arrival]) -> list[FailedCase]:
     return [case for arrival in found for case in arrival.cases]
 
 
-def known(found: list[Arrival]) -> list[Known]:
+def known(found: list[Arrival]) -> list[KnownFailures]:
     return [
-        Known(case.input["content"], case.features, case.input["family"]) for case in cases(found)
+        KnownFailures(case.input["content"], case.features, case.input["family"])
+        for case in cases(found)
     ]
 
 

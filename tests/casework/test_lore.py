@@ -6,7 +6,7 @@ import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
 from interlock.rca.knowledge.looks import place_of
-from interlock.rca.lore import NEAREST, Lore, Memory
+from interlock.rca.lore import NEAREST, KnownCauses, StoredMatch
 from interlock.rca.steps import F3, F5
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
@@ -17,11 +17,11 @@ def room(tmp_path: Path) -> Caseroom:
     return Caseroom(tmp_path)
 
 
-def memories(room: Caseroom, case_no: int, most: int = NEAREST) -> list[Memory]:
+def memories(room: Caseroom, case_no: int, most: int = NEAREST) -> list[StoredMatch]:
     with room.reading() as connection:
         place = place_of(connection, case_no)
         assert place is not None
-        return Lore(connection).memories(place, most)
+        return KnownCauses(connection).memories(place, most)
 
 
 def test_where_nothing_is_known_there_are_no_memories(room: Caseroom) -> None:

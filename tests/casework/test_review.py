@@ -7,7 +7,7 @@ from tests.world.caseroom import PRODUCT, Caseroom, crew, launch, told
 
 from interlock.rca.review import reviewed_with, reviews_of
 from interlock.rca.steps import F1
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 
@@ -21,7 +21,7 @@ def room(tmp_path: Path) -> Caseroom:
 
 
 def test_cases_of_one_cause_are_one_review(room: Caseroom) -> None:
-    room.sit(crew(), Terms(families=True), desk=True)
+    room.sit(crew(), RcaConfig(families=True), desk=True)
     asked = room.questions()
     with room.reading() as connection:
         reviews = reviews_of(connection, 1)
@@ -46,9 +46,9 @@ def test_without_a_cause_those_alike_are_one_review(room: Caseroom) -> None:
 
 
 def test_who_was_answered_is_asked_no_more(room: Caseroom) -> None:
-    room.sit(crew(), Terms(families=True), desk=True)
+    room.sit(crew(), RcaConfig(families=True), desk=True)
     room.say(room.questions()["C1"], decision="approve")
-    room.sit(crew(), Terms(families=True), desk=True)
+    room.sit(crew(), RcaConfig(families=True), desk=True)
     with room.reading() as connection:
         assert [each.case_ids for each in reviews_of(connection, 1)] == [["C2"], ["C3"]] or [
             each.case_ids for each in reviews_of(connection, 1)

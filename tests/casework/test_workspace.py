@@ -6,8 +6,8 @@ import pytest
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.launch import Checkout, Launch, Repo
-from interlock.rca.terms import Terms
-from interlock.rca.workspace import Workspace
+from interlock.rca.terms import RcaConfig
+from interlock.rca.workspace import CheckoutSet
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def boat(tmp_path: Path) -> GitRepo:
     return repo
 
 
-def workspace(boat: GitRepo, green: str = "") -> Workspace:
+def workspace(boat: GitRepo, green: str = "") -> CheckoutSet:
     repo = Repo(name="boat", path=str(boat.folder))
-    return Workspace(Terms(repos=(repo,), last_green={"boat": green} if green else {}))
+    return CheckoutSet(RcaConfig(repos=(repo,), last_green={"boat": green} if green else {}))
 
 
-def subjects(room: Workspace, launch: Launch | None) -> list[str]:
+def subjects(room: CheckoutSet, launch: Launch | None) -> list[str]:
     return [each.subject for each in room.commits(room.repositories["boat"], launch)]
 
 
@@ -73,8 +73,8 @@ def test_what_passed_itself_has_nothing_new_but_what_is_older_has_its_own_past(
 
 def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> None:
     repo = Repo(name="boat", path=str(boat.folder))
-    for_all = Workspace(Terms(repos=(repo,), last_green={"": "green"}))
-    own = Workspace(Terms(repos=(repo,), last_green={"": "green", "boat": "main"}))
+    for_all = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"}))
+    own = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green", "boat": "main"}))
     assert subjects(for_all, None) == ["Two"]
     assert subjects(own, None) == []
 
@@ -86,7 +86,7 @@ def test_without_a_green_revision_the_newest_are_looked_at_and_it_is_said(boat: 
 
 
 def test_what_cannot_be_read_is_there_and_says_why(tmp_path: Path) -> None:
-    room = Workspace(Terms(repos=(Repo(name="boat", path=str(tmp_path / "gone")),)))
+    room = CheckoutSet(RcaConfig(repos=(Repo(name="boat", path=str(tmp_path / "gone")),)))
     repository = room.repositories["boat"]
     assert room.commits(repository, launched(branch="main")) == []
     assert room.tested("boat", launched(branch="main")) == ""
@@ -113,7 +113,7 @@ def test_a_launch_may_name_the_revision_of_each_repository(boat: GitRepo) -> Non
 
 
 def test_without_repositories_nothing_is_checked() -> None:
-    (found,) = Workspace(Terms()).check(["boat:keel.py:1"], None, "")
+    (found,) = CheckoutSet(RcaConfig()).check(["boat:keel.py:1"], None, "")
     assert found.verdict == "unchecked"
 
 
@@ -131,5 +131,5 @@ def test_agents_are_told_what_is_looked_at_what_last_passed_and_where_to_browse(
 
 def test_of_a_repository_that_cannot_be_read_no_revision_is_told(tmp_path: Path) -> None:
     repo = Repo(name="boat", path=str(tmp_path / "none"))
-    (told,) = Workspace(Terms(repos=(repo,), last_green={"": "green"})).told(None)
+    (told,) = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"})).told(None)
     assert told == Checkout(name="boat", path=repo.path)

@@ -4,7 +4,7 @@ import pytest
 
 from interlock.rca.analysing import agreed
 from interlock.rca.launch import Repo
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
 
@@ -21,5 +21,5 @@ REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
 def test_the_last_green_revision_that_was_typed_counts(
     words: list[str], greens: dict[str, str]
 ) -> None:
-    before = Terms(repos=REPOS, last_green={"shop": "v1", "tests": "v2"})
+    before = RcaConfig(repos=REPOS, last_green={"shop": "v1", "tests": "v2"})
     assert agreed(before, None, None, words).last_green == greens

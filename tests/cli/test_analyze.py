@@ -198,8 +198,14 @@ def test_a_launch_of_reportportal(world: World, monkeypatch: pytest.MonkeyPatch)
         found = told(world, "rp:7001", "--rp-key", "rp.key")
         assert found["summary"]["failures"] == 2
         portal.add(an_item(503, "boots"), ("ERROR", "OSError: disk is full"))
-        said = world.say("analyze", f"{portal.url}/ui/#{PROJECT}/launches/all/7001", "--suite",
-                         "rp:7001", "--rp-key", "rp.key")  # fmt: skip
+        said = world.say(
+            "analyze",
+            f"{portal.url}/ui/#{PROJECT}/launches/all/7001",
+            "--suite",
+            "rp:7001",
+            "--rp-key",
+            "rp.key",
+        )
         assert said.err == "suite 1 (rp:7001) goes on with 1 new failure\n"
         portal.fault("401", times=9)
         refused = world.say("analyze", "rp:7001", "--rp-key", "rp.key")

@@ -16,25 +16,25 @@ from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
 from interlock.cli.board import age, picture
-from interlock.delivery.report.board import Asked, Board, Row
+from interlock.delivery.report.board import Board, BoardQuestion, BoardRow
 from interlock.engine.schedule import Spent
-from interlock.runtime.tally import Tally
+from interlock.runtime.tally import RunCounts
 
 
-def row(task_id: str, **more: object) -> Row:
+def row(task_id: str, **more: object) -> BoardRow:
     facts = {"word": "at work", "step": "IMPLEMENT", "role": "developer", "agent": "claude"}
-    return Row(task_id=task_id, **{**facts, "since": 40.0, **more})  # type: ignore[arg-type]
+    return BoardRow(task_id=task_id, **{**facts, "since": 40.0, **more})  # type: ignore[arg-type]
 
 
-def board(*rows: Row, **more: object) -> Board:
+def board(*rows: BoardRow, **more: object) -> Board:
     facts = {"run_id": 3, "outcome": "RUNNING", "counts": {"complete": 2, "at work": 1}}
     return Board(rows=rows, **{**facts, **more})  # type: ignore[arg-type]
 
 
-def drawn(found: Board, height: int = 24, width: int = 100, tally: Tally | None = None) -> str:
+def drawn(found: Board, height: int = 24, width: int = 100, tally: RunCounts | None = None) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False)
-    console.print(picture(found, 100.0, height, tally or Tally()))
+    console.print(picture(found, 100.0, height, tally or RunCounts()))
     return out.getvalue()
 
 
@@ -45,7 +45,7 @@ def test_a_row_tells_who_works_for_how_long_and_what_it_cost() -> None:
         row("c", word="asks", role="human", agent="human", step="CLARIFY"),
         row("d", word="waits", why="comes after a", since=0.0),
         spent=Spent(dispatches=7, money=1.5),
-        questions=(Asked(9, "c"),),
+        questions=(BoardQuestion(9, "c"),),
         repairing="b",
     )
     lines = drawn(found).splitlines()
@@ -75,8 +75,8 @@ def test_a_row_tells_who_works_for_how_long_and_what_it_cost() -> None:
 @pytest.mark.parametrize("width", [40, 100])
 def test_it_never_fills_more_than_the_screen(height: int, width: int) -> None:
     rows = [row(f"t{at}", title="x" * 200) for at in range(100)]
-    found = board(*rows, left_out=7, questions=(Asked(1, "t1"),) * 3, repairing="t2" * 99)
-    tally = Tally(limited=2, limited_until=9e9)
+    found = board(*rows, left_out=7, questions=(BoardQuestion(1, "t1"),) * 3, repairing="t2" * 99)
+    tally = RunCounts(limited=2, limited_until=9e9)
     lines = drawn(found, height, width, tally).splitlines()
     assert len(lines) <= max(height, 9)
     assert any(line.startswith("… and ") for line in lines)

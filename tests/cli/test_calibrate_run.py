@@ -137,9 +137,15 @@ def test_the_scorecard_is_written_in_every_form(world: World) -> None:
         (("--agent", "stub", "--fail-under", "M99=1"), "--fail-under 'M99=1'"),
         (("--agent", "stub", "--fail-under", "nan"), "--fail-under 'nan'"),
         (("--agent", "stub", "--set", "nothing=1"), "has no threshold 'nothing'"),
-        (("--agent", "exec:/no/such/thing",), "there is no command"),
+        (
+            (
+                "--agent",
+                "exec:/no/such/thing",
+            ),
+            "there is no command",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_told_in_one_sentence(
     world: World, words: tuple[str, ...], said: str
 ) -> None:

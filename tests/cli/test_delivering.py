@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from interlock.api.project import Options
-from interlock.delivery.delivering import Wishes, free_slug, with_roles, with_stand_ins
+from interlock.api.project import RunConfig
+from interlock.delivery.delivering import DeliveryOptions, free_slug, with_roles, with_stand_ins
 from interlock.runtime.settings import RoleSettings, Settings
 
 
 def test_three_agents_are_enough() -> None:
     named = {"developer": "exec:d", "critic": "exec:c", "auditor": "exec:a", "expert": "exec:e"}
-    found = with_stand_ins(Options(agents=named)).agents
+    found = with_stand_ins(RunConfig(agents=named)).agents
     assert found == named | {
         "business-analyst": "exec:d",
         "remediation": "exec:d",
@@ -19,7 +19,7 @@ def test_three_agents_are_enough() -> None:
 
 
 def test_one_for_all_needs_no_stand_in() -> None:
-    options = Options(agents={"": "exec:x", "developer": "exec:d"})
+    options = RunConfig(agents={"": "exec:x", "developer": "exec:d"})
     assert with_stand_ins(options) == options
 
 
@@ -27,13 +27,13 @@ def test_roles_of_the_project() -> None:
     usual = Settings(
         roles={"developer": RoleSettings("claude", "opus", 4), "critic": RoleSettings()}
     )
-    found = with_roles(Options(agents={"": "codex"}), usual)
+    found = with_roles(RunConfig(agents={"": "codex"}), usual)
     assert found.agents == {"": "codex", "developer": "claude:opus"}
     assert found.slots == {"developer": 4}
 
 
 def test_every_delivery_has_a_name_of_its_own(tmp_path: Path) -> None:
-    wishes = Wishes(tmp_path / "My Plan (v2).md", tmp_path, "HEAD", False, False)
+    wishes = DeliveryOptions(tmp_path / "My Plan (v2).md", tmp_path, "HEAD", False, False)
     db = tmp_path / ".interlock" / "interlock.db"
     assert free_slug(wishes, db) == "my-plan-v2"
     (tmp_path / ".interlock" / "delivery" / "my-plan-v2").mkdir(parents=True)

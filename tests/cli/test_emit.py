@@ -26,7 +26,7 @@ ISSUE = "issue:{issue_number}"
         (["HITL_REQUIRED"], "SAGE_SIGNAL:HITL_REQUIRED"),
         (["FATAL_ERROR", "X:two\nlines"], "SAGE_SIGNAL:FATAL_ERROR:X:two lines"),
     ],
-)  # fmt: skip
+)
 def test_prints_the_canonical_line(world: World, words: list[str], line: str) -> None:
     assert world.say("emit", *words) == Said(0, f"{line}\n", "")
 
@@ -40,7 +40,7 @@ def test_prints_the_canonical_line(world: World, words: list[str], line: str) ->
         (["epic-started", "e"], "'epic-started' is no signal type; did you mean EPIC_STARTED?"),
         (["FATAL_ERROR", "x\x00y"], "a payload holds no control characters"),
     ],
-)  # fmt: skip
+)
 def test_says_why_not(world: World, words: list[str], sentence: str) -> None:
     assert world.say("emit", *words) == Said(2, "", f"interlock: {sentence}\n")
 

@@ -135,9 +135,13 @@ def test_a_door_is_closed_with_the_run(waiting: Waiting) -> None:
     ],
 )
 def test_a_door_that_cannot_be_is_refused_before_anything_is_begun(
-    project: Project, github: Github, monkeypatch: pytest.MonkeyPatch,
-    more: tuple[str, ...], secret: str, sentence: str,
-) -> None:  # fmt: skip
+    project: Project,
+    github: Github,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+    secret: str,
+    sentence: str,
+) -> None:
     monkeypatch.setenv("INTERLOCK_GITHUB_SECRET", secret)
     said = project.run([ASKS], more=more)
     assert (said.code, sentence in said.err) == (2, True), said

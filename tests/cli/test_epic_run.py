@@ -33,54 +33,139 @@ ENDS: list[tuple[str, list[list[Any]], str, int, list[str]]] = [
     ("is killed", [[{"kill": signal.SIGKILL}], [DONE]], "COMPLETE", 0, ["CRASH", "EPIC_COMPLETE"]),
     ("says success and goes on", [[DONE, {"flood": 5000}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
     ("says success and leaves badly", [[DONE, {"exit": 1}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
-    ("says partial", [["SAGE_SIGNAL:EPIC_COMPLETE:epic-3:partial"]], "PARTIAL", 3,
-     ["EPIC_COMPLETE"]),
+    (
+        "says partial",
+        [["SAGE_SIGNAL:EPIC_COMPLETE:epic-3:partial"]],
+        "PARTIAL",
+        3,
+        ["EPIC_COMPLETE"],
+    ),
     ("says it bare", [["SAGE_SIGNAL:EPIC_COMPLETE"]], "PARTIAL", 3, ["EPIC_COMPLETE"]),
-    ("says it of another epic", [["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"]], "NO_SIGNAL", 17,
-     ["NOTHING"]),
-    ("says it in another case", [["SAGE_SIGNAL:epic_complete:epic-3:success"]], "NO_SIGNAL", 17,
-     ["NOTHING"]),
+    (
+        "says it of another epic",
+        [["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"]],
+        "NO_SIGNAL",
+        17,
+        ["NOTHING"],
+    ),
+    (
+        "says it in another case",
+        [["SAGE_SIGNAL:epic_complete:epic-3:success"]],
+        "NO_SIGNAL",
+        17,
+        ["NOTHING"],
+    ),
     ("quotes it", [[f"the doc says {DONE}", f"  {DONE}"]], "NO_SIGNAL", 17, ["NOTHING"]),
-    ("hangs after a checkpoint", [[WRITE, {"hang": 1}], [DONE]], "COMPLETE", 0,
-     ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]),
-    ("says LOADED", [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1", DONE]], "COMPLETE", 0,
-     ["EPIC_COMPLETE"]),
-    ("says only LOADED", [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1"]], "NO_SIGNAL", 17,
-     ["NOTHING"]),
+    (
+        "hangs after a checkpoint",
+        [[WRITE, {"hang": 1}], [DONE]],
+        "COMPLETE",
+        0,
+        ["CHECKPOINT_WRITE", "EPIC_COMPLETE"],
+    ),
+    (
+        "says LOADED",
+        [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1", DONE]],
+        "COMPLETE",
+        0,
+        ["EPIC_COMPLETE"],
+    ),
+    (
+        "says only LOADED",
+        [["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1"]],
+        "NO_SIGNAL",
+        17,
+        ["NOTHING"],
+    ),
     ("says MISSING", [["SAGE_SIGNAL:CHECKPOINT:MISSING"]], "NO_SIGNAL", 17, ["NOTHING"]),
-    ("writes an implicit checkpoint", [["SAGE_SIGNAL:CHECKPOINT:epic-3:3-1:p:5"], [DONE]],
-     "COMPLETE", 0, ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]),
-    ("writes a checkpoint without a task", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p"]],
-     "NO_SIGNAL", 17, ["NOTHING"]),
-    ("names no story", [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:a story:p:1"]], "NO_SIGNAL", 17,
-     ["NOTHING"]),
-    ("prints an old block", [["=" * 44, "SAGE_SIGNAL:HITL_REQUIRED", "ISSUE_NUMBER: 7", "=" * 44]],
-     "WAITING", 4, ["HITL_REQUIRED"]),
-    ("is fatal", [["SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:no: way"]], "FATAL", 1,
-     ["FATAL_ERROR"]),
-    ("is fatal beside a checkpoint", [[WRITE, "SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT"]], "FATAL", 1,
-     ["FATAL_ERROR"]),
-    ("can be tried again", [["SAGE_SIGNAL:RECOVERABLE_ERROR:SUBAGENT_FAILED:x"], [DONE]],
-     "COMPLETE", 0, ["RECOVERABLE_ERROR", "EPIC_COMPLETE"]),
-    ("recovered by itself", [["SAGE_SIGNAL:RECOVERY_COMPLETE:abc"], [DONE]], "COMPLETE", 0,
-     ["RECOVERY_COMPLETE", "EPIC_COMPLETE"]),
-    ("could not recover", [["SAGE_SIGNAL:RECOVERY_FAILED:no way back"]], "FATAL", 1,
-     ["RECOVERY_FAILED"]),
+    (
+        "writes an implicit checkpoint",
+        [["SAGE_SIGNAL:CHECKPOINT:epic-3:3-1:p:5"], [DONE]],
+        "COMPLETE",
+        0,
+        ["CHECKPOINT_WRITE", "EPIC_COMPLETE"],
+    ),
+    (
+        "writes a checkpoint without a task",
+        [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p"]],
+        "NO_SIGNAL",
+        17,
+        ["NOTHING"],
+    ),
+    (
+        "names no story",
+        [["SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:a story:p:1"]],
+        "NO_SIGNAL",
+        17,
+        ["NOTHING"],
+    ),
+    (
+        "prints an old block",
+        [["=" * 44, "SAGE_SIGNAL:HITL_REQUIRED", "ISSUE_NUMBER: 7", "=" * 44]],
+        "WAITING",
+        4,
+        ["HITL_REQUIRED"],
+    ),
+    (
+        "is fatal",
+        [["SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:no: way"]],
+        "FATAL",
+        1,
+        ["FATAL_ERROR"],
+    ),
+    (
+        "is fatal beside a checkpoint",
+        [[WRITE, "SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT"]],
+        "FATAL",
+        1,
+        ["FATAL_ERROR"],
+    ),
+    (
+        "can be tried again",
+        [["SAGE_SIGNAL:RECOVERABLE_ERROR:SUBAGENT_FAILED:x"], [DONE]],
+        "COMPLETE",
+        0,
+        ["RECOVERABLE_ERROR", "EPIC_COMPLETE"],
+    ),
+    (
+        "recovered by itself",
+        [["SAGE_SIGNAL:RECOVERY_COMPLETE:abc"], [DONE]],
+        "COMPLETE",
+        0,
+        ["RECOVERY_COMPLETE", "EPIC_COMPLETE"],
+    ),
+    (
+        "could not recover",
+        [["SAGE_SIGNAL:RECOVERY_FAILED:no way back"]],
+        "FATAL",
+        1,
+        ["RECOVERY_FAILED"],
+    ),
     ("claims an approval", [["SAGE_SIGNAL:HITL_APPROVED:issue:7"]], "NO_SIGNAL", 17, ["NOTHING"]),
     ("asks a human", [["SAGE_SIGNAL:HITL_REQUIRED:issue:7"]], "WAITING", 4, ["HITL_REQUIRED"]),
-    ("asks a human beside success", [["SAGE_SIGNAL:HITL_REQUIRED", DONE]], "WAITING", 4,
-     ["HITL_REQUIRED"]),
+    (
+        "asks a human beside success",
+        [["SAGE_SIGNAL:HITL_REQUIRED", DONE]],
+        "WAITING",
+        4,
+        ["HITL_REQUIRED"],
+    ),
     ("ends in half a line", [[{"raw": DONE}]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
-    ("is killed in half a line", [[{"raw": DONE[:-3]}, {"kill": 9}], [DONE]], "COMPLETE", 0,
-     ["CRASH", "EPIC_COMPLETE"]),
+    (
+        "is killed in half a line",
+        [[{"raw": DONE[:-3]}, {"kill": 9}], [DONE]],
+        "COMPLETE",
+        0,
+        ["CRASH", "EPIC_COMPLETE"],
+    ),
     ("writes the same checkpoint twice", [[WRITE], [WRITE]], "LIMIT", 14, ["CHECKPOINT_WRITE"] * 2),
-    ("uses unknown types", [["SAGE_SIGNAL:MOON_LANDED:1", DONE]], "COMPLETE", 0,
-     ["EPIC_COMPLETE"]),
-]  # fmt: skip
+    ("uses unknown types", [["SAGE_SIGNAL:MOON_LANDED:1", DONE]], "COMPLETE", 0, ["EPIC_COMPLETE"]),
+]
 
 
-@pytest.mark.parametrize(("sessions", "outcome", "code", "ends"), [row[1:] for row in ENDS],
-                         ids=[row[0] for row in ENDS])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sessions", "outcome", "code", "ends"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS]
+)
 def test_how_a_session_ends_decides_what_follows(
     project: Project, sessions: list[list[Any]], outcome: str, code: int, ends: list[str]
 ) -> None:
@@ -288,9 +373,11 @@ def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_o
     write = [*command, "epic", "checkpoint", "write", "--epic", "epic-3", "--story", "3-2"]
     said = project.run(
         [{"run": [*write, "--phase", "p", "--task", "9", "--note", "mind the gap"]}, {"hang": 1}],
-        ["SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-2", {"run": [*command, "emit", "EPIC_COMPLETE",
-                                                              "epic-3:success"]}],
-    )  # fmt: skip
+        [
+            "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-2",
+            {"run": [*command, "emit", "EPIC_COMPLETE", "epic-3:success"]},
+        ],
+    )
 
     assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
     assert "left this note: mind the gap" in project.prompt(2)

@@ -13,7 +13,7 @@ from tests.cli.world import LIMIT, World, until
 from tests.world.bench import gone, noted
 
 from interlock.agents.agents import ours
-from interlock.agents.cli.tag import Tag
+from interlock.agents.cli.tag import ProcessTag
 from interlock.journal.runs import FINISHED
 
 DAEMON = """\
@@ -79,7 +79,7 @@ def test_a_second_interlock_that_lives_keeps_its_agents(tmp_path: Path) -> None:
 def test_which_runs_are_over_is_what_the_database_says(tmp_path: Path, run: str) -> None:
     world = triage.lay_out(World(tmp_path))
     our = ours(world.db)
-    assert not our.is_over(Tag(our.workspace, run, "1", "a")), "there is no database yet"
+    assert not our.is_over(ProcessTag(our.workspace, run, "1", "a")), "there is no database yet"
     assert triage.done(world).code == 3
     assert world.say("runs", "--json").json["runs"][0]["status"] in FINISHED
-    assert our.is_over(Tag(our.workspace, run, "1", "a")) is (run == "1")
+    assert our.is_over(ProcessTag(our.workspace, run, "1", "a")) is (run == "1")

@@ -8,10 +8,10 @@ import pytest
 from tests.soak import again
 
 from interlock.system.errors import SourceError
-from interlock.testing.conform.kit import Kit
+from interlock.testing.conform.kit import ConformKit
 from interlock.testing.conform.scenarios import SCENARIOS
 from interlock.testing.conform.stage import Patience
-from interlock.testing.conform.verdict import Verdict
+from interlock.testing.conform.verdict import ScenarioResult
 
 WATCHERS = Path(__file__).parent / "watchers"
 PATIENCE = Patience(5.0)
@@ -22,13 +22,13 @@ BATCHES = {"batch", "briefing-missing", "budget-spent"}
 
 def play(
     *command: str, only: set[str] = EVERY, patience: Patience = PATIENCE
-) -> dict[str, Verdict]:
-    kit = Kit((sys.executable, *command), patience, jobs=len(EVERY))
+) -> dict[str, ScenarioResult]:
+    kit = ConformKit((sys.executable, *command), patience, jobs=len(EVERY))
     chosen = [each for each in SCENARIOS if each.name in only]
     return {each.scenario: each for each in kit.play(chosen)}
 
 
-def failed(verdicts: dict[str, Verdict]) -> dict[str, str]:
+def failed(verdicts: dict[str, ScenarioResult]) -> dict[str, str]:
     return {each.scenario: each.seen for each in verdicts.values() if each.verdict == "fail"}
 
 
@@ -121,7 +121,7 @@ def test_bad_parent_fails_exactly(fault: str, expected: set[str], seen: str) -> 
 
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     command = (sys.executable, str(WATCHERS / "faulty.py"), "brood")
-    [verdict] = Kit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
+    [verdict] = ConformKit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
     assert verdict.verdict == "pass"
     case = tmp_path / "kept" / "one-step" / "workspace" / ".asterisk" / "calibrate" / "1" / "101"
     assert not runs(int((case / "brood").read_text()))
@@ -137,16 +137,16 @@ def test_scratch_folders_are_gone_afterwards(
 
 def test_kept_folder_holds_files_and_what_the_watcher_said(tmp_path: Path) -> None:
     command = (sys.executable, str(WATCHERS / "faulty.py"), "no such fault")
-    [verdict] = Kit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
+    [verdict] = ConformKit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
     assert verdict.seen.startswith("the watcher ended with exit code 1, saying: ")
     assert "KeyError" in (tmp_path / "kept" / "one-step" / "watcher.log").read_text()
     with pytest.raises(SourceError, match="is not empty"):
-        Kit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
+        ConformKit(command, PATIENCE, keep=tmp_path / "kept").play(SCENARIOS[:1])
 
 
 def test_command_that_is_not_there_is_a_users_mistake() -> None:
     with pytest.raises(SourceError, match="there is no command 'nosuchwatcher'"):
-        Kit(("nosuchwatcher",), PATIENCE).play(SCENARIOS)
+        ConformKit(("nosuchwatcher",), PATIENCE).play(SCENARIOS)
 
 
 def test_words_in_braces_and_files_named_from_here(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_words_in_braces_and_files_named_from_here(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with chdir(tmp_path):
         command = (sys.executable, "show.py", "{root}", "{workspace}", "{here}", "{other}")
-        Kit(command, PATIENCE, keep=kept).play(SCENARIOS[:1])
+        ConformKit(command, PATIENCE, keep=kept).play(SCENARIOS[:1])
     workspace = kept / "one-step" / "workspace"
     root = workspace / ".asterisk"
     said = (kept / "one-step" / "watcher.log").read_text().split()

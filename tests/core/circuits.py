@@ -1,6 +1,6 @@
 """Circuits for tests: a sound one, ways to break it in one place, and what verify finds then."""
 
-from interlock.engine.notation import Written, read_circuit
+from interlock.engine.notation import CircuitSource, read_circuit
 from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Finding
 
@@ -56,11 +56,11 @@ def changed(text: str, *changes: tuple[str, str]) -> str:
     return text
 
 
-def press(*changes: tuple[str, str], otherwise: bool = False) -> Written:
+def press(*changes: tuple[str, str], otherwise: bool = False) -> CircuitSource:
     return read_circuit(changed(SOUND, *changes) + (OTHERWISE if otherwise else ""), FILE)
 
 
-def one_step(rules: str, fields: str, *, otherwise: str = "", more: str = "") -> Written:
+def one_step(rules: str, fields: str, *, otherwise: str = "", more: str = "") -> CircuitSource:
     """A circuit of one step `ask` whose answer has these fields, and ends a, b and c."""
     return read_circuit(
         f"""\
@@ -79,15 +79,15 @@ rules:
     )
 
 
-def serious(written: Written) -> list[Finding]:
+def serious(written: CircuitSource) -> list[Finding]:
     return [finding for finding in verify(written).findings if finding.level != "note"]
 
 
-def summary(written: Written) -> set[tuple[str, str, str]]:
+def summary(written: CircuitSource) -> set[tuple[str, str, str]]:
     return {(each.level, each.id, each.subject) for each in serious(written)}
 
 
-def found(written: Written, finding_id: str) -> Finding:
+def found(written: CircuitSource, finding_id: str) -> Finding:
     matching = [each for each in verify(written).findings if each.id == finding_id]
     assert matching, f"no {finding_id} in {verify(written).findings}"
     return matching[0]

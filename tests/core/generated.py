@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from interlock.engine.case import Signal
 from interlock.engine.circuit import FAILURES, Circuit
-from interlock.engine.notation import Written, read_circuit
+from interlock.engine.notation import CircuitSource, read_circuit
 from interlock.engine.verify.routes import signals_at
 
 FIELDS: dict[str, Any] = {
@@ -36,7 +36,7 @@ SPOKEN = ["artifact", "ask"]
 
 
 @st.composite
-def circuits(draw: st.DrawFn, guards: list[str] | None = None) -> Written:
+def circuits(draw: st.DrawFn, guards: list[str] | None = None) -> CircuitSource:
     steps = [f"s{number}" for number in range(draw(st.integers(1, 4)))]
     named = ANSWER_GUARDS + CASE_GUARDS if guards is None else guards
     last = draw(st.sampled_from([None, None, "good", "bad", "bad", steps[-1]]))

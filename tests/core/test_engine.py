@@ -11,10 +11,10 @@ from tests.core.generated import ANSWER_GUARDS, circuits, signals
 from interlock.engine.advance import MAX_DETOURS, advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Passed, Signal
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import Written, read_circuit
+from interlock.engine.notation import CircuitSource, read_circuit
 from interlock.engine.verify import verify
 from interlock.engine.verify.guards import placed
-from interlock.engine.verify.outcome import Table
+from interlock.engine.verify.outcome import OutcomeTable
 from interlock.system.errors import StateError
 
 Answer = tuple[str, dict[str, Any]]
@@ -154,7 +154,7 @@ def test_a_threshold_cannot_be_overruled_by_an_answer() -> None:
 
 
 @given(circuits(), st.data())
-def test_no_walk_passes_a_limit(written: Written, data: st.DataObject) -> None:
+def test_no_walk_passes_a_limit(written: CircuitSource, data: st.DataObject) -> None:
     circuit = written.circuit
     for case in walk(circuit, data):
         assert case.moves <= circuit.max_steps
@@ -165,14 +165,14 @@ def test_no_walk_passes_a_limit(written: Written, data: st.DataObject) -> None:
 
 
 @given(circuits(), st.data())
-def test_no_walk_is_longer_than_the_worst_case(written: Written, data: st.DataObject) -> None:
+def test_no_walk_is_longer_than_the_worst_case(written: CircuitSource, data: st.DataObject) -> None:
     worst = verify(written).worst_case
     assert walk(written.circuit, data)[-1].moves <= worst.dispatches <= written.circuit.max_steps
 
 
 @given(circuits(), st.data())
 def test_the_same_case_and_signal_give_the_same_decision(
-    written: Written, data: st.DataObject
+    written: CircuitSource, data: st.DataObject
 ) -> None:
     case = [each for each in walk(written.circuit, data) if each.status == OPEN][-1]
     signal = data.draw(signals(written.circuit, case.step))
@@ -184,7 +184,7 @@ def test_the_same_case_and_signal_give_the_same_decision(
 
 
 @given(circuits(), st.data())
-def test_a_case_that_is_over_refuses_signals(written: Written, data: st.DataObject) -> None:
+def test_a_case_that_is_over_refuses_signals(written: CircuitSource, data: st.DataObject) -> None:
     case = walk(written.circuit, data)[-1]
     if case.status != OPEN:
         with pytest.raises(StateError, match="no signal moves it any more"):
@@ -193,7 +193,7 @@ def test_a_case_that_is_over_refuses_signals(written: Written, data: st.DataObje
 
 @given(circuits(), st.data())
 def test_what_verify_lets_pass_is_stuck_only_by_its_limits(
-    written: Written, data: st.DataObject
+    written: CircuitSource, data: st.DataObject
 ) -> None:
     report = verify(written)
     stoppers = [each for each in report.findings if each.id in STOPPERS and each.level != "note"]
@@ -205,11 +205,11 @@ def test_what_verify_lets_pass_is_stuck_only_by_its_limits(
 
 
 @given(circuits(ANSWER_GUARDS))
-def test_an_exact_worst_case_can_be_walked(written: Written) -> None:
+def test_an_exact_worst_case_can_be_walked(written: CircuitSource) -> None:
     """Where guards read nothing but the answer, its path is a real one."""
     circuit = written.circuit
     worst = verify(written).worst_case
-    table = Table(circuit)
+    table = OutcomeTable(circuit)
     case = open_case(circuit, "c", {})
     for hop in worst.path if worst.exact else ():
         spent = [

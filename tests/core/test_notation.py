@@ -88,7 +88,7 @@ def test_the_published_schema_accepts_what_is_read() -> None:
         (("at: publish, to: published", "at: publish"), 35, "needs 'to: STEP', or 'adds:'"),
         (("rules:\n", "rules: {}\nmore:\n"), 26, "expected `array`, got `object`"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_name_file_line_and_what_to_write(
     change: tuple[str, str], line: int, words: str
 ) -> None:

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from interlock.engine.circuit import HUMAN, Role
 from interlock.engine.schedule import (
     Budget,
+    Schedule,
     Spent,
-    Suite,
     dispatches_left,
     ready,
     refuse_cycles,
@@ -25,9 +25,9 @@ ROLES = {name: Role(name) for name in ("author", "critic", HUMAN)}
 
 def suite(
     *wants: str, roles: dict[str, Role] | None = None, places: int | None = None, **needs: list[str]
-) -> Suite:
+) -> Schedule:
     """`A:author` wants a place; needs are given by name."""
-    made = Suite(roles or ROLES, places)
+    made = Schedule(roles or ROLES, places)
     pairs = [want.split(":") for want in wants]
     for case_id, _ in pairs:
         made.add(case_id, needs=needs.get(case_id, ()))
@@ -125,7 +125,7 @@ def test_used_names_every_limit_and_no_other() -> None:
 )
 def test_order(arrange: Callable[[Callable[..., None]], Any], order: str) -> None:
     roles = {"author": Role("author"), "critic": Role("critic", priority=1)}
-    made = Suite(roles)
+    made = Schedule(roles)
     wanted: list[tuple[str, str]] = []
 
     def add(name: str, priority: int = 0, needs: Iterable[str] = (), role: str = "author") -> None:
@@ -293,7 +293,7 @@ class Suites(RuleBasedStateMachine):
             "critic": Role("critic", None, 1),
             HUMAN: Role(HUMAN),
         }
-        self.suite = Suite(self.roles, 3)
+        self.suite = Schedule(self.roles, 3)
         self.needs = {name: {NAMES[n // 2]} if n > 4 else set() for n, name in enumerate(NAMES)}
         self.out: dict[str, str] = {}
         self.wanting: dict[str, str] = {}
@@ -367,8 +367,8 @@ class Suites(RuleBasedStateMachine):
 TestSuites = Suites.TestCase
 
 
-def by_hand(*wants: str, places: int | None = None) -> Suite:
-    made = Suite(ROLES, places, frozenset({HUMAN, "critic"}))
+def by_hand(*wants: str, places: int | None = None) -> Schedule:
+    made = Schedule(ROLES, places, frozenset({HUMAN, "critic"}))
     for want in wants:
         case_id, role = want.split(":")
         made.add(case_id)
@@ -401,7 +401,7 @@ def test_closed_roles_wait() -> None:
 
 
 def test_a_human_whom_an_agent_stands_for_takes_a_place_like_any_other() -> None:
-    made = Suite(ROLES, 2, frozenset())
+    made = Schedule(ROLES, 2, frozenset())
     for case_id, role in (("A", HUMAN), ("B", HUMAN), ("C", HUMAN)):
         made.add(case_id)
         made.wants(case_id, role)
@@ -413,7 +413,7 @@ def test_a_human_whom_an_agent_stands_for_takes_a_place_like_any_other() -> None
 
 
 def test_our_own_programs_take_no_place_from_an_agent() -> None:
-    made = Suite(ROLES, 1, unplaced={"critic"})
+    made = Schedule(ROLES, 1, unplaced={"critic"})
     for name in "ABC":
         made.add(name)
     made.wants("A", "critic")

@@ -9,7 +9,7 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import Decision, Signal
 from interlock.engine.circuit import TIMEOUT
 from interlock.engine.notation import read_circuit
-from interlock.engine.replay import Replayed, Turn, replay, standing
+from interlock.engine.replay import Divergence, Replayed, replay, standing
 
 CIRCUIT = read_circuit(PAPER).circuit
 START = open_case(CIRCUIT, "A", {})
@@ -65,7 +65,7 @@ def test_the_same_thresholds_change_nothing(
 
 
 def test_a_lower_threshold_saves_a_rework() -> None:
-    turn = Turn("judge", 1, "rework", "good", "write", "sign", {"mark": 2, "good": 2})
+    turn = Divergence("judge", 1, "rework", "good", "write", "sign", {"mark": 2, "good": 2})
     assert replayed(REWORKED, good=2) == Replayed(
         case_id="A",
         turn=turn,
@@ -79,7 +79,7 @@ def test_a_lower_threshold_saves_a_rework() -> None:
 
 
 def test_a_lower_threshold_asks_for_an_answer_that_was_never_given() -> None:
-    turn = Turn("judge", 3, "worn-out", "good", "dropped", "sign", {"mark": 2, "good": 2})
+    turn = Divergence("judge", 3, "worn-out", "good", "dropped", "sign", {"mark": 2, "good": 2})
     assert replayed(WORN_OUT, good=2) == Replayed(
         case_id="A",
         turn=turn,
@@ -94,7 +94,7 @@ def test_a_lower_threshold_asks_for_an_answer_that_was_never_given() -> None:
 
 
 def test_a_higher_threshold_wants_another_draft() -> None:
-    turn = Turn("judge", 1, "good", "rework", "sign", "write", {"mark": 4, "good": 5})
+    turn = Divergence("judge", 1, "good", "rework", "sign", "write", {"mark": 4, "good": 5})
     assert replayed(SIGNED, good=5) == Replayed(
         case_id="A",
         turn=turn,
@@ -109,7 +109,7 @@ def test_a_higher_threshold_wants_another_draft() -> None:
 
 
 def test_a_case_that_sticks_says_so() -> None:
-    turn = Turn("judge", 1, "good", "", "sign", "stuck", {"mark": 4})
+    turn = Divergence("judge", 1, "good", "", "sign", "stuck", {"mark": 4})
     record, end = recorded(SIGNED)
     lost = CIRCUIT.with_thresholds({"good": "high"})
     found = replay(lost, START, record, end)

@@ -8,8 +8,8 @@ from tests.core.circuits import HOPELESS, one_step, press
 from tests.core.generated import circuits
 
 from interlock.engine.circuit import FAILURES
-from interlock.engine.notation import Written
-from interlock.engine.simulate import Player, Spread, simulate, spread_of
+from interlock.engine.notation import CircuitSource
+from interlock.engine.simulate import AnswerSampler, Spread, simulate, spread_of
 from interlock.engine.verify import verify
 
 
@@ -54,8 +54,8 @@ def test_spread() -> None:
 
 
 @given(circuits(), st.integers(0, 99))
-def test_made_up_answers_are_legal(written: Written, seed: int) -> None:
-    player = Player(written.circuit, Random(seed))
+def test_made_up_answers_are_legal(written: CircuitSource, seed: int) -> None:
+    player = AnswerSampler(written.circuit, Random(seed))
     for step in written.circuit.steps.values():
         signal = player.answer(step.name)
         if signal.name in FAILURES:
@@ -66,7 +66,7 @@ def test_made_up_answers_are_legal(written: Written, seed: int) -> None:
 
 
 @given(circuits(), st.integers(0, 99))
-def test_walks_stay_within_the_worst_case(written: Written, seed: int) -> None:
+def test_walks_stay_within_the_worst_case(written: CircuitSource, seed: int) -> None:
     result = simulate(written.circuit, 5, Random(seed))
     assert result.dispatches.most <= verify(written).worst_case.dispatches
     assert sum(result.ends.values()) + sum(result.stuck.values()) == 5

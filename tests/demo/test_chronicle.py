@@ -2,14 +2,14 @@
 
 import pytest
 
-from interlock.rca.demo.chronicle import PEOPLE, Change, changed, read_history, trees
+from interlock.rca.demo.chronicle import PEOPLE, DemoCommit, changed, read_history, trees
 from interlock.rca.demo.world import PURPOSES
 
 TREE = {"a.txt": "one\ntwo\n\n  two\n", "b.txt": "b\n"}
 
 
-def change(**fields: dict[str, str]) -> Change:
-    return Change(at="2026-09-07T08:12:41Z", by="mara", say="Try", **fields)  # type: ignore[arg-type]
+def change(**fields: dict[str, str]) -> DemoCommit:
+    return DemoCommit(at="2026-09-07T08:12:41Z", by="mara", say="Try", **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

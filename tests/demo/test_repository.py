@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.demo.chronicle import Change
+from interlock.rca.demo.chronicle import DemoCommit
 from interlock.system.errors import SourceError
 from interlock.system.repository import check_out, git, write_repository
 
 HISTORY = [
-    Change(at="2026-09-07T08:12:41Z", by="mara", say="Begin", write={"a b/ü.txt": "x\n"}),
-    Change(
+    DemoCommit(at="2026-09-07T08:12:41Z", by="mara", say="Begin", write={"a b/ü.txt": "x\n"}),
+    DemoCommit(
         at="2026-09-08T08:12:41Z",
         by="aiko",
         say="Rename\n\nFor a reason.\n",
@@ -18,7 +18,7 @@ HISTORY = [
         tags=("t",),
         move={"a b/ü.txt": "b.txt"},
     ),
-    Change(at="2026-09-09T08:12:41Z", by="mara", say="Empty it", edit={"b.txt": "-x\n"}),
+    DemoCommit(at="2026-09-09T08:12:41Z", by="mara", say="Empty it", edit={"b.txt": "-x\n"}),
 ]
 
 

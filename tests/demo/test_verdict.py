@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from interlock.rca.demo.truth import Planted
 from interlock.rca.demo.verdict import HEAD, judge, sentences, table
-from interlock.rca.findings import Family, Finding, Findings, Suspect
+from interlock.rca.findings import CaseFinding, FindingFamily, Findings, Suspect
 
 GUILTY = "c0ffee0" + "0" * 33
 OTHER = "bad5eed" + "0" * 33
@@ -45,7 +45,7 @@ TRUTH = (
 SUSPECT = Suspect(repo="shop", commit=GUILTY)
 STRANGER = Suspect(repo="shop", commit="f" * 40)
 CASES = {
-    "C1": Finding(
+    "C1": CaseFinding(
         case_id="C1",
         case_no=1,
         class_name="tests.a.One",
@@ -54,7 +54,7 @@ CASES = {
         defect_type="pb001",
         suspects=(SUSPECT, STRANGER),
     ),
-    "C2": Finding(
+    "C2": CaseFinding(
         case_id="C2",
         case_no=2,
         class_name="tests.a.Two",
@@ -62,14 +62,14 @@ CASES = {
         category="product",
         defect_type="pb001",
     ),
-    "C3": Finding(
+    "C3": CaseFinding(
         case_id="C3",
         case_no=3,
         test_name="tests.a.Two.test_y",
         category="product",
         defect_type="pb001",
     ),
-    "C4": Finding(
+    "C4": CaseFinding(
         case_id="C4",
         case_no=4,
         class_name="Three",
@@ -79,7 +79,7 @@ CASES = {
         recalled=True,
         suspects=(Suspect(repo="deploy", commit=OTHER[:8]),),
     ),
-    "C5": Finding(
+    "C5": CaseFinding(
         case_id="C5",
         case_no=5,
         class_name="tests.b.Four",
@@ -90,21 +90,21 @@ CASES = {
 }
 
 
-def found(families: Mapping[str, str], cases: Mapping[str, Finding] = CASES) -> Findings:
+def found(families: Mapping[str, str], cases: Mapping[str, CaseFinding] = CASES) -> Findings:
     """Findings with these families, each given as the numbers of its cases: "123"."""
     return Findings(
         suite_id=1,
         name="s",
         made_at="",
         families=tuple(
-            Family(family_id=name, title=name, members=tuple(f"C{each}" for each in members))
+            FindingFamily(family_id=name, title=name, members=tuple(f"C{each}" for each in members))
             for name, members in families.items()
         ),
         cases=tuple(cases.values()),
     )
 
 
-def but(case: str, **fields: Any) -> dict[str, Finding]:
+def but(case: str, **fields: Any) -> dict[str, CaseFinding]:
     return {**CASES, case: replace(CASES[case], **fields)}
 
 

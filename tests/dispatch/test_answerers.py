@@ -2,9 +2,9 @@
 
 import pytest
 
-from interlock.agents.answerers import EVERYBODY, Answerers
+from interlock.agents.answerers import EVERYBODY, AnswerPolicy
 
-POLICY = Answerers(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open": ()})
+POLICY = AnswerPolicy(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open": ()})
 
 
 @pytest.mark.parametrize(

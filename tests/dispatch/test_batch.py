@@ -10,9 +10,9 @@ from tests.world.bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.desk import ask_for, turn, wrapped
 
-from interlock.agents.files.batch import BatchDesk
-from interlock.agents.files.briefer import Gauge, PlainBriefer, Reading
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.files.briefer import PlainBriefer, ProgressGauge, Reading
+from interlock.agents.files.file import FileCarrier
 from interlock.signals.batch import Phase
 from interlock.system.watch import Mode
 
@@ -24,10 +24,10 @@ class Batches(Bench):
         self, workspace: Path, mode: Mode = "inotify", size: int = 4, tokens: int = 0
     ) -> None:
         clock = FakeClock()
-        self.gauge = Gauge()
+        self.gauge = ProgressGauge()
         self.folder = workspace / ".interlock" / "runs" / "1"
-        self.desk = BatchDesk(
-            FileDesk(self.folder.parent, clock, mode=mode),
+        self.desk = BatchCarrier(
+            FileCarrier(self.folder.parent, clock, mode=mode),
             clock,
             PlainBriefer("demo", self.gauge),
             self.gauge,

@@ -12,23 +12,23 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.process import ProcessAgent, Station, nonce
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
 from interlock.agents.cli.profile import profile
 from interlock.agents.cli.settings import AgentSettings
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchDesk
-from interlock.agents.files.briefer import Gauge, PlainBriefer
-from interlock.agents.files.file import FileDesk
-from interlock.agents.files.manual import ManualDesk
-from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.agents.mcp.carrier import PullDesk
+from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.files.briefer import PlainBriefer, ProgressGauge
+from interlock.agents.files.file import FileCarrier
+from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.pull_words import Next, Submit
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.query_desk import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:
@@ -47,8 +47,8 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
-    station = Station(folder / "agents", folder, Ours("contract"), environ, nonce)
-    return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, RealClock())
+    station = AgentHome(folder / "agents", folder, WorkspaceOwner("contract"), environ, nonce)
+    return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, SystemClock())
 
 
 def acp(folder: Path, _clock: FakeClock) -> Carrier:
@@ -58,7 +58,7 @@ def acp(folder: Path, _clock: FakeClock) -> Carrier:
 def human(folder: Path, clock: FakeClock) -> Carrier:
     for number in (1, 2):
         leave_answer(folder, HumanAnswer(number, "ann", {"n": number}))
-    return HumanDesk(folder, clock)
+    return HumanCarrier(folder, clock)
 
 
 def script(_folder: Path, clock: FakeClock) -> Carrier:
@@ -82,27 +82,27 @@ def laid_out(folder: Path) -> Path:
 
 
 def file(folder: Path, clock: FakeClock) -> Carrier:
-    return FileDesk(laid_out(folder), clock)
+    return FileCarrier(laid_out(folder), clock)
 
 
 def polled_file(folder: Path, clock: FakeClock) -> Carrier:
-    return FileDesk(laid_out(folder), clock, mode="poll")
+    return FileCarrier(laid_out(folder), clock, mode="poll")
 
 
 def manual(folder: Path, clock: FakeClock) -> Carrier:
-    return ManualDesk(laid_out(folder), clock)
+    return ManualCarrier(laid_out(folder), clock)
 
 
 def batch(folder: Path, clock: FakeClock) -> Carrier:
-    gauge = Gauge()
-    desk = FileDesk(laid_out(folder), clock)
-    return BatchDesk(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
+    gauge = ProgressGauge()
+    desk = FileCarrier(laid_out(folder), clock)
+    return BatchCarrier(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
 
 
 class Pulled:
     """A desk with a worker that takes everything and answers at once."""
 
-    def __init__(self, desk: PullDesk) -> None:
+    def __init__(self, desk: McpCarrier) -> None:
         self._desk = desk
         self._tasks: list[asyncio.Task[object]] = []
 
@@ -134,7 +134,9 @@ class Pulled:
 
 
 def pulled(folder: Path, clock: FakeClock) -> Carrier:
-    desk = PullDesk(folder / "pull", QueryDesk(folder / "queries"), clock, Gauge(), lambda: "a")
+    desk = McpCarrier(
+        folder / "pull", QueryBroker(folder / "queries"), clock, ProgressGauge(), lambda: "a"
+    )
     desk.steps = {"work": Step("work", ask(1).role, ANYTHING)}
     return Pulled(desk)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.world.bench import Bench, appears, ask, gone, noted
 
-from interlock.agents.carrier import MAX_ANSWER, Ask, Premises, Reply
+from interlock.agents.carrier import MAX_ANSWER, Ask, ExecutionContext, Reply
 from interlock.agents.command import CommandAgent
 
 MEGABYTE = "x" * 1_000_000
@@ -185,7 +185,7 @@ async def test_many_at_once() -> None:
 
 
 async def test_it_works_where_its_task_is(tmp_path: Path) -> None:
-    premises = Premises(str(tmp_path), {"PORT": "4000"})
+    premises = ExecutionContext(str(tmp_path), {"PORT": "4000"})
     question = Ask(7, 2, "C-1", "work", 3, "worker", "", premises=premises)
     reply = await reply_of(shell('echo "$PWD $PORT"'), question)
     assert reply.content == f"{tmp_path} 4000\n".encode()

@@ -14,7 +14,7 @@ from tests.world.desk import Desk, again, ask_for, turn, wrapped
 
 from interlock.agents.files.artifact import LARGEST
 from interlock.agents.files.case_folder import Papers
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.file import FileCarrier
 from interlock.system.watch import Mode
 
 MODES: tuple[Mode, ...] = ("inotify", "poll")
@@ -427,7 +427,7 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
         return Papers("prompt.md", name)
 
     async with Desk(tmp_path) as desk:
-        desk.carrier = FileDesk(tmp_path, desk.clock, names=names)
+        desk.carrier = FileCarrier(tmp_path, desk.clock, names=names)
         desk.carrier.start(desk.replies.append)
         desk.carrier.send([ask_for(1)])
         assert "is no safe file name" in desk.told()[0]
@@ -438,7 +438,7 @@ async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
         return Papers(f"prompt-f3-loop-{attempt}.md", "artifact.json")
 
     async with Desk(tmp_path) as desk:
-        desk.carrier = FileDesk(tmp_path, desk.clock, names=names, mode="poll")
+        desk.carrier = FileCarrier(tmp_path, desk.clock, names=names, mode="poll")
         desk.carrier.start(desk.replies.append)
         desk.carrier.send([again(ask_for(1), attempt=2)])
         assert desk.signal()["prompt_path"].endswith("/1/7/prompt-f3-loop-2.md")

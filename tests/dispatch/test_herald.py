@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from tests.world.clock import START, FakeClock
 
-from interlock.journal.events import Notice
-from interlock.runtime.herald import MOST_WAITING, PATIENCE, RETRIES, Address, Herald
+from interlock.journal.events import Notification
+from interlock.runtime.herald import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
-OVER = Notice("over", 7, START, "run 7: done", "done")
+OVER = Notification("over", 7, START, "run 7: done", "done")
 
 
-def gate(case_id: str, question: int, family: str = "f") -> Notice:
+def gate(case_id: str, question: int, family: str = "f") -> Notification:
     text = f"{case_id} at sign: 'interlock answer {question} DECISION'"
-    return Notice("gate", 7, START, text, f"sign/{family}", (case_id,), (question,))
+    return Notification("gate", 7, START, text, f"sign/{family}", (case_id,), (question,))
 
 
 class Post:
@@ -109,15 +109,15 @@ def _next_timer(clock: FakeClock) -> float:
     return min(timers, default=float("inf")) - clock.time
 
 
-def herald(**more: Any) -> tuple[Herald, FakeClock, list[str]]:
+def herald(**more: Any) -> tuple[Notifier, FakeClock, list[str]]:
     clock = FakeClock()
     said: list[str] = []
-    return Herald(clock, complain=said.append, **more), clock, said
+    return Notifier(clock, complain=said.append, **more), clock, said
 
 
 async def test_a_notice_is_posted_once_and_signed() -> None:
     async with post(status(204, b"")) as server:
-        made, _, said = herald(address=Address(server.url, b"secret"))
+        made, _, said = herald(address=WebhookTarget(server.url, b"secret"))
         made.tell(OVER)
         await made.close()
     ((fields, body),) = server.got
@@ -131,7 +131,7 @@ async def test_a_notice_is_posted_once_and_signed() -> None:
 
 async def test_without_a_secret_nothing_is_signed() -> None:
     async with post(status(200)) as server:
-        made, _, _ = herald(address=Address(server.url))
+        made, _, _ = herald(address=WebhookTarget(server.url))
         made.tell(OVER)
         await made.close()
     assert "x-interlock-signature" not in server.got[0][0]
@@ -139,7 +139,7 @@ async def test_without_a_secret_nothing_is_signed() -> None:
 
 async def test_a_family_is_one_notice() -> None:
     async with post(status(200)) as server:
-        made, clock, _ = herald(address=Address(server.url))
+        made, clock, _ = herald(address=WebhookTarget(server.url))
         for number, name in enumerate("ABC", 1):
             made.tell(gate(name, number))
         made.tell(gate("Z", 9, "other"))
@@ -156,7 +156,7 @@ async def test_a_family_is_one_notice() -> None:
 
 async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
     async with post(status(500), status(503), status(200)) as server:
-        made, clock, said = herald(address=Address(server.url))
+        made, clock, said = herald(address=WebhookTarget(server.url))
         made.tell(OVER)
         await until(lambda: len(server.got) == 3 and not made._tasks, clock)
         await made.close()
@@ -176,7 +176,7 @@ async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
 )
 async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, problem: str) -> None:
     async with post(answer) as server:
-        made, clock, said = herald(address=Address(server.url))
+        made, clock, said = herald(address=WebhookTarget(server.url))
         made.tell(OVER)
         await until(lambda: len(server.got) == 1)
         most = float("inf") if answer is silent else PATIENCE
@@ -192,7 +192,7 @@ async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, prob
 
 async def test_an_endless_answer_is_not_read() -> None:
     async with post(huge) as server:
-        made, _, said = herald(address=Address(server.url))
+        made, _, said = herald(address=WebhookTarget(server.url))
         made.tell(OVER)
         await until(lambda: not made._tasks)
         await made.close()
@@ -200,7 +200,7 @@ async def test_an_endless_answer_is_not_read() -> None:
 
 
 async def test_nobody_there() -> None:
-    made, clock, said = herald(address=Address("http://127.0.0.1:1/hook"))
+    made, clock, said = herald(address=WebhookTarget("http://127.0.0.1:1/hook"))
     made.tell(OVER)
     await until(lambda: not made._tasks, clock)
     assert said[0].startswith("webhook: ConnectError")
@@ -208,7 +208,7 @@ async def test_nobody_there() -> None:
 
 async def test_the_end_waits_only_so_long() -> None:
     async with post(silent) as server:
-        made, clock, said = herald(address=Address(server.url))
+        made, clock, said = herald(address=WebhookTarget(server.url))
         made.tell(OVER)
         await until(lambda: server.got)
         closing = asyncio.create_task(made.close())
@@ -218,7 +218,7 @@ async def test_the_end_waits_only_so_long() -> None:
 
 async def test_too_many_at_once_are_dropped_and_said_once() -> None:
     async with post(silent) as server:
-        made, clock, said = herald(address=Address(server.url))
+        made, clock, said = herald(address=WebhookTarget(server.url))
         for _ in range(MOST_WAITING + 50):
             made.tell(OVER)
         assert len(made._tasks) == MOST_WAITING

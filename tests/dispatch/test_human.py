@@ -8,7 +8,7 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Reply
-from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 
 YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
@@ -16,7 +16,7 @@ REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
 
 def desk(folder: Path) -> Bench:
     clock = FakeClock()
-    return Bench(HumanDesk(folder / "answers", clock), clock)
+    return Bench(HumanCarrier(folder / "answers", clock), clock)
 
 
 def test_an_answer_is_written_whole_and_for_no_other_eyes(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.world.github import OWN, REPO, Github, a_github
 from interlock.epic.approval.github_address import GithubAddress
 from interlock.epic.approval.github_issues import Issues, request_mark
 from interlock.epic.approval.github_rest import GithubRest
-from interlock.epic.approval.issue_desk import LONGEST_S, POLL_S, IssueDesk
+from interlock.epic.approval.issue_desk import LONGEST_S, POLL_S, IssueCarrier
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ class Sitting(Bench):
         if token:
             address = GithubAddress(address.url, address.repo, token)
         self.github = github
-        self.desk = IssueDesk(
+        self.desk = IssueCarrier(
             Issues(GithubRest(address, timeout_s=5)), FakeClock(), "w", allowed=allowed
         )
         super().__init__(self.desk, self.desk._clock)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 from tests.world.bench import Bench, ask
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.labour import LabourDesk
+from interlock.agents.labour import AsyncHandler
 from interlock.system.errors import SourceError
 
 
@@ -17,7 +17,7 @@ async def test_the_answer_comes_when_the_work_is_done() -> None:
         await done.wait()
         return Reply(question.dispatch_id, b"{}")
 
-    async with Bench(LabourDesk(work)) as bench:
+    async with Bench(AsyncHandler(work)) as bench:
         bench.carrier.send([ask()])
         bench.carrier.send([ask()])
         done.set()
@@ -39,7 +39,7 @@ async def test_work_that_fails_is_a_crash(error: Exception, reason: str) -> None
     async def work(question: Ask) -> Reply:
         raise error
 
-    async with Bench(LabourDesk(work)) as bench:
+    async with Bench(AsyncHandler(work)) as bench:
         bench.carrier.send([ask()])
         (reply,) = await bench.until(1)
     assert (reply.failure, reply.reason) == ("crash", reason)
@@ -57,7 +57,7 @@ async def test_work_that_is_not_needed_any_more_is_cut_short() -> None:
             raise
         return Reply(question.dispatch_id)
 
-    async with Bench(LabourDesk(work)) as bench:
+    async with Bench(AsyncHandler(work)) as bench:
         bench.carrier.send([ask()])
         await begun.wait()
         bench.carrier.settled(ask().dispatch_id)

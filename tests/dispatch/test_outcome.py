@@ -16,12 +16,12 @@ from tests.world.scenes_codex import CODEX
 from tests.world.scenes_others import AIDER, COPILOT, CURSOR, GEMINI, OPENCODE, START
 from tests.world.streams import Claude, Codex, Event, Gemini, Opencode
 
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.health import Standing
-from interlock.agents.cli.hearing import Hearing
-from interlock.agents.cli.outcome import Facts, Outcome, judge, row_for
-from interlock.agents.cli.profile import NAMES, Row, profile
-from interlock.agents.cli.sight import Line
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.hearing import SessionMonitor
+from interlock.agents.cli.outcome import SessionFacts, SessionOutcome, judge, row_for
+from interlock.agents.cli.profile import NAMES, OutcomeRule, profile
+from interlock.agents.cli.sight import OutputLine
 from interlock.engine.case import Usage
 from interlock.system.lines import Lines
 
@@ -33,27 +33,27 @@ def zones(name: str) -> tzinfo | None:
     return UTC if name in ("", "UTC") else None
 
 
-def ended(scene: Scene) -> Ended:
-    return Ended(
+def ended(scene: Scene) -> ProcessEnd:
+    return ProcessEnd(
         exit_code=scene.code,
         by=scene.by,
         started_at=5.0,
         ended_at=5.0,
         stderr=scene.stderr.encode(),
-        last=Standing("silent", ("its last byte came 601 s ago",)),
+        last=AgentHealth("silent", ("its last byte came 601 s ago",)),
     )
 
 
-def heard(name: str, scene: Scene) -> Hearing:
-    hearing = Hearing(profile(name), NOW, zones)
+def heard(name: str, scene: Scene) -> SessionMonitor:
+    hearing = SessionMonitor(profile(name), NOW, zones)
     for late, events in ((False, scene.events), (True, scene.late)):
         for event in events:
             text = event if isinstance(event, str) else json.dumps(event)
-            list(hearing(Line(text.encode(), late=late)))
+            list(hearing(OutputLine(text.encode(), late=late)))
     return hearing
 
 
-def judged(name: str, scene: Scene) -> tuple[Outcome, Row]:
+def judged(name: str, scene: Scene) -> tuple[SessionOutcome, OutcomeRule]:
     hearing, end = heard(name, scene), ended(scene)
     facts = hearing.facts(end)
     table = profile(name).outcome
@@ -107,7 +107,7 @@ def test_every_shared_row_has_its_scene() -> None:
 
 @given(
     st.builds(
-        Facts,
+        SessionFacts,
         end=st.sampled_from(["", "success", "turn.completed", "stop", "result", "odd"]),
         error=st.booleans(),
         turns=st.sampled_from(["none", "some", "unknown"]),
@@ -121,7 +121,7 @@ def test_every_shared_row_has_its_scene() -> None:
     ),
     st.sampled_from(NAMES),
 )
-def test_nothing_is_accepted_without_an_end_and_a_text(facts: Facts, name: str) -> None:
+def test_nothing_is_accepted_without_an_end_and_a_text(facts: SessionFacts, name: str) -> None:
     row = row_for(profile(name).outcome, facts)
     if row.then == "accept":
         assert facts.text
@@ -137,7 +137,7 @@ def test_nothing_is_accepted_without_an_end_and_a_text(facts: Facts, name: str) 
 def test_hostile_streams_never_fail_and_are_never_accepted(
     name: str, chunks: list[bytes], cut: bool
 ) -> None:
-    hearing = Hearing(profile(name), NOW, zones)
+    hearing = SessionMonitor(profile(name), NOW, zones)
     lines = Lines(30 if cut else 1_000)
     for chunk in chunks:
         for line in lines.feed(chunk + b"\n"):
@@ -165,8 +165,8 @@ def test_events_after_our_signal_change_nothing() -> None:
 
 def test_a_line_too_long_is_noted_and_skipped() -> None:
     hearing = heard("claude", Scene(events=[I]))
-    list(hearing(Line(b'{"type":"result"', cut=True)))
-    list(hearing(Line(json.dumps(C.result(GOOD)).encode())))
+    list(hearing(OutputLine(b'{"type":"result"', cut=True)))
+    list(hearing(OutputLine(json.dumps(C.result(GOOD)).encode())))
     found = hearing.testimony(ended(Scene(events=[])), Usage())
     assert found.notes == ("a line was longer than the limit and is lost",)
     assert found.final == GOOD

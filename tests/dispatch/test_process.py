@@ -15,14 +15,14 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.process import ProcessAgent, Station, nonce
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
 from interlock.agents.cli.profile import profile
 from interlock.agents.cli.settings import AgentSettings
 from interlock.agents.cli.workplace import Session, workplace
 from interlock.agents.status import read_standings
 from interlock.engine.case import Usage
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 
 GOOD = '{"n":1}'
 ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))
@@ -39,8 +39,8 @@ def carrier(
     """The carrier; `around` is in Interlock's own environment, the rest is set by the user."""
     settings = msgspec.convert({"clocks": QUICK, **more}, AgentSettings)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **(around or {})}
-    station = Station(folder / "agents", folder, Ours("space"), environ, nonce)
-    return ProcessAgent(profile(name), settings, str(fake.program), station, RealClock())
+    station = AgentHome(folder / "agents", folder, WorkspaceOwner("space"), environ, nonce)
+    return ProcessAgent(profile(name), settings, str(fake.program), station, SystemClock())
 
 
 async def replies(agent: ProcessAgent, *asks: Ask) -> list[Reply]:

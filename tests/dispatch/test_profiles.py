@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.launch import LONGEST_WORD, Launch, environment, guarded, launch
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.launch import LONGEST_WORD, CommandLine, environment, guarded, launch
 from interlock.agents.cli.probe import flags_of, login_of
 from interlock.agents.cli.profile import NAMES, Profile, profile, profiles
 from interlock.agents.cli.settings import (
@@ -24,7 +24,7 @@ from interlock.system.errors import SourceError
 PAPER = Path("/papers/prompt-1.md")
 
 
-def command(known: Profile, settings: AgentSettings | None = None, **more: Any) -> Launch:
+def command(known: Profile, settings: AgentSettings | None = None, **more: Any) -> CommandLine:
     given_: dict[str, Any] = {"paper": PAPER, "own_folder": True, **more}
     prompt = given_.pop("prompt", "do it")
     return launch(known, settings or AgentSettings(), "/bin/x", prompt, **given_)
@@ -166,7 +166,7 @@ def test_clocks_of_a_user_go_before_those_of_a_profile() -> None:
     settings = agent_settings({"clocks": {"silence": 5, "wall": inf}}, profile("opencode"))
     found = clocks_of(profile("opencode"), settings)
     assert (found.silence, found.first_byte, found.wall) == (5.0, 300.0, inf)
-    assert found.tool == Clocks().tool
+    assert found.tool == Timeouts().tool
 
 
 def test_a_name_that_is_none() -> None:

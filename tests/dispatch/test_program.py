@@ -8,7 +8,7 @@ from tests.world.paper import GOOD_CREW
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.program import ProgramDesk, answer
+from interlock.agents.program import Handler, answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.system.errors import SourceError
 
@@ -42,7 +42,7 @@ def writes(ask: Ask) -> Reply | None:
 def test_a_program_answers_what_it_can_and_leaves_the_rest_together(world: World) -> None:
     world.begin("A", "B", "C")
     crew = Listed(world)
-    desk = ProgramDesk(writes, crew)
+    desk = Handler(writes, crew)
     assert world.work(carriers=dict.fromkeys(world.circuit.roles, desk)) == "done"
     assert crew.sent == ["B:write", "A:judge C:judge B:judge", "A:sign C:sign B:sign"]
     assert world.faults() == []
@@ -50,7 +50,7 @@ def test_a_program_answers_what_it_can_and_leaves_the_rest_together(world: World
 
 def test_a_program_alone_that_has_no_answer_crashes_that_dispatch(world: World) -> None:
     world.begin("B")
-    desk = ProgramDesk(writes)
+    desk = Handler(writes)
     world.work(carriers=dict.fromkeys(world.circuit.roles, desk))
     assert "B write#1 crash" in world.story()[0]
 
@@ -62,7 +62,7 @@ def test_a_program_that_meets_a_bad_world_crashes_that_dispatch_only(world: Worl
         return None
 
     world.begin("A", "B")
-    desk = ProgramDesk(broken, Listed(world))
+    desk = Handler(broken, Listed(world))
     world.work(carriers=dict.fromkeys(world.circuit.roles, desk))
     assert any(line.startswith("A write#1 crash") for line in world.story())
     assert world.ends()["B"] == "done"
@@ -87,5 +87,5 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
 
     world.begin("A", "B")
     crew = Narrow(world)
-    assert world.work(carriers=dict.fromkeys(world.circuit.roles, ProgramDesk(writes, crew)))
+    assert world.work(carriers=dict.fromkeys(world.circuit.roles, Handler(writes, crew)))
     assert all(" " not in each for each in crew.sent)

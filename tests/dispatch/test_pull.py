@@ -14,11 +14,11 @@ import pytest
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.files.briefer import Gauge
+from interlock.agents.files.briefer import ProgressGauge
 from interlock.agents.mcp import pull_words as words
-from interlock.agents.mcp.carrier import PullDesk
-from interlock.agents.mcp.pull_door import SOCKET, PullDoor, near
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.mcp.carrier import McpCarrier
+from interlock.agents.mcp.pull_door import SOCKET, WorkerSocket, near
+from interlock.agents.query_desk import QueryBroker
 from interlock.engine.case import Refused, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
@@ -41,9 +41,9 @@ class Room:
         numbers = count(1)
         self.clock = FakeClock()
         self.delivered: list[Reply] = []
-        queries = QueryDesk(folder / "queries")
+        queries = QueryBroker(folder / "queries")
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
-        self.desk = PullDesk(folder / "pull", queries, self.clock, Gauge(), nonce)
+        self.desk = McpCarrier(folder / "pull", queries, self.clock, ProgressGauge(), nonce)
         self.desk.steps = STEPS
 
     async def take(self, worker: str, **more: Any) -> dict[str, Any]:
@@ -112,7 +112,7 @@ async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
         here.desk.send([ask(1, "free"), ask(2, "free")])
         one, two = await here.take("a", ttl=20), await here.take("a", ttl=20)
         here.clock.time += 15
-        await here.desk.answer("a", words.Look(call=1, lease=one["lease"]))
+        await here.desk.answer("a", words.StatusCall(call=1, lease=one["lease"]))
         here.clock.advance()
         free = await here.take("b", wait=0)
         assert free["dispatch_id"] == two["dispatch_id"]
@@ -228,10 +228,10 @@ async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
 async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pull").symlink_to(tmp_path)
     with pytest.raises(SourceError, match="no folder of this user"):
-        PullDoor(tmp_path / "pull", Room(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "pull", Room(tmp_path).desk).open()
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be used"):
-        PullDoor(tmp_path / "file" / "pull", Room(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "file" / "pull", Room(tmp_path).desk).open()
 
 
 async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.agents.query import (
     MOST_QUERIES,
-    Query,
+    AgentQuery,
     QueryReply,
     find_query,
     is_query,
@@ -22,7 +22,7 @@ from interlock.system.errors import StateError
 
 def ask(folder: Path, dispatch_id: int, at: float = 0) -> str:
     number = next_id(folder, dispatch_id)
-    put_query(folder, Query(number, dispatch_id, 1, "A", "look", "scout", "Why?", (), at))
+    put_query(folder, AgentQuery(number, dispatch_id, 1, "A", "look", "scout", "Why?", (), at))
     return number
 
 

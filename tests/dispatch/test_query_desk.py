@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from tests.world.bench import ask
 
-from interlock.agents.answerers import Answerers
+from interlock.agents.answerers import AnswerPolicy
 from interlock.agents.carrier import Reply
 from interlock.agents.query import PERMISSION, QueryReply, put_reply, reply_to
-from interlock.agents.query_desk import QueryDesk
-from interlock.journal.events import Notice, as_json
+from interlock.agents.query_desk import QueryBroker
+from interlock.journal.events import Notification, as_json
 
 ME = getpass.getuser()
 
 
 def test_people_are_told_at_once(tmp_path: Path) -> None:
-    told: list[Notice] = []
-    desk = QueryDesk(tmp_path)
+    told: list[Notification] = []
+    desk = QueryBroker(tmp_path)
     desk.tell = told.append
     desk.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
     desk.ask(ask(7), "x" * 200, (), 6.0)
@@ -32,19 +32,19 @@ def test_people_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "by", "reason"),
     [
-        (Answerers(), "Eve", ""),
-        (Answerers((ME,)), ME, ""),
-        (Answerers((ME, "Eve"), (ME,)), "Eve", ""),
-        (Answerers((ME, "Eve")), "Eve", f"{ME} may not answer in the name of Eve"),
-        (Answerers(("ann",)), ME, f"{ME} may not answer at permission; these may: ann"),
-        (Answerers((ME,), (), {PERMISSION: ("ann",)}), ME, f"{ME} may not answer at permission"),
-        (Answerers(("ann",), (), {PERMISSION: (ME,)}), ME, ""),
-        (Answerers((ME,), (), {"query": ("ann",)}), ME, ""),
+        (AnswerPolicy(), "Eve", ""),
+        (AnswerPolicy((ME,)), ME, ""),
+        (AnswerPolicy((ME, "Eve"), (ME,)), "Eve", ""),
+        (AnswerPolicy((ME, "Eve")), "Eve", f"{ME} may not answer in the name of Eve"),
+        (AnswerPolicy(("ann",)), ME, f"{ME} may not answer at permission; these may: ann"),
+        (AnswerPolicy((ME,), (), {PERMISSION: ("ann",)}), ME, f"{ME} may not answer at permission"),
+        (AnswerPolicy(("ann",), (), {PERMISSION: (ME,)}), ME, ""),
+        (AnswerPolicy((ME,), (), {"query": ("ann",)}), ME, ""),
     ],
 )
-def test_who_may_answer(tmp_path: Path, policy: Answerers, by: str, reason: str) -> None:
+def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: str) -> None:
     refused: list[Reply] = []
-    desk = QueryDesk(tmp_path, policy)
+    desk = QueryBroker(tmp_path, policy)
     desk.refuse = refused.append
     desk.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
     put_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
@@ -57,7 +57,7 @@ def test_who_may_answer(tmp_path: Path, policy: Answerers, by: str, reason: str)
 
 
 def test_a_reply_under_another_id_is_none(tmp_path: Path) -> None:
-    desk = QueryDesk(tmp_path)
+    desk = QueryBroker(tmp_path)
     desk.ask(ask(7), "May it?", (), 5.0)
     put_reply(tmp_path, QueryReply("8.1", "allow", "", ME, 6.0))
     (tmp_path / "8.1.reply.json").rename(tmp_path / "7.1.reply.json")

@@ -17,31 +17,31 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.process import Station, nonce
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.process import AgentHome, nonce
 from interlock.agents.cli.profile import profile
 from interlock.agents.cli.settings import AgentSettings
 from interlock.engine.case import Case
-from interlock.epic.sessions.carrier import Life, Limits, SessionAgent, pause_after
-from interlock.epic.sessions.listen import CliTongue, ExecTongue, Tongue
-from interlock.system.clock import RealClock
+from interlock.epic.sessions.carrier import SessionAgent, SessionAttempt, SessionLimits, pause_after
+from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
+from interlock.system.clock import SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
 FATAL = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:quoted"
-QUICK = Limits(session=20.0, idle=20.0, grace=0.2, backoff=2.0)
+QUICK = SessionLimits(session=20.0, idle=20.0, grace=0.2, backoff=2.0)
 
 
 class Notes:
     """A keeper that only tells what it was told."""
 
     def __init__(self) -> None:
-        self.lives: list[Life] = []
+        self.lives: list[SessionAttempt] = []
 
     def before(self, ask: Ask) -> str:
         return "before"
 
-    def after(self, ask: Ask, life: Life) -> Mapping[str, Any]:
+    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
         self.lives.append(life)
         return {"ended_by": life.ended_by, "message": life.message}
 
@@ -57,11 +57,15 @@ def space_of(folder: Path) -> str:
 
 
 def carrier(
-    folder: Path, tongue: Tongue, notes: Notes, limits: Limits = QUICK, clock: Clock | None = None
+    folder: Path,
+    tongue: AgentDialect,
+    notes: Notes,
+    limits: SessionLimits = QUICK,
+    clock: Clock | None = None,
 ) -> SessionAgent:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    station = Station(folder / "agents", folder, Ours(space_of(folder)), environ, nonce)
-    return SessionAgent(tongue, station, limits, clock or RealClock(), notes)
+    station = AgentHome(folder / "agents", folder, WorkspaceOwner(space_of(folder)), environ, nonce)
+    return SessionAgent(tongue, station, limits, clock or SystemClock(), notes)
 
 
 def claude(fake: FakeCli, name: str = "claude", *, bare: bool = False) -> CliTongue:
@@ -87,29 +91,66 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
     ("its last message", turn(last=f"All is done.\n\n{DONE}"), "EPIC_COMPLETE", "epic-3:success"),
     ("tool results", turn(*quoted("t"), last="I looked at it."), "NOTHING", ""),
     ("thinking", turn(Claude.thought(FATAL), last=DONE), "EPIC_COMPLETE", ""),
-    ("sub-agents", turn(Claude.said(FATAL, parent_tool_use_id="t"), last=DONE), "EPIC_COMPLETE",
-     ""),
+    (
+        "sub-agents",
+        turn(Claude.said(FATAL, parent_tool_use_id="t"), last=DONE),
+        "EPIC_COMPLETE",
+        "",
+    ),
     ("fences", turn(last=f"```\n{FATAL}\n```\n{DONE}"), "EPIC_COMPLETE", ""),
     ("quotes", turn(last=f"> {DONE}"), "NOTHING", ""),
-    ("a success that comes too early",
-     say(Claude.init(), {**Claude.said(DONE), "message": {"id": "m1", "content": [
-         {"type": "text", "text": DONE}]}}, *quoted("t"), Claude.said("not quite"),
-         Claude.result("not quite")), "NOTHING", ""),
+    (
+        "a success that comes too early",
+        say(
+            Claude.init(),
+            {
+                **Claude.said(DONE),
+                "message": {"id": "m1", "content": [{"type": "text", "text": DONE}]},
+            },
+            *quoted("t"),
+            Claude.said("not quite"),
+            Claude.result("not quite"),
+        ),
+        "NOTHING",
+        "",
+    ),
     ("a success whose run ends in an error", turn(last=DONE, is_error=True), "CRASH", ""),
-    ("a checkpoint, and then more work",
-     [*say(Claude.init(), {**Claude.said(WRITE), "message": {"id": "m1", "content": [
-         {"type": "text", "text": WRITE}]}}, *quoted("t"), Claude.said("and on")), ("hang", 1)],
-     "CHECKPOINT_WRITE", "epic-3:3-1:p:1"),
+    (
+        "a checkpoint, and then more work",
+        [
+            *say(
+                Claude.init(),
+                {
+                    **Claude.said(WRITE),
+                    "message": {"id": "m1", "content": [{"type": "text", "text": WRITE}]},
+                },
+                *quoted("t"),
+                Claude.said("and on"),
+            ),
+            ("hang", 1),
+        ],
+        "CHECKPOINT_WRITE",
+        "epic-3:3-1:p:1",
+    ),
     ("a crash", [*say(Claude.init()), ("err", "boom"), ("exit", 1)], "CRASH", ""),
-    ("a slash command that is none",
-     say(Claude.init(), Claude.result("Unknown command: /assistant", num_turns=0)), "NOTHING", ""),
-    ("half a line", [*say(Claude.init()), ("raw", json.dumps(Claude.said(DONE)).encode().hex()),
-                     ("kill", 9)], "CRASH", ""),
-]  # fmt: skip
+    (
+        "a slash command that is none",
+        say(Claude.init(), Claude.result("Unknown command: /assistant", num_turns=0)),
+        "NOTHING",
+        "",
+    ),
+    (
+        "half a line",
+        [*say(Claude.init()), ("raw", json.dumps(Claude.said(DONE)).encode().hex()), ("kill", 9)],
+        "CRASH",
+        "",
+    ),
+]
 
 
-@pytest.mark.parametrize(("scene", "ended", "message"), [row[1:] for row in SCENES],
-                         ids=[row[0] for row in SCENES])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scene", "ended", "message"), [row[1:] for row in SCENES], ids=[row[0] for row in SCENES]
+)
 async def test_only_the_agents_own_words_count(
     tmp_path: Path, scene: list[Act], ended: str, message: str
 ) -> None:
@@ -125,8 +166,14 @@ async def test_only_the_agents_own_words_count(
 
 
 async def test_codex_too_and_its_tools_are_no_voice_either(tmp_path: Path) -> None:
-    tool = {"type": "command_execution", "id": "c", "command": "cat", "aggregated_output": FATAL,
-            "exit_code": 0, "status": "completed"}  # fmt: skip
+    tool = {
+        "type": "command_execution",
+        "id": "c",
+        "command": "cat",
+        "aggregated_output": FATAL,
+        "exit_code": 0,
+        "status": "completed",
+    }
     events = [
         {"type": "thread.started", "thread_id": "t"},
         {"type": "turn.started"},
@@ -175,7 +222,7 @@ async def test_a_slash_command_is_sent_as_one_only_where_somebody_set_it_so(tmp_
         assert sent.startswith("/assistant *resume") is bare
 
 
-class Noting(RealClock):
+class Noting(SystemClock):
     """The real clock, which notes for how long somebody asked it to wait."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.sessions.record import Heard, SessionRecord
+from interlock.epic.sessions.record import HeardSignal, SessionRecord
 from interlock.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
 from interlock.signals.catalogue import rows
 from interlock.signals.line_payload import LineSignal, read_payload
@@ -111,7 +111,7 @@ def test_a_file_that_was_cut_anywhere_holds_a_beginning_of_what_was_said(
 
 @given(st.lists(st.sampled_from(sorted(DECIDING)), min_size=1))
 def test_a_word_that_holds_back_counts_wherever_it_stands_else_the_last(types: list[str]) -> None:
-    said = [Heard(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
+    said = [HeardSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
     found = deciding(said)
     assert found is not None
     firm = [name for name in FIRM if name in types]

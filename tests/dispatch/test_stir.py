@@ -4,12 +4,12 @@ import asyncio
 
 from tests.world.clock import FakeClock
 
-from interlock.agents.mcp.stir import Stir
+from interlock.agents.mcp.stir import WakeEvent
 
 
 async def test_one_ring_wakes_all_and_leaves_no_timer() -> None:
     clock = FakeClock()
-    stir = Stir(clock)
+    stir = WakeEvent(clock)
     waiting = [asyncio.create_task(stir.wait(clock.time + 5)) for _ in range(3)]
     await asyncio.sleep(0)
     stir.ring()
@@ -20,7 +20,7 @@ async def test_one_ring_wakes_all_and_leaves_no_timer() -> None:
 
 async def test_time_wakes_whose_time_it_is() -> None:
     clock = FakeClock()
-    stir = Stir(clock)
+    stir = WakeEvent(clock)
     soon = asyncio.create_task(stir.wait(clock.time + 1))
     late = asyncio.create_task(stir.wait(clock.time + 9))
     await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import pytest
 from tests.world.desk import turn
 
 from interlock.system.inotify import Inotify
-from interlock.system.watch import FAST, SAFETY, Mode, Watch, file_system
+from interlock.system.watch import FAST, SAFETY, FolderWatch, Mode, file_system
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 MOUNTS = """\
@@ -30,7 +30,7 @@ def test_the_file_system_of_a_folder(tmp_path: Path, folder: str, kind: str) -> 
 
 @pytest.mark.parametrize(("mode", "interval"), [("inotify", SAFETY), ("poll", FAST)])
 async def test_the_mode_sets_how_often_to_look(tmp_path: Path, mode: Mode, interval: float) -> None:
-    watch = Watch(mode)
+    watch = FolderWatch(mode)
     watch.start(tmp_path)
     assert watch.interval == interval
     watch.close()
@@ -40,7 +40,7 @@ def test_the_probe_leaves_nothing_behind_and_rings_nobody(tmp_path: Path) -> Non
     rung: list[str] = []
 
     async def probe() -> None:
-        watch = Watch("auto")
+        watch = FolderWatch("auto")
         watch.start(tmp_path)
         watch.add(tmp_path, lambda: rung.append("!"))
         await turn()
@@ -51,7 +51,7 @@ def test_the_probe_leaves_nothing_behind_and_rings_nobody(tmp_path: Path) -> Non
 
 
 async def test_it_rings_for_the_folder_that_was_written_to(tmp_path: Path) -> None:
-    watch = Watch("inotify")
+    watch = FolderWatch("inotify")
     watch.start(tmp_path)
     rung: list[str] = []
     for name in "ab":
@@ -72,7 +72,7 @@ async def test_it_rings_for_the_folder_that_was_written_to(tmp_path: Path) -> No
 
 
 async def test_a_folder_that_cannot_be_watched_is_polled(tmp_path: Path) -> None:
-    watch = Watch("inotify")
+    watch = FolderWatch("inotify")
     watch.start(tmp_path)
     watch.add(tmp_path / "missing", lambda: None)
     assert watch.interval == FAST
@@ -80,7 +80,7 @@ async def test_a_folder_that_cannot_be_watched_is_polled(tmp_path: Path) -> None
 
 
 async def test_when_news_were_lost_everybody_looks(tmp_path: Path) -> None:
-    watch = Watch("inotify")
+    watch = FolderWatch("inotify")
     watch.start(tmp_path)
     rung: list[str] = []
     for name in "ab":

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.cli.door import Exit
-from interlock.delivery.terms import Work
+from interlock.cli.door import ExitCode
+from interlock.delivery.terms import DeliverySettings
 from interlock.runtime.library import find_circuit
 from interlock.runtime.settings import Settings
 
@@ -36,7 +36,7 @@ def test_it_names_every_key_with_its_default() -> None:
     }
     assert told == {
         name: "none" if value == () else msgspec.json.encode(value).decode()
-        for name, value in msgspec.structs.asdict(Work()).items()
+        for name, value in msgspec.structs.asdict(DeliverySettings()).items()
     }
 
 
@@ -44,5 +44,10 @@ def test_its_exit_codes_are_those_of_the_door() -> None:
     rows = re.findall(r"^\| ([\d, ]+) \| [A-Z, ]+ \|", TEXT, re.MULTILINE)
     codes = {int(code) for row in rows for code in row.split(", ")}
     assert codes == {
-        Exit.DONE, Exit.FAILED, Exit.UNHEALTHY, Exit.WAITING, Exit.BUDGET, Exit.RATE_LIMITED,
-    }  # fmt: skip
+        ExitCode.DONE,
+        ExitCode.FAILED,
+        ExitCode.UNHEALTHY,
+        ExitCode.WAITING,
+        ExitCode.BUDGET,
+        ExitCode.RATE_LIMITED,
+    }

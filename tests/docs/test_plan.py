@@ -6,7 +6,7 @@ from pathlib import Path
 from interlock.delivery.plan.plan_check import check_plan
 from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
 from interlock.delivery.plan.plan_markdown import read_markdown
-from interlock.delivery.plan.plan_yaml import PhaseText, PlanText, TaskText
+from interlock.delivery.plan.plan_yaml import PhaseText, PlanTaskText, PlanText
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = (ROOT / "docs" / "howto" / "write-a-plan.md").read_text(encoding="utf-8")
@@ -27,6 +27,6 @@ def test_every_code_and_key_is_in_the_format() -> None:
     told = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("plan*.py")]
     codes = {code for found in told for code in found}
     assert len(codes) > 15
-    records = (PlanText, PhaseText, TaskText, CheckText, EnvironmentText)
+    records = (PlanText, PhaseText, PlanTaskText, CheckText, EnvironmentText)
     keys = {key for record in records for key in record.__struct_fields__}
     assert [word for word in sorted(codes | keys) if f"`{word}`" not in FORMAT] == []

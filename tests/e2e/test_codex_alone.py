@@ -27,8 +27,11 @@ def test_an_answer_is_a_thread_a_turn_and_a_message(codex: Codex) -> None:
     ran = codex.run("Greet me.", *READ_ONLY)
     assert ran.code == 0
     assert [kind for kind in ran.kinds if kind != "item.completed/error"] == [
-        "thread.started", "turn.started", "item.completed/agent_message", "turn.completed",
-    ]  # fmt: skip
+        "thread.started",
+        "turn.started",
+        "item.completed/agent_message",
+        "turn.completed",
+    ]
     assert messages(ran) == ["Hello."]
     assert codex.model.asked[0].prompt == "Greet me."
     assert codex.model.other == []

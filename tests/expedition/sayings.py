@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Moved, moved
+from interlock.epic.checkpoints.checkpoint import Checkpoint, StatedPosition, moved
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import Loaded
+from interlock.epic.checkpoints.generations import LoadedCheckpoint
 from interlock.epic.checkpoints.place import find_place
 from interlock.epic.recovery.git_state import current_work
 
@@ -16,15 +16,15 @@ def checkpoints(folder: Path) -> Checkpoints:
     return Checkpoints(find_place(folder))
 
 
-def write(kept: Checkpoints, task: str = "5", epic_id: str = EPIC) -> Loaded:
+def write(kept: Checkpoints, task: str = "5", epic_id: str = EPIC) -> LoadedCheckpoint:
     work = current_work(kept.place.root)
-    said = Moved(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
+    said = StatedPosition(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
     return kept.update(epic_id, lambda before: moved(before, said, work, AT), AT)
 
 
-def loaded(kept: Checkpoints, epic_id: str = EPIC) -> Loaded:
+def loaded(kept: Checkpoints, epic_id: str = EPIC) -> LoadedCheckpoint:
     found = kept.read(epic_id)
-    assert isinstance(found, Loaded), found
+    assert isinstance(found, LoadedCheckpoint), found
     return found
 
 

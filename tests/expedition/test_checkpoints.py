@@ -13,7 +13,7 @@ from tests.world.git_repo import GitRepo
 
 from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.migrate import Unread
+from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 from interlock.system.errors import SourceError, StateError
 
 
@@ -21,9 +21,9 @@ def files(kept: Checkpoints, name: str = f"{EPIC}.json") -> list[Path]:
     return [folder / name for folder in kept.place.folders]
 
 
-def unread(kept: Checkpoints, epic_id: str = EPIC) -> Unread:
+def unread(kept: Checkpoints, epic_id: str = EPIC) -> UnreadableCheckpoint:
     found = kept.read(epic_id)
-    assert isinstance(found, Unread), found
+    assert isinstance(found, UnreadableCheckpoint), found
     return found
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoint import Work
+from interlock.epic.checkpoints.checkpoint import GitWork
 from interlock.epic.recovery.git_state import current_work, look
-from interlock.epic.recovery.policy import Action, Finding, decide
+from interlock.epic.recovery.policy import Action, GitFinding, decide
 from interlock.system.errors import SourceError
 
-F = Finding
+F = GitFinding
 
 
 def nothing(repo: GitRepo) -> None:
@@ -82,7 +82,7 @@ DIRT = [
 ]
 PLACES = [(nothing, ()), (other_branch, (F.OTHER_BRANCH,)), (detach, (F.DETACHED,))]
 Deed = Callable[[GitRepo], None]
-Findings = tuple[Finding, ...]
+Findings = tuple[GitFinding, ...]
 
 
 @pytest.mark.parametrize(("place", "where"), PLACES)
@@ -128,16 +128,16 @@ def test_a_removed_file_and_strange_names(repo: GitRepo) -> None:
 
 def test_a_commit_that_is_not_there(repo: GitRepo) -> None:
     for commit_id in ("1" * 40, "1" * 64, "1234567"):
-        assert look(repo.folder, Work(commit=commit_id, branch="main")).findings == (
+        assert look(repo.folder, GitWork(commit=commit_id, branch="main")).findings == (
             F.MISSING_COMMIT,
         )
 
 
 def test_a_blob_is_no_commit_and_a_short_hash_is_one(repo: GitRepo) -> None:
     blob = repo.git("rev-parse", "HEAD:a.txt")
-    assert look(repo.folder, Work(commit=blob)).findings == (F.MISSING_COMMIT,)
+    assert look(repo.folder, GitWork(commit=blob)).findings == (F.MISSING_COMMIT,)
     short = repo.git("rev-parse", "--short=8", "HEAD")
-    assert look(repo.folder, Work(commit=short)).findings == (F.EQUAL,)
+    assert look(repo.folder, GitWork(commit=short)).findings == (F.EQUAL,)
 
 
 def test_a_commit_cut_off_from_every_branch_is_still_compared(repo: GitRepo) -> None:
@@ -156,24 +156,24 @@ def test_an_orphan_branch(repo: GitRepo) -> None:
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "fresh")
     recorded = current_work(repo.folder)
-    assert recorded == Work(branch="main", unborn=True)
+    assert recorded == GitWork(branch="main", unborn=True)
     assert look(repo.folder, recorded).findings == (F.EQUAL,)
     repo.commit("one", {"a": "a"})
     assert look(repo.folder, recorded).findings == (F.AHEAD,)
-    assert look(repo.folder, Work()).findings == (F.UNRECORDED,)
+    assert look(repo.folder, GitWork()).findings == (F.UNRECORDED,)
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    assert current_work(tmp_path) == Work()
-    assert look(tmp_path, Work()).findings == (F.NO_REPOSITORY,)
-    gone = look(tmp_path, Work(commit="1" * 40))
+    assert current_work(tmp_path) == GitWork()
+    assert look(tmp_path, GitWork()).findings == (F.NO_REPOSITORY,)
+    gone = look(tmp_path, GitWork(commit="1" * 40))
     assert gone.findings == (F.REPOSITORY_GONE,)
     assert decide(gone).action == Action.REFUSE
 
 
 def test_a_bare_repository_is_no_place_to_work(tmp_path: Path) -> None:
     bare = GitRepo(tmp_path / "bare", bare=True)
-    assert look(bare.folder, Work()).findings == (F.NO_REPOSITORY,)
+    assert look(bare.folder, GitWork()).findings == (F.NO_REPOSITORY,)
 
 
 def test_what_was_left_uncommitted_is_known_again(repo: GitRepo) -> None:

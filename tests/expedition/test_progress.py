@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, Hitl, Position, Story, Work
+from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, GitWork, Hitl, Position, Story
 from interlock.epic.progress import (
     contradicts,
     is_unanswered,
@@ -19,18 +19,18 @@ from interlock.epic.progress import (
     with_place,
     with_stories,
 )
-from interlock.epic.sessions.record import Heard
+from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status
 
 EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLOG),))
 AT = "2026-01-01T00:00:00+00:00"
 
 
-def said(kind: str, **fields: str) -> Heard:
-    return Heard(at=1.0, via="stream", type=kind, fields=dict(fields))
+def said(kind: str, **fields: str) -> HeardSignal:
+    return HeardSignal(at=1.0, via="stream", type=kind, fields=dict(fields))
 
 
-def place(story: str = "1", task: str = "1") -> Heard:
+def place(story: str = "1", task: str = "1") -> HeardSignal:
     return said("CHECKPOINT:WRITE", epic_id="e", story_id=story, phase="p", task=task)
 
 
@@ -40,21 +40,21 @@ def test_the_same_place_has_the_same_mark_whatever_else_was_written() -> None:
     for other in (
         msgspec.structs.replace(EPIC, note="x"),
         msgspec.structs.replace(EPIC, position=Position(story_id="1")),
-        msgspec.structs.replace(EPIC, git=Work(commit="a" * 40)),
+        msgspec.structs.replace(EPIC, git=GitWork(commit="a" * 40)),
         msgspec.structs.replace(EPIC, stories=()),
     ):
         assert mark_of(other) != mark_of(EPIC)
 
 
 def test_a_story_that_was_only_planned_is_begun_by_a_checkpoint() -> None:
-    found = with_place(EPIC, place(), Work(), AT)
+    found = with_place(EPIC, place(), GitWork(), AT)
     assert found.stories[0].status == Status.IN_PROGRESS
     assert found.position == Position(story_id="1", phase="p", task="1")
 
 
 def test_a_story_that_is_done_stays_done_under_a_checkpoint() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
-    assert with_place(done, place(), Work(), AT).stories[0].status == Status.DONE
+    assert with_place(done, place(), GitWork(), AT).stories[0].status == Status.DONE
 
 
 def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
@@ -83,7 +83,7 @@ def test_more_stories_than_anybody_has_are_not_noted() -> None:
 
 
 def test_a_checkpoint_counts_as_written_only_if_it_is_that_one_and_new() -> None:
-    written = with_place(EPIC, place(), Work(), AT)
+    written = with_place(EPIC, place(), GitWork(), AT)
     assert is_written(mark_of(EPIC), written, place())
     assert not is_written(mark_of(written), written, place())
     assert not is_written(mark_of(EPIC), written, place(task="2"))
@@ -92,9 +92,16 @@ def test_a_checkpoint_counts_as_written_only_if_it_is_that_one_and_new() -> None
 
 @pytest.mark.parametrize(
     ("response", "open_"),
-    [("", True), ("discuss", True), ("timeout", True), ("halt", True), ("approve", False),
-     ("APPROVED", False), ("revise", False)],
-)  # fmt: skip
+    [
+        ("", True),
+        ("discuss", True),
+        ("timeout", True),
+        ("halt", True),
+        ("approve", False),
+        ("APPROVED", False),
+        ("revise", False),
+    ],
+)
 def test_only_an_approval_or_a_revision_lets_the_work_go_on(response: str, open_: bool) -> None:
     asked = msgspec.structs.replace(EPIC, hitl=Hitl(response=response))
     assert is_unanswered(asked) is open_

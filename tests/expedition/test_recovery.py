@@ -10,14 +10,14 @@ from tests.world.git_repo import GitRepo
 from interlock.epic.checkpoints.checkpoint import Recovery
 from interlock.epic.checkpoints.checkpoints import Checkpoints
 from interlock.epic.recovery.ledger import ledger_file, tried
-from interlock.epic.recovery.policy import Action, Finding, read_policy
-from interlock.epic.recovery.recovery import Outcome, recover, restore_stash, try_key
+from interlock.epic.recovery.policy import Action, GitFinding, read_policy
+from interlock.epic.recovery.recovery import RecoveryResult, recover, restore_stash, try_key
 from interlock.system.errors import SourceError, StateError
 
 S = "SAGE_SIGNAL:RECOVERY_"
 
 
-def run(kept: Checkpoints, **terms: object) -> tuple[Outcome, list[str]]:
+def run(kept: Checkpoints, **terms: object) -> tuple[RecoveryResult, list[str]]:
     said: list[str] = []
     return recover(kept, EPIC, said.append, AT, **terms), said  # type: ignore[arg-type]
 
@@ -262,4 +262,4 @@ def test_findings_are_those_of_the_state(repo: GitRepo, kept: Checkpoints) -> No
     repo.commit("three")
     outcome, said = run(kept)
     assert outcome.state is not None
-    assert (outcome.state.findings, said) == ((Finding.AHEAD,), [])
+    assert (outcome.state.findings, said) == ((GitFinding.AHEAD,), [])

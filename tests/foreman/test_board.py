@@ -1,19 +1,19 @@
 """The board: what is at work or waits, bounded, with what is known of each."""
 
-from interlock.agents.cli.health import Facts, standing
+from interlock.agents.cli.health import HealthFacts, standing
 from interlock.agents.status import AgentStanding
-from interlock.delivery.report.board import MOST, Asked, Sign, agent_of, board
+from interlock.delivery.report.board import MOST, BoardQuestion, Sign, agent_of, board
 from interlock.delivery.report.lookout import sign_of
 from interlock.engine.schedule import Spent
-from interlock.journal.turns import Stand
+from interlock.journal.turns import CaseProgress
 
 STANDS = [
-    Stand("a", "ended", "COMPLETE", "MERGE"),
-    Stand("b", "open", "", "CLARIFY", (), 9, "human", 20.0),
-    Stand("c", "open", "", "IMPLEMENT", (), 7, "developer", 10.0),
-    Stand("d", "open", "", "PREPARE", ("c",)),
-    Stand("e", "ended", "FAILED", "CHECK"),
-    Stand("f", "open", "", "PREPARE", ("e",)),
+    CaseProgress("a", "ended", "COMPLETE", "MERGE"),
+    CaseProgress("b", "open", "", "CLARIFY", (), 9, "human", 20.0),
+    CaseProgress("c", "open", "", "IMPLEMENT", (), 7, "developer", 10.0),
+    CaseProgress("d", "open", "", "PREPARE", ("c",)),
+    CaseProgress("e", "ended", "FAILED", "CHECK"),
+    CaseProgress("f", "open", "", "PREPARE", ("e",)),
 ]
 
 
@@ -40,7 +40,7 @@ def test_rows_are_what_is_at_work_and_what_waits() -> None:
     row = found.rows[0]
     assert (row.title, row.agent, row.since, row.sign) == ("The c", "claude", 10.0, 12.0)
     assert (row.tokens, row.money, row.standing) == (1200, 0.25, "working")
-    assert found.questions == (Asked(9, "b"),)
+    assert found.questions == (BoardQuestion(9, "b"),)
     assert found.rows[2].why == "comes after c"
 
 
@@ -50,7 +50,7 @@ def test_a_hold_is_a_repair() -> None:
 
 
 def test_many_rows_are_counted_not_kept() -> None:
-    many = [Stand(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
+    many = [CaseProgress(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
     found = board(1, many, titles={}, agents={}, costs={}, signs={})
     assert (len(found.rows), found.left_out) == (MOST, 5)
 
@@ -67,10 +67,12 @@ def test_who_plays_a_role() -> None:
 
 
 def test_the_last_sign_of_life_is_read_from_the_reasons_of_a_standing() -> None:
-    facts = Facts(state="S", age=90.0, stream_age=12.0, has_spoken=True, silence=600.0)
+    facts = HealthFacts(state="S", age=90.0, stream_age=12.0, has_spoken=True, silence=600.0)
     seen = standing(facts)
     told = AgentStanding(7, 1, "c", "IMPLEMENT", "claude", seen.word, seen.reasons, 1, 100.0)
     assert sign_of(told) == Sign(88.0, "working")
-    mute = standing(Facts(state="S", age=9.0, stream_age=9.0, has_spoken=False, silence=600.0))
+    mute = standing(
+        HealthFacts(state="S", age=9.0, stream_age=9.0, has_spoken=False, silence=600.0)
+    )
     told = AgentStanding(7, 1, "c", "IMPLEMENT", "claude", mute.word, mute.reasons, 1, 100.0)
     assert sign_of(told) == Sign(0.0, mute.word)

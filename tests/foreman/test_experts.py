@@ -10,7 +10,7 @@ from tests.world.yard import Agent, Yard, develop, plan, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.experts import Experts, is_name
-from interlock.delivery.terms import Work
+from interlock.delivery.terms import DeliverySettings
 
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
 
@@ -84,7 +84,7 @@ def test_the_request_number_is_ours(tmp_path: Path) -> None:
 def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub", files="sub.py"), task("dif", files="dif.py")))
     known(yard)
-    yard.begin(Work(per_expert=1))
+    yard.begin(DeliverySettings(per_expert=1))
     busy, most, lock = [0], [0], threading.Lock()
 
     def advising(ask: Ask, folder: Path) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.terms import Work
+from interlock.delivery.terms import DeliverySettings
 from interlock.system.errors import InterlockError, SourceError
 
 
@@ -114,7 +114,9 @@ def test_files_are_copied_the_set_up_is_run_and_ports_are_given(tmp_path: Path) 
     yard.commit("a check")
     (yard.repo / ".env").write_text("word\n")
     yard.begin(
-        Work(copy=(".env",), setup=("sh", "-c", "cp .env ready"), first_port=65_530, ports=5)
+        DeliverySettings(
+            copy=(".env",), setup=("sh", "-c", "cp .env ready"), first_port=65_530, ports=5
+        )
     )
     seen: dict[str, str] = {}
 
@@ -130,7 +132,7 @@ def test_files_are_copied_the_set_up_is_run_and_ports_are_given(tmp_path: Path) 
 
 def test_a_set_up_that_fails_goes_to_a_human(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(Work(setup=("sh", "-c", "echo no network; exit 3")))
+    yard.begin(DeliverySettings(setup=("sh", "-c", "echo no network; exit 3")))
     assert yard.work() == "waiting"
     assert yard.rules("sub") == ["unready", "unready", "unprepared"]
     assert "no network" in yard.findings("sub", "PREPARE")[0]["problem"]

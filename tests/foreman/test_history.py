@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from interlock.delivery.history import Past, guidance, last_of, open_points
+from interlock.delivery.history import PastDecision, guidance, last_of, open_points
 from interlock.engine.case import OPEN, Decision
 
 
-def past(step: str, rule: str, signal: str = "artifact", **answer: Any) -> Past:
+def past(step: str, rule: str, signal: str = "artifact", **answer: Any) -> PastDecision:
     decision = Decision(step, 1, signal, OPEN, "IMPLEMENT", rule)
-    return Past(decision, answer)
+    return PastDecision(decision, answer)
 
 
 def test_a_judge_takes_back_only_its_own_points() -> None:

@@ -5,15 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.delivery.report.places import Outcome, outcome, places
-from interlock.journal.turns import Stand
+from interlock.journal.turns import CaseProgress
 
 
-def stand(name: str, *needs: str, end: str = "", role: str = "", status: str = "open") -> Stand:
+def stand(
+    name: str, *needs: str, end: str = "", role: str = "", status: str = "open"
+) -> CaseProgress:
     status = "ended" if end else status
-    return Stand(name, status, end, "IMPLEMENT", needs, 7 if role else 0, role, 1.0)
+    return CaseProgress(name, status, end, "IMPLEMENT", needs, 7 if role else 0, role, 1.0)
 
 
-def words(*stands: Stand) -> dict[str, tuple[str, str]]:
+def words(*stands: CaseProgress) -> dict[str, tuple[str, str]]:
     return {name: (each.word, each.why) for name, each in places(stands).items()}
 
 

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.queues import Queues
+from interlock.delivery.queues import WaitQueues
 
 NAMES = ("a", "b", "c", "d")
 
 
 def test_an_expert_has_so_many_at_once_and_the_next_is_let_go() -> None:
-    queues = Queues(1, lambda: ["a"])
+    queues = WaitQueues(1, lambda: ["a"])
     assert not queues.ask_expert("a", "maths")
     assert queues.ask_expert("b", "maths")
     assert not queues.ask_expert("c", "law"), "another expert is free"
@@ -20,20 +20,20 @@ def test_an_expert_has_so_many_at_once_and_the_next_is_let_go() -> None:
 
 
 def test_one_that_was_with_an_expert_before_a_restart_counts() -> None:
-    queues = Queues(1, lambda: ["a"])
+    queues = WaitQueues(1, lambda: ["a"])
     queues.at_expert("a", "maths")
     assert queues.ask_expert("b", "maths")
 
 
 def test_a_wait_for_a_task_ends_with_it() -> None:
-    queues = Queues(2, lambda: ["b"])
+    queues = WaitQueues(2, lambda: ["b"])
     queues.wait_for("a", "b")
     assert queues.let_go(lambda name: name == "b") == []
     assert queues.let_go(lambda _: False) == ["a"]
 
 
 def test_a_wait_for_anybody_ends_when_anybody_is_over() -> None:
-    queues = Queues(2, lambda: ["b"])
+    queues = WaitQueues(2, lambda: ["b"])
     queues.wait_for("a")
     assert queues.let_go(lambda _: True) == []
     queues.over("c")
@@ -41,7 +41,7 @@ def test_a_wait_for_anybody_ends_when_anybody_is_over() -> None:
 
 
 def test_a_wait_that_nobody_can_end_is_ended() -> None:
-    queues = Queues(2, list)
+    queues = WaitQueues(2, list)
     queues.wait_for("a", "b")
     queues.wait_for("b", "a")
     assert sorted(queues.let_go(lambda _: True)) == ["a", "b"]
@@ -50,7 +50,7 @@ def test_a_wait_that_nobody_can_end_is_ended() -> None:
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=12))
 def test_never_does_everybody_wait(waits: list[tuple[str, str]]) -> None:
     waiting: set[str] = set()
-    queues = Queues(1, lambda: [name for name in NAMES if name not in waiting])
+    queues = WaitQueues(1, lambda: [name for name in NAMES if name not in waiting])
     for name, other in waits:
         queues.wait_for(name, other if other != name else "")
         waiting.add(name)

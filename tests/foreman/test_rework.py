@@ -7,7 +7,7 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.terms import Work
+from interlock.delivery.terms import DeliverySettings
 
 
 def in_turn(*agents: Agent) -> Agent:
@@ -66,7 +66,7 @@ def test_review_that_never_ends_fails_the_task(tmp_path: Path) -> None:
 
 def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(Work(expand="always"))
+    yard.begin(DeliverySettings(expand="always"))
     crew = {"business-analyst": says(sayings.expanded("sub"))}
     assert yard.work(crew) == "done"
     assert yard.rules("sub")[:3] == ["underspecified", "expanded", "written"]
@@ -75,7 +75,7 @@ def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
 
 def test_an_analyst_who_is_not_sure_asks_a_human(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(Work(expand="always"))
+    yard.begin(DeliverySettings(expand="always"))
     analyst = in_turn(says(sayings.expanded("sub", "LOW")), says(sayings.expanded("sub")))
     assert yard.work({"business-analyst": analyst}) == "waiting"
     assert yard.rules("sub")[-1] == "unsure"

@@ -9,9 +9,9 @@ from tests.world.workbench import Workbench
 
 from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.plan.plan import Plan, Task
-from interlock.delivery.site import Ground
-from interlock.delivery.terms import Terms, Work
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.site import TaskEnvironment
+from interlock.delivery.terms import DeliveryConfig, DeliverySettings
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 PLAN = Plan(
@@ -21,13 +21,15 @@ PLAN = Plan(
 )
 
 
-def ground(shop: Workshop, work: Work) -> Ground:
-    terms = Terms(plan="p", source="s", home=str(shop.home), slug="plan", secret="x", work=work)
-    return Ground(shop, terms, PLAN)
+def ground(shop: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
+    terms = DeliveryConfig(
+        plan="p", source="s", home=str(shop.home), slug="plan", secret="x", work=work
+    )
+    return TaskEnvironment(shop, terms, PLAN)
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
     return Workbench(tmp_path_factory.mktemp("bench")).shop()
 
 
@@ -37,9 +39,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     cases=st.sets(st.integers(1, 10_000), max_size=9),
 )
 def test_blocks_of_ports_are_legal_and_whole(
-    shop: Workshop, first: int, ports: int, cases: set[int]
+    shop: DeliveryWorkspace, first: int, ports: int, cases: set[int]
 ) -> None:
-    here = ground(shop, Work(first_port=first, ports=ports))
+    here = ground(shop, DeliverySettings(first_port=first, ports=ports))
     for case_no in cases:
         found = here.ports(case_no)
         assert found is not None
@@ -48,12 +50,12 @@ def test_blocks_of_ports_are_legal_and_whole(
         assert first <= found[0] <= max(first, 65_536 - ports)
 
 
-def test_no_ports_unless_asked_for(shop: Workshop) -> None:
-    assert ground(shop, Work()).ports(7) is None
+def test_no_ports_unless_asked_for(shop: DeliveryWorkspace) -> None:
+    assert ground(shop, DeliverySettings()).ports(7) is None
 
 
-def test_a_task_is_checked_where_it_says(shop: Workshop) -> None:
-    here = ground(shop, Work())
+def test_a_task_is_checked_where_it_says(shop: DeliveryWorkspace) -> None:
+    here = ground(shop, DeliverySettings())
     assert [cell.pair for cell in here.cells(here.task("one"))] == [
         ("Tests", "Desk"),
         ("Tests", "Box"),
@@ -63,13 +65,13 @@ def test_a_task_is_checked_where_it_says(shop: Workshop) -> None:
     assert len(here.cells()) == 3
 
 
-def test_a_task_that_is_not_there_is_an_error_that_says_so(shop: Workshop) -> None:
+def test_a_task_that_is_not_there_is_an_error_that_says_so(shop: DeliveryWorkspace) -> None:
     with pytest.raises(SourceError, match="not in the plan any more"):
-        ground(shop, Work()).task("three")
+        ground(shop, DeliverySettings()).task("three")
 
 
-def test_a_repair_has_a_tree_of_its_own(shop: Workshop) -> None:
-    here = ground(shop, Work())
+def test_a_repair_has_a_tree_of_its_own(shop: DeliveryWorkspace) -> None:
+    here = ground(shop, DeliverySettings())
     own, repair = here.tree_of("one", "CHECK"), here.tree_of("one", "HEALTH_CHECK")
     assert own.root != repair.root
     assert here.tree_of("one", "REMEDIATE") is repair

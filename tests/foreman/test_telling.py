@@ -8,10 +8,10 @@ from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.report.board import Board
-from interlock.delivery.report.lookout import Lookout
-from interlock.delivery.report.records import Delivered, Told
-from interlock.delivery.report.telling import Teller, answers
-from interlock.delivery.terms import Terms
+from interlock.delivery.report.lookout import BoardReader
+from interlock.delivery.report.records import Delivered, TaskReport
+from interlock.delivery.report.telling import ReportCollector, answers
+from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import Circuit
 from interlock.journal.database import reading
 from interlock.journal.runs import find_run
@@ -25,19 +25,21 @@ def circuit() -> Circuit:
 def tell(yard: Yard) -> Delivered:
     with reading(yard.db) as connection:
         run = find_run(connection)
-        terms = msgspec.convert(run.options["terms"], Terms)
-        teller = Teller(run, circuit(), terms, {"": "robot", "critic": "reader"}, run.status)
+        terms = msgspec.convert(run.options["terms"], DeliveryConfig)
+        teller = ReportCollector(
+            run, circuit(), terms, {"": "robot", "critic": "reader"}, run.status
+        )
         return teller.tell(connection, 99.0, "Calc", ["a note", "a note"])
 
 
 def look(yard: Yard) -> Board:
     with reading(yard.db) as connection:
         run = find_run(connection)
-        return Lookout(connection, run.run_id, {"": "robot"}, yard.folder / "none").look()
+        return BoardReader(connection, run.run_id, {"": "robot"}, yard.folder / "none").look()
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def done(tmp_path_factory: pytest.TempPathFactory) -> TaskReport:
     """One task whose developer first babbles, then lies about a file, then is merged."""
     said: list[str] = []
 
@@ -60,7 +62,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return found
 
 
-def test_every_decision_is_told_in_order_with_who_and_why(done: Told) -> None:
+def test_every_decision_is_told_in_order_with_who_and_why(done: TaskReport) -> None:
     assert [(move.step, move.agent, move.to) for move in done.moves] == [
         ("PREPARE", "interlock", "IMPLEMENT"),
         ("IMPLEMENT", "robot", "IMPLEMENT"),
@@ -77,7 +79,7 @@ def test_every_decision_is_told_in_order_with_who_and_why(done: Told) -> None:
     assert (done.attempts, done.dispatches, done.word, done.end) == (2, 8, "complete", "COMPLETE")
 
 
-def test_checks_are_told_from_before_the_work_to_after_the_merge(done: Told) -> None:
+def test_checks_are_told_from_before_the_work_to_after_the_merge(done: TaskReport) -> None:
     assert [(each.stage, each.passed, each.tests) for each in done.proofs] == [
         ("baseline", True, 1),
         ("check", True, 2),
@@ -86,7 +88,7 @@ def test_checks_are_told_from_before_the_work_to_after_the_merge(done: Told) -> 
     ]
 
 
-def test_claims_are_those_of_the_one_who_made_them(done: Told) -> None:
+def test_claims_are_those_of_the_one_who_made_them(done: TaskReport) -> None:
     found = {(each.role, each.claim.check, each.claim.found) for each in done.claims}
     assert found == {
         ("developer", "Unit Tests", "verified"),

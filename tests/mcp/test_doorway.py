@@ -92,8 +92,10 @@ def test_fifty_megabytes_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_line_without_an_end_ends_the_talk(tmp_path: Path) -> None:
     answers, err, code = talk(tmp_path, b"x" * (129 << 20), 1)
     assert ([each["error"]["message"] for each in answers], err, code) == (
-        ["This message has no end."], "", 0,
-    )  # fmt: skip
+        ["This message has no end."],
+        "",
+        0,
+    )
 
 
 def test_a_client_that_says_nothing(tmp_path: Path) -> None:

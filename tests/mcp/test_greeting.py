@@ -11,11 +11,11 @@ import pytest
 from mcp.server.stdio import stdio_server
 from mcp.types import version as versions
 
-from interlock.agents.mcp.greeting import HANDSHAKES, Greeter
-from interlock.agents.mcp.link import Link
+from interlock.agents.mcp.greeting import HANDSHAKES, Handshake
+from interlock.agents.mcp.link import CoordinatorClient
 from interlock.agents.mcp.server import make_server
 from interlock.agents.mcp.worker import Worker
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.query_desk import QueryBroker
 
 ME = {"name": "me", "version": "1"}
 
@@ -72,7 +72,7 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
             yield line
         await paper.full.wait()
 
-    server = make_server(Worker(Link(folder, "me"), QueryDesk(folder), _Nothing()))
+    server = make_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
     given = cast("anyio.AsyncFile[str]", source())
     async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, said):
         await server.run(heard, said, server.create_initialization_options())
@@ -81,7 +81,7 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
 
 @pytest.mark.parametrize("version", [*HANDSHAKES, "1999-01-01", "2026-07-28"])
 async def test_the_greeting_is_the_sdks_own(version: str, tmp_path: Path) -> None:
-    greeter = Greeter()
+    greeter = Handshake()
     greeted = [greeter.greet(line.encode()) for line in opening(version)]
     assert greeted[1] == b""
     found = [json.loads(each) for each in greeted if each]
@@ -103,15 +103,20 @@ def test_the_handshakes_are_those_of_the_sdk() -> None:
         message("initialize", 1),
         message("initialize", None, {"protocolVersion": "2025-11-25", "clientInfo": ME}),
         message("notifications/initialized", None),
-        "{", "[]", "7", "", "\xff", "[" * 100_000,
+        "{",
+        "[]",
+        "7",
+        "",
+        "\xff",
+        "[" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_everything_else_waits_for_the_sdk(line: str) -> None:
-    assert Greeter().greet(line.encode("latin-1")) is None
+    assert Handshake().greet(line.encode("latin-1")) is None
 
 
 def test_only_the_first_word_is_greeted() -> None:
-    greeter = Greeter()
+    greeter = Handshake()
     assert greeter.greet(initialize("2025-11-25").encode())
     assert greeter.greet(initialize("2025-11-25").encode()) is None
     assert greeter.greet(message("tools/list", 2, {"cursor": "x"}).encode()) is None

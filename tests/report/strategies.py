@@ -3,7 +3,14 @@
 from hypothesis import strategies as st
 from tests.world.findings import HOSTILE, LINKS
 
-from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
+from interlock.rca.findings import (
+    CaseFinding,
+    Evidence,
+    FindingFamily,
+    Findings,
+    FindingStep,
+    Suspect,
+)
 
 texts = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE[:-1]))
 times = st.sampled_from(
@@ -24,15 +31,15 @@ def findings_of_any_kind(draw: st.DrawFn) -> Findings:
 
 
 @st.composite
-def _families(draw: st.DrawFn) -> Family:
+def _families(draw: st.DrawFn) -> FindingFamily:
     members = draw(st.lists(st.one_of(ids, texts), max_size=5))
-    return Family(family_id=draw(texts), title=draw(texts), members=tuple(members))
+    return FindingFamily(family_id=draw(texts), title=draw(texts), members=tuple(members))
 
 
 @st.composite
-def _cases(draw: st.DrawFn) -> Finding:
+def _cases(draw: st.DrawFn) -> CaseFinding:
     text = draw(texts)
-    return Finding(
+    return CaseFinding(
         case_id=draw(ids),
         case_no=draw(st.integers(0, 99)),
         test_name=text,
@@ -61,5 +68,5 @@ def _cases(draw: st.DrawFn) -> Finding:
         draft=draw(
             st.dictionaries(texts, st.one_of(texts, st.lists(texts), st.none()), max_size=3)
         ),
-        trail=(Turn(step=text, attempt=1, at="", rule=text, to=text, read={text: [text]}),),
+        trail=(FindingStep(step=text, attempt=1, at="", rule=text, to=text, read={text: [text]}),),
     )

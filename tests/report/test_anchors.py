@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import Finding, Findings
+from interlock.rca.findings import CaseFinding, Findings
 from interlock.rca.report.anchors import anchors
 from interlock.rca.report.outline import outline
 
@@ -32,7 +32,7 @@ def test_a_link_to_a_case_holds_when_the_report_is_written_anew() -> None:
         assert anchors(outline(after)).case(later[name]) == anchors(told).case(place[name])
 
 
-def _in_order(findings: Findings) -> list[Finding]:
+def _in_order(findings: Findings) -> list[CaseFinding]:
     return [case for cause in outline(findings).causes for case in cause.cases]
 
 

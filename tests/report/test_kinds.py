@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.findings import Finding
+from interlock.rca.findings import CaseFinding
 from interlock.rca.report.kinds import (
     DEFECTS,
     defect_meaning,
@@ -14,8 +14,8 @@ from interlock.rca.report.kinds import (
 )
 
 
-def case(**fields: str) -> Finding:
-    return Finding(case_id="a", case_no=1, test_name="t", **fields)  # type: ignore[arg-type]
+def case(**fields: str) -> CaseFinding:
+    return CaseFinding(case_id="a", case_no=1, test_name="t", **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

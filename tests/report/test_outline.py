@@ -6,7 +6,7 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import Family, Finding, Findings
+from interlock.rca.findings import CaseFinding, FindingFamily, Findings
 from interlock.rca.report.kinds import KINDS, STATES
 from interlock.rca.report.outline import is_known, outline
 from interlock.rca.report.verdict import kind_label
@@ -38,8 +38,8 @@ def test_everything_adds_up(findings: Findings) -> None:
 
 
 def test_a_family_is_summed_up_over_its_cases() -> None:
-    first = Finding(case_id="a", case_no=1, test_name="a", severity="low", version="2")
-    second = Finding(
+    first = CaseFinding(case_id="a", case_no=1, test_name="a", severity="low", version="2")
+    second = CaseFinding(
         case_id="b",
         case_no=2,
         test_name="b",
@@ -49,7 +49,7 @@ def test_a_family_is_summed_up_over_its_cases() -> None:
         message="the disk is full",
         score=0.4,
     )
-    family = Family(family_id="f", title="", members=("a", "b", "nobody"))
+    family = FindingFamily(family_id="f", title="", members=("a", "b", "nobody"))
     told = outline(
         Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(first, second))
     )
@@ -69,7 +69,7 @@ def test_cases_without_a_family_are_no_cause() -> None:
 
 
 def test_many_times_in_one_suite_is_not_before() -> None:
-    case = Finding(case_id="a", case_no=1, test_name="a", symptom_id=3, seen=2)
+    case = CaseFinding(case_id="a", case_no=1, test_name="a", symptom_id=3, seen=2)
     assert not is_known(case, {3: 2})
     assert is_known(case, {3: 1})
     assert is_known(msgspec.structs.replace(case, recalled=True), {3: 2})
@@ -87,8 +87,8 @@ def test_known_since_the_earliest_time() -> None:
 
 
 def _entitled(title: str, message: str) -> Findings:
-    case = Finding(case_id="a", case_no=1, test_name="a", message=message)
-    family = Family(family_id="f", title=title, members=("a",))
+    case = CaseFinding(case_id="a", case_no=1, test_name="a", message=message)
+    family = FindingFamily(family_id="f", title=title, members=("a",))
     return msgspec.structs.replace(example(), cases=(case,), families=(family,))
 
 

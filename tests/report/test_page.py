@@ -12,7 +12,7 @@ from tests.report.reading import Page
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import HOSTILE, example, hostile, many
 
-from interlock.rca.findings import Family, Findings
+from interlock.rca.findings import FindingFamily, Findings
 from interlock.rca.report.kinds import KINDS, STATES
 from interlock.rca.report.outline import outline
 from interlock.rca.report.page import BUDGET, CARDS, MEMBERS, ROWS, page
@@ -298,7 +298,9 @@ def test_enormous_cards_are_bounded_by_bytes() -> None:
     huge = msgspec.structs.replace(example().cases[0], error="漢" * 5000, excerpt="字" * 9000)
     cases = [msgspec.structs.replace(huge, case_id=str(n)) for n in range(6000)]
     families = [
-        Family(family_id=str(n), title=f"cause {n}", members=tuple(map(str, range(n, 6000, 240))))
+        FindingFamily(
+            family_id=str(n), title=f"cause {n}", members=tuple(map(str, range(n, 6000, 240)))
+        )
         for n in range(240)
     ]
     html = page(msgspec.structs.replace(example(), cases=tuple(cases), families=tuple(families)))

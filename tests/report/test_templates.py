@@ -1,11 +1,11 @@
 """What templates may use: values a decision read, verdicts on evidence, times for machines."""
 
-from interlock.rca.findings import Evidence, Turn
+from interlock.rca.findings import Evidence, FindingStep
 from interlock.system.html import environment, machine_time, source, values, verdict_word
 
 
-def _turn(**read: object) -> Turn:
-    return Turn(step="s", attempt=1, at="", rule="r", to="t", read=read)
+def _turn(**read: object) -> FindingStep:
+    return FindingStep(step="s", attempt=1, at="", rule="r", to="t", read=read)
 
 
 def test_values_are_shown_sorted_and_as_json() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.rca.findings import Finding, Findings
+from interlock.rca.findings import CaseFinding, Findings
 from interlock.rca.report.terminal import folded, summary
 from interlock.system.text import columns
 
@@ -115,7 +115,7 @@ def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
 
 def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
     def told(why: str) -> list[str]:
-        def with_why(case: Finding) -> Finding:
+        def with_why(case: CaseFinding) -> CaseFinding:
             suspects = tuple(msgspec.structs.replace(each, why=why) for each in case.suspects)
             return msgspec.structs.replace(case, suspects=suspects)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import Family, Finding, Findings
+from interlock.rca.findings import CaseFinding, FindingFamily, Findings
 from interlock.rca.report.outline import outline
 from interlock.rca.report.verdict import history, made_by, standing, trust, verdict
 
@@ -33,8 +33,8 @@ def test_numbers_in_brackets_and_the_loose_ones_make_the_total(findings: Finding
 
 
 def _suite(**fields: str) -> Findings:
-    case = Finding(case_id="a", case_no=1, test_name="a", **fields)  # type: ignore[arg-type]
-    family = Family(family_id="f", title="t", members=("a",))
+    case = CaseFinding(case_id="a", case_no=1, test_name="a", **fields)  # type: ignore[arg-type]
+    family = FindingFamily(family_id="f", title="t", members=("a",))
     return Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(case,))
 
 

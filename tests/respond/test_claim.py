@@ -9,32 +9,32 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import SourceError
-from interlock.system.tree import Tree
+from interlock.system.tree import OpenFolder
 from interlock.testing.responder.claim import take
 
 HOLD = """
 import sys
 from pathlib import Path
 from interlock.testing.responder.claim import take
-from interlock.system.tree import Tree
-claim = take(Tree(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
+from interlock.system.tree import OpenFolder
+claim = take(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
 print(claim is not None, flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> OpenFolder:
     (tmp_path / "case").mkdir()
-    return Tree(tmp_path)
+    return OpenFolder(tmp_path)
 
 
 @pytest.fixture
-def signal(tree: Tree) -> Path:
+def signal(tree: OpenFolder) -> Path:
     return tree.root / "case" / "signal.json"
 
 
-def test_only_one_holds_it(tree: Tree, signal: Path) -> None:
+def test_only_one_holds_it(tree: OpenFolder, signal: Path) -> None:
     first = take(tree, signal, "7")
     assert first is not None
     assert take(tree, signal, "7") is None
@@ -44,7 +44,7 @@ def test_only_one_holds_it(tree: Tree, signal: Path) -> None:
     assert signal.with_name(".claim-7").stat().st_mode & 0o777 == 0o600
 
 
-def test_settled_is_gone_and_left_is_free(tree: Tree, signal: Path) -> None:
+def test_settled_is_gone_and_left_is_free(tree: OpenFolder, signal: Path) -> None:
     first = take(tree, signal, "7")
     assert first is not None
     first.leave()
@@ -56,7 +56,7 @@ def test_settled_is_gone_and_left_is_free(tree: Tree, signal: Path) -> None:
     assert take(tree, signal, "7", only_abandoned=True) is None
 
 
-def test_a_killed_owner_holds_nothing(tree: Tree, signal: Path) -> None:
+def test_a_killed_owner_holds_nothing(tree: OpenFolder, signal: Path) -> None:
     owner = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tree.root)],
         stdin=subprocess.PIPE,
@@ -72,7 +72,7 @@ def test_a_killed_owner_holds_nothing(tree: Tree, signal: Path) -> None:
         assert take(tree, signal, "7") is not None
 
 
-def test_a_symlinked_claim_is_refused(tree: Tree, signal: Path, tmp_path: Path) -> None:
+def test_a_symlinked_claim_is_refused(tree: OpenFolder, signal: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     signal.with_name(".claim-7").symlink_to(tmp_path / "victim")
     with pytest.raises((OSError, SourceError)):

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
-from interlock.testing.responder.lookout import Lookout
+from interlock.testing.responder.lookout import SignalFinder
 
 AT = "2026-02-16T12:00:00Z"
 
@@ -33,7 +33,7 @@ class Place:
             folder = self.suite / str(number)
             folder.mkdir(parents=True)
             (folder / "signal.json").write_bytes(encode_signal(signal(folder, number)))
-        self.lookout = Lookout([workspace / ".asterisk"], self.said.append)
+        self.lookout = SignalFinder([workspace / ".asterisk"], self.said.append)
 
     def found(self) -> list[int]:
         return [each.signal.dispatch_id for each in self.lookout.look()]
@@ -85,7 +85,7 @@ def test_symlinks_are_left_alone_and_told_once(place: Place) -> None:
 
 
 def test_one_signal_alone(place: Place) -> None:
-    lookout = Lookout([place.suite / "2" / "signal.json"], place.said.append)
+    lookout = SignalFinder([place.suite / "2" / "signal.json"], place.said.append)
     [waiting] = lookout.look()
     assert (waiting.signal.dispatch_id, waiting.batch) == (2, None)
 
@@ -94,7 +94,7 @@ def test_one_signal_alone(place: Place) -> None:
 def test_batch_of_a_signal(place: Place, prefix: str) -> None:
     place.list_in_manifest(prefix)
     for path in (place.suite, place.suite / "batch-manifest.json"):
-        found = Lookout([path], place.said.append).look()
+        found = SignalFinder([path], place.said.append).look()
         assert [each.batch.entry.case_id for each in found if each.batch] == ["C1", "C2"]
 
 
@@ -111,4 +111,4 @@ def test_a_manifest_that_is_over_or_an_entry_that_is_settled_binds_nobody(place:
 
 
 def test_nothing_there_yet(tmp_path: Path) -> None:
-    assert Lookout([tmp_path / "none", tmp_path / "no" / "signal.json"], print).look() == []
+    assert SignalFinder([tmp_path / "none", tmp_path / "no" / "signal.json"], print).look() == []

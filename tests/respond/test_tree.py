@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import SourceError
-from interlock.system.tree import Tree
+from interlock.system.tree import OpenFolder
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> OpenFolder:
     (tmp_path / "tree" / "case").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "tree" / "case" / "file").write_text("inside")
-    return Tree(tmp_path / "tree")
+    return OpenFolder(tmp_path / "tree")
 
 
-def test_reads_a_file_inside(tree: Tree) -> None:
+def test_reads_a_file_inside(tree: OpenFolder) -> None:
     assert tree.read(tree.root / "case" / "file") == b"inside"
 
 
-def test_the_way_to_the_root_may_be_a_symlink(tree: Tree, tmp_path: Path) -> None:
+def test_the_way_to_the_root_may_be_a_symlink(tree: OpenFolder, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tree.root)
-    linked = Tree(tmp_path / "link")
+    linked = OpenFolder(tmp_path / "link")
     assert linked.read(tmp_path / "link" / "case" / "file") == b"inside"
     assert linked.read(tree.root / "case" / "file") == b"inside"
 
@@ -31,13 +31,13 @@ def test_the_way_to_the_root_may_be_a_symlink(tree: Tree, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "name", ["../secret", "case/../../secret", "/etc/hostname", "file", ".", "a\0b"]
 )
-def test_refuses_what_is_outside(tree: Tree, name: str) -> None:
+def test_refuses_what_is_outside(tree: OpenFolder, name: str) -> None:
     path = Path(name) if name == "file" else tree.root / name
     with pytest.raises(SourceError, match=r"is not inside|is no plain path"):
         tree.read(path)
 
 
-def test_refuses_odd_files(tree: Tree, tmp_path: Path) -> None:
+def test_refuses_odd_files(tree: OpenFolder, tmp_path: Path) -> None:
     case = tree.root / "case"
     (case / "link").symlink_to(tmp_path / "secret")
     (tree.root / "linked").symlink_to(case)
@@ -51,18 +51,18 @@ def test_refuses_odd_files(tree: Tree, tmp_path: Path) -> None:
     assert (tmp_path / "secret").read_text() == "secret"
 
 
-def test_refuses_a_file_that_is_too_large(tree: Tree) -> None:
+def test_refuses_a_file_that_is_too_large(tree: OpenFolder) -> None:
     with pytest.raises(SourceError, match="more than 5 bytes"):
         tree.read(tree.root / "case" / "file", largest=5)
 
 
-def test_missing_file_is_told_as_such(tree: Tree) -> None:
+def test_missing_file_is_told_as_such(tree: OpenFolder) -> None:
     for path in (tree.root / "case" / "none", tree.root / "none" / "none"):
         with pytest.raises(FileNotFoundError):
             tree.read(path)
 
 
-def test_replaces_whole_and_privately(tree: Tree) -> None:
+def test_replaces_whole_and_privately(tree: OpenFolder) -> None:
     path = tree.root / "case" / "file"
     assert tree.replace(path, b"new", lambda: path.read_bytes() == b"inside")
     assert path.read_bytes() == b"new"
@@ -70,7 +70,7 @@ def test_replaces_whole_and_privately(tree: Tree) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_replaces_nothing_that_is_not_wanted_any_more(tree: Tree) -> None:
+def test_replaces_nothing_that_is_not_wanted_any_more(tree: OpenFolder) -> None:
     path = tree.root / "case" / "file"
     assert not tree.replace(path, b"new", lambda: False)
     assert path.read_bytes() == b"inside"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from interlock.agents.carrier import MAX_ANSWER, Premises, Reply
+from interlock.agents.carrier import MAX_ANSWER, ExecutionContext, Reply
 from interlock.engine.case import Refused, Signal, Usage
 from interlock.engine.circuit import FAILURES, Step
 from interlock.engine.shape import shape_of
@@ -216,7 +216,7 @@ def test_a_message_that_is_no_answer(content: bytes, reason: str) -> None:
 
 
 def test_a_strict_message_names_its_dispatch() -> None:
-    strict = Premises(nonce="n1", strict=True)
+    strict = ExecutionContext(nonce="n1", strict=True)
     assert absorb(Reply(1, READY.encode()), WORK, "t1", strict) != Signal("READY_FOR_REVIEW")
     marked = READY.replace("Summary", "Dispatch: n1\nSummary").encode()
     found = absorb(Reply(1, marked), WORK, "t1", strict)

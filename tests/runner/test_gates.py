@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.runtime.loop import Loop
+from interlock.runtime.loop import RunLoop
 
 ASKED = ["A write#1 artifact written", "A judge#1 artifact good"]
 QUESTION = 3
@@ -55,8 +55,10 @@ def test_a_deadline_that_passed_while_nobody_was_running(world: World) -> None:
 def test_a_deadline_that_passes_while_the_run_waits(world: World) -> None:
     assert world.work(desk=True, wait=True) == "unhealthy"
     assert world.story() == [*ASKED, "A sign#1 timeout silence"]
-    assert world.rows("select j.at - d.at from journal j join dispatches d using (dispatch_id)"
-                      " where d.step = 'sign'") == [(60.0,)]  # fmt: skip
+    assert world.rows(
+        "select j.at - d.at from journal j join dispatches d using (dispatch_id)"
+        " where d.step = 'sign'"
+    ) == [(60.0,)]
 
 
 def test_an_answer_that_lay_there_goes_before_the_deadline(world: World) -> None:
@@ -123,6 +125,6 @@ def test_a_folder_in_the_place_of_an_answer_is_left_alone(world: World) -> None:
 
 
 def test_a_stop_while_waiting_for_a_human(world: World) -> None:
-    assert world.work(desk=True, wait=True, at_rest=[Loop.stop]) == "stopped"
+    assert world.work(desk=True, wait=True, at_rest=[RunLoop.stop]) == "stopped"
     world.answer(QUESTION, "approve")
     assert world.work(desk=True) == "done"

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from interlock.engine.schedule import Budget, Spent
-from interlock.runtime.limits import Limits, Spending, flat, parts, read_limits
+from interlock.runtime.limits import BudgetLimits, BudgetUsage, flat, parts, read_limits
 from interlock.system.errors import SourceError
 
 
 def test_words_that_are_right() -> None:
     words = {"dispatches": "7", "tokens": 9, "money": "2.5", "time": "2h"}
-    assert read_limits(words) == Limits(Budget(7, 9, 2.5, 7200.0))
+    assert read_limits(words) == BudgetLimits(Budget(7, 9, 2.5, 7200.0))
     more = {"role.author.tokens": 5, "role.a.b.time": "1m", "day.money": 5, "tokens": 1}
-    assert read_limits(more) == Limits(
+    assert read_limits(more) == BudgetLimits(
         Budget(tokens=1),
         {"author": Budget(tokens=5), "a.b": Budget(seconds=60.0)},
         Budget(money=5.0),
     )
-    assert read_limits({}) == Limits()
+    assert read_limits({}) == BudgetLimits()
 
 
 WRONG: list[tuple[str, object]] = [
@@ -48,7 +48,7 @@ def test_tables_of_a_project_are_the_same_words() -> None:
 
 def test_parts_are_named_by_their_words() -> None:
     limits = read_limits({"time": 10, "role.author.tokens": 4, "day.dispatches": 0, "money": 8})
-    spending = Spending(Spent(money=2.0, seconds=20.0), {"author": Spent(tokens=3)})
+    spending = BudgetUsage(Spent(money=2.0, seconds=20.0), {"author": Spent(tokens=3)})
     assert parts(limits, spending) == {
         "money": 0.25,
         "time": 2.0,

@@ -11,8 +11,8 @@ from interlock.agents.carrier import Ask, Deliver
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.runs import NewCase
-from interlock.runtime.loop import Loop
-from interlock.runtime.tally import Tally
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.tally import RunCounts
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_good_crew_brings_every_case_home(world: World) -> None:
         "A sign#1 artifact signed",
         "B sign#1 artifact signed",
     ]
-    assert world.tally == Tally(cases=2, ended=2)
+    assert world.tally == RunCounts(cases=2, ended=2)
     assert (world.ends(), world.refused(), world.faults()) == ({"A": "done", "B": "done"}, [], [])
 
 
@@ -145,7 +145,7 @@ def test_a_signal_that_is_not_the_agents_to_say(world: World, name: str) -> None
 def test_a_crew_that_never_says_anything_usable_ends_all_the_same(world: World) -> None:
     world.begin("A", "B")
     assert world.work('"*": {write: {raw: "no"}}') == "unhealthy"
-    assert world.tally == Tally(cases=2, ended=2, unhealthy=2, refused=4)
+    assert world.tally == RunCounts(cases=2, ended=2, unhealthy=2, refused=4)
 
 
 def test_a_script_in_the_place_of_a_human_gets_no_second_question(world: World) -> None:
@@ -189,7 +189,7 @@ def test_a_case_that_no_rule_takes_is_stuck(tmp_path: Path) -> None:
     world = World(tmp_path, ONE_STEP.replace("otherwise: failed\n", ""))
     world.begin("A")
     assert world.work('"*": {work: {crash: oh}}') == "unhealthy"
-    assert (world.ends(), world.tally) == ({"A": "stuck"}, Tally(cases=1, stuck=1))
+    assert (world.ends(), world.tally) == ({"A": "stuck"}, RunCounts(cases=1, stuck=1))
 
 
 DEPENDENT = [
@@ -307,7 +307,7 @@ def test_working_time_counts_towards_the_budget(world: World) -> None:
 def test_a_graceful_stop_lets_come_in_what_is_out(world: World) -> None:
     world.begin("A", "B", "C")
     slow = crew(write="{delay: 5s, answer: {words: 5}}")
-    assert world.work(slow, places=2, at_rest=[Loop.stop]) == "stopped"
+    assert world.work(slow, places=2, at_rest=[RunLoop.stop]) == "stopped"
     assert world.story() == ["A write#1 artifact written", "B write#1 artifact written"]
     assert (world.run().status, world.run().spent.seconds) == ("stopped", 5.0)
     assert world.work(slow) == "done"
@@ -316,7 +316,7 @@ def test_a_graceful_stop_lets_come_in_what_is_out(world: World) -> None:
 def test_the_second_stop_ends_at_once_and_nothing_is_lost(world: World) -> None:
     world.begin("A", "B")
     slow = crew(write="{delay: 5s, answer: {words: 5}}")
-    assert world.work(slow, at_rest=[Loop.stop, Loop.stop]) == "stopped"
+    assert world.work(slow, at_rest=[RunLoop.stop, RunLoop.stop]) == "stopped"
     assert (world.story(), world.run().status) == ([], "stopped")
     assert world.rows("select dispatch_id from cases") == [(1,), (2,)]
     assert world.work(slow) == "done"
@@ -326,7 +326,7 @@ def test_the_second_stop_ends_at_once_and_nothing_is_lost(world: World) -> None:
 def test_a_stop_when_the_last_answer_was_awaited_is_no_stop(tmp_path: Path) -> None:
     world = World(tmp_path, ONE_STEP)
     world.begin("A")
-    assert world.work('"*": {work: {delay: 1s, answer: {}}}', at_rest=[Loop.stop]) == "done"
+    assert world.work('"*": {work: {delay: 1s, answer: {}}}', at_rest=[RunLoop.stop]) == "done"
 
 
 def test_numbers_rise_over_runs_and_restarts(world: World) -> None:

@@ -7,10 +7,10 @@ import pytest
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import Premises
+from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import Case
 from interlock.journal.runs import NewCase
-from interlock.runtime.application import Plain
+from interlock.runtime.application import DefaultApplication
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def world(tmp_path: Path) -> World:
     )
 
 
-class Editor(Plain):
+class Editor(DefaultApplication):
     """Has news when that case comes to its judge."""
 
     def __init__(self, *news: NewCase, after: str = "A") -> None:
@@ -28,7 +28,7 @@ class Editor(Plain):
         self._after = after
         self._is_time = False
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> dict[str, object]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> dict[str, object]:
         self._is_time = self._is_time or (case.case_id, case.step) == (self._after, "judge")
         return {}
 

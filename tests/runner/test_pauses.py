@@ -10,15 +10,15 @@ from tests.world.clock import START, FakeClock
 from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
-from interlock.agents.carrier import Accounted, Ask, Carrier, Deliver, Reply
-from interlock.agents.program import ProgramDesk
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, SharesAccount
+from interlock.agents.program import Handler
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.case import Usage
 from interlock.engine.circuit import RATE_LIMIT
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.journal import Pause
-from interlock.runtime.loop import Loop
-from interlock.runtime.pauses import BACK_OFF, LONGEST, Pauses
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.pauses import BACK_OFF, LONGEST, RateLimitPauses
 
 OWN_ROW = ONE_STEP.replace("otherwise: failed", "")
 OWN_ROW += "  - {id: tired, at: work, on: rate-limit, to: failed}\n"
@@ -145,7 +145,7 @@ def test_without_patience_it_ends_and_says_so(world: World) -> None:
 def test_a_stop_does_not_wait_for_the_end_of_a_limit(world: World) -> None:
     world.begin("A")
     login = Login(world.clock, 3000.0)
-    assert world.work(carriers={"worker": login}, at_rest=[Loop.stop]) == "stopped"
+    assert world.work(carriers={"worker": login}, at_rest=[RunLoop.stop]) == "stopped"
     assert world.clock.time == START
     assert world.work(carriers={"worker": login}) == "done"
     assert login.asked == [(1, 0.0), (1, 3000.0)]
@@ -195,7 +195,7 @@ def test_an_answer_that_comes_during_the_pause_counts(world: World) -> None:
     world.begin("A")
     login = Login(world.clock, 3000.0)
 
-    def answered(_loop: Loop) -> None:
+    def answered(_loop: RunLoop) -> None:
         login._deliver(Reply(1, b"{}"))
 
     assert world.work(carriers={"worker": login}, at_rest=[answered]) == "done"
@@ -216,10 +216,10 @@ def test_it_is_told_once_for_an_account(world: World) -> None:
 def test_carriers_say_whose_account_it_is(world: World) -> None:
     login = Login(world.clock)
     script: Carrier = ScriptAgent(read_script("{}", "x"), world.clock)
-    assert isinstance(login, Accounted)
-    assert not isinstance(script, Accounted)
-    assert ProgramDesk(lambda _ask: None, login).account("worker") == "me"
-    assert ProgramDesk(lambda _ask: None, script).account("worker") == ""
+    assert isinstance(login, SharesAccount)
+    assert not isinstance(script, SharesAccount)
+    assert Handler(lambda _ask: None, login).account("worker") == "me"
+    assert Handler(lambda _ask: None, script).account("worker") == ""
 
 
 Steps = st.lists(st.tuples(st.integers(0, 4000), st.none() | st.integers(1, 4000)), max_size=12)
@@ -230,7 +230,7 @@ def test_an_account_rests_until_its_latest_known_end_and_never_for_ever(
     plan: list[tuple[int, int | None]],
 ) -> None:
     clock = FakeClock()
-    pauses = Pauses({"worker": Login(clock)}, clock, lambda: None, 1)
+    pauses = RateLimitPauses({"worker": Login(clock)}, clock, lambda: None, 1)
     ask = Ask(1, 1, "A", "work", 1, "worker", "")
     ends = 0.0
     for later, after in plan:
@@ -253,7 +253,15 @@ def test_old_pauses_of_others_mean_nothing(world: World) -> None:
         Pause(3, "worker of run 1", START + 50, 0, "429"),
     ]
     login = Login(world.clock)
-    assert Pauses({"worker": login}, world.clock, lambda: None, 1, before).closed == frozenset()
+    assert (
+        RateLimitPauses({"worker": login}, world.clock, lambda: None, 1, before).closed
+        == frozenset()
+    )
     nameless = Login(world.clock, account="")
-    assert Pauses({"worker": nameless}, world.clock, lambda: None, 1, before).closed == {"worker"}
-    assert Pauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed == frozenset()
+    assert RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 1, before).closed == {
+        "worker"
+    }
+    assert (
+        RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed
+        == frozenset()
+    )

@@ -7,10 +7,10 @@ import msgspec
 from tests.world.paper import PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Rationed
+from interlock.agents.carrier import Ask, Carrier, Deliver, HasCapacity
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.schedule import Budget
-from interlock.runtime.rations import Rations
+from interlock.runtime.rations import CarrierCapacity
 
 CREW = """\
 "*":
@@ -93,15 +93,15 @@ def test_a_stop_lets_the_trip_end_and_begins_no_other(tmp_path: Path) -> None:
 def test_roles_with_one_carrier_share_its_room(tmp_path: Path) -> None:
     world = World(tmp_path)
     boat, script = ferry(world, 2), ScriptAgent(read_script(CREW, "crew.yaml"), world.clock)
-    assert isinstance(boat, Rationed)
-    assert not isinstance(script, Rationed)
-    rations = Rations({"a": boat, "b": boat, "c": script})
+    assert isinstance(boat, HasCapacity)
+    assert not isinstance(script, HasCapacity)
+    rations = CarrierCapacity({"a": boat, "b": boat, "c": script})
     rations.deal()
     assert [rations.take(role) for role in ("a", "c", "b", "a", "c")] == [
         *(True, True, True, False, True)
     ]
     assert rations.closed == {"a", "b"}
-    assert not Rations({"c": script})
+    assert not CarrierCapacity({"c": script})
 
 
 def test_sent_at_is_the_moment_of_opening_also_after_a_restart(tmp_path: Path) -> None:

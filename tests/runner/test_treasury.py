@@ -11,7 +11,7 @@ from tests.world.world import World
 from interlock.engine.schedule import Spent
 from interlock.journal.spending import spent_by_role, spent_on
 from interlock.journal.standstill import open_inquiries
-from interlock.runtime.loop import Loop
+from interlock.runtime.loop import RunLoop
 
 PAID = '"*": {work: {answer: {}, usage: {tokens: 10, money: 0.5}}}'
 CREW = """\
@@ -136,7 +136,7 @@ def test_whoever_waits_goes_on_at_once(world: World) -> None:
 
 
 def test_a_stop_while_the_question_waits(world: World) -> None:
-    assert spends(world, "tokens=20", wait=True, at_rest=[Loop.stop]) == ("stopped", 2)
+    assert spends(world, "tokens=20", wait=True, at_rest=[RunLoop.stop]) == ("stopped", 2)
     assert len(asked(world)) == 1
 
 

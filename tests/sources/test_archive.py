@@ -7,7 +7,7 @@ import pytest
 
 from interlock.rca.sources.archive import members
 from interlock.rca.sources.intake import read_sources
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.leaf import SourceEntry
 from interlock.system.errors import SourceError
 
 REPORT = b"<testsuite name='s'><testcase name='t'><failure/></testcase></testsuite>"
@@ -20,7 +20,7 @@ def zipped(path: Path, **contents: bytes) -> Path:
     return path
 
 
-def content(leaf: Leaf) -> bytes:
+def content(leaf: SourceEntry) -> bytes:
     with leaf.open() as stream:
         return b"".join(iter(lambda: stream.read(1000), b""))
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from interlock.rca.failure import Failure
 from interlock.rca.sources.beside import PART_BOUND, LogParts, log_beside
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.leaf import SourceEntry
 
 
-def leaf(name: str, *around: str) -> Leaf:
-    return Leaf(name, ".", name, io.BytesIO, lambda: {each: leaf(each) for each in around})
+def leaf(name: str, *around: str) -> SourceEntry:
+    return SourceEntry(name, ".", name, io.BytesIO, lambda: {each: leaf(each) for each in around})
 
 
 def failure(name: str) -> Failure:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.bounded import Bounded, bounded
+from interlock.system.bounded import ClippedText, bounded
 
 MARK = 60
 """Room for the line that says what was cut."""
@@ -13,7 +13,7 @@ MARK = 60
 def test_whatever_comes_head_and_tail_stay_and_no_more_than_the_bound(
     pieces: list[str], bound: int
 ) -> None:
-    whole, kept = "".join(pieces), Bounded(bound)
+    whole, kept = "".join(pieces), ClippedText(bound)
     for piece in pieces:
         kept.add(piece)
     text = kept.text()
@@ -29,7 +29,7 @@ def test_whatever_comes_head_and_tail_stay_and_no_more_than_the_bound(
 
 @given(st.text(max_size=200), st.integers(min_value=1, max_value=100))
 def test_pieces_and_the_whole_give_the_same(text: str, bound: int) -> None:
-    kept = Bounded(bound)
+    kept = ClippedText(bound)
     for sign in text:
         kept.add(sign)
     assert (kept.text(), kept.truncated) == bounded(text, bound)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.launch import Tally
-from interlock.system.test_output.ci_log import Log, read_log
+from interlock.rca.launch import TestCounts
+from interlock.system.test_output.ci_log import TestLog, read_log
 
 RULE = "=" * 70
 DASHES = "-" * 70
@@ -500,7 +500,7 @@ Test Count: 5, Passed: 3, Failed: 1, Skipped: 1
 def test_frameworks(text: str, names: list[str], tally: tuple[int, int, int]) -> None:
     log = read_log(text.split("\n"))
     tests, failed, skipped = tally
-    assert log.tally == Tally(tests=tests, failed=failed, skipped=skipped)
+    assert log.tally == TestCounts(tests=tests, failed=failed, skipped=skipped)
     said = [
         f"{each.class_name.removeprefix('tests.test_lid').removeprefix('tests.test_box').lstrip('.')}"
         f"|{each.test_name}"
@@ -550,7 +550,7 @@ def test_what_ci_servers_put_around_lines(text: str, around: str) -> None:
 
 def test_runs_add_up_and_a_test_may_fail_in_each() -> None:
     log = read_log((GRADLE + GRADLE + UNITTEST).split("\n"))
-    assert log.tally == Tally(tests=31, failed=5, skipped=4)
+    assert log.tally == TestCounts(tests=31, failed=5, skipped=4)
     assert len(log.failures) == 5
     assert len({each.id for each in log.failures}) == 5
 
@@ -570,12 +570,12 @@ def test_runs_add_up_and_a_test_may_fail_in_each() -> None:
     ],
 )
 def test_a_broken_build_has_no_failing_tests(text: str) -> None:
-    assert read_log(text.split("\n")) == Log([], Tally())
+    assert read_log(text.split("\n")) == TestLog([], TestCounts())
 
 
 def test_a_run_that_broke_off_counts_what_it_named() -> None:
     log = read_log(["tests/test_lid.py::test_open FAILED", "Killed"])
-    assert log.tally == Tally(tests=1, failed=1)
+    assert log.tally == TestCounts(tests=1, failed=1)
     assert log.failures[0].test_name == "test_open"
 
 

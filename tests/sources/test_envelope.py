@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from interlock.rca.failure import Ticket
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.rca.sources.envelope import read_envelope
 from interlock.system.errors import SourceError
 
@@ -50,7 +50,7 @@ def test_the_first_form() -> None:
     assert (failure.id, failure.item_id, failure.job) == ("yard.Lamp.glows", 2, "lamps")
     assert (failure.message, failure.issue_type, failure.auto_analyzed) == ("dark", "ti001", True)
     assert failure.tickets == (Ticket("Y-2", "https://x/Y-2"),)
-    assert launch.tally == Tally(failed=1)
+    assert launch.tally == TestCounts(failed=1)
     assert [job.name for job in launch.jobs] == ["lamps"]
     assert notes == []
 
@@ -70,7 +70,7 @@ def test_what_richer_writers_add() -> None:
     )
     assert (launch.number, launch.status) == (13, "FAILED")
     assert (launch.started_at, launch.ended_at) == ("2025-10-09T08:53:20Z", "2025-10-09T09:00:00Z")
-    assert launch.tally == Tally(tests=9, failed=1, skipped=2)
+    assert launch.tally == TestCounts(tests=9, failed=1, skipped=2)
     assert (launch.branch, launch.commit, launch.remote) == ("main", "abc", "https://x/y.git")
     assert launch.attributes["build"] == "77"
 

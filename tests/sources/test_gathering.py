@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.launch import Launch, Tally
-from interlock.rca.sources.intake import Intake, read_sources
+from interlock.rca.launch import Launch, TestCounts
+from interlock.rca.sources.intake import SourceLaunch, read_sources
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:
@@ -19,7 +19,7 @@ def suite(name: str, *tests: str, more: str = "") -> str:
     )
 
 
-def read(*words: Path, name: str = "") -> Intake:
+def read(*words: Path, name: str = "") -> SourceLaunch:
     (intake,) = read_sources([str(word) for word in words], name=name)
     return intake
 
@@ -34,7 +34,7 @@ def test_files_of_one_call_are_one_launch(tmp_path: Path) -> None:
         "yard.Lamp.dims",
     ]
     assert {each.launch for each in found.failures} == {found.launch.launch_id}
-    assert found.launch.tally == Tally(tests=5, failed=3)
+    assert found.launch.tally == TestCounts(tests=5, failed=3)
     assert [(job.name, job.status) for job in found.launch.jobs] == [
         ("one", "FAILED"),
         ("two", "FAILED"),
@@ -78,7 +78,7 @@ def test_the_same_content_twice_is_read_once(tmp_path: Path) -> None:
     for name in ("a.xml", "b.xml"):
         (tmp_path / name).write_text(suite("s", "glows"))
     found = read(tmp_path)
-    assert found.launch.tally == Tally(tests=2, failed=1)
+    assert found.launch.tally == TestCounts(tests=2, failed=1)
     assert found.notes == [f"{tmp_path}/b.xml: the same as {tmp_path}/a.xml: read once"]
 
 
@@ -87,7 +87,7 @@ def test_a_sum_of_reports_beside_them_counts_nothing_twice(tmp_path: Path) -> No
     (tmp_path / "TESTS-all.xml").write_text(f"<testsuites>{suite('one', 'glows')}</testsuites>")
     found = read(tmp_path)
     assert len(found.failures) == 1
-    assert found.launch.tally == Tally(tests=2, failed=1)
+    assert found.launch.tally == TestCounts(tests=2, failed=1)
     assert "1 failures stand in an earlier report too" in found.notes[0]
 
 

@@ -10,12 +10,12 @@ from tests.world.git_repo import GitRepo
 
 from interlock.rca.launch import Repo
 from interlock.rca.sources.git.git_cache import HistoryCache
-from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.git_log import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
 
 
 def commit(number: int) -> Commit:
-    return Commit(f"{number:040x}", "Ada", "", f"Number {number}", (Change("a.py", "M"),))
+    return Commit(f"{number:040x}", "Ada", "", f"Number {number}", (ChangedFile("a.py", "M"),))
 
 
 COMMITS = [commit(number) for number in range(10)]

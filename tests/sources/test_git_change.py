@@ -9,7 +9,7 @@ from tests.world.git_repo import GitRepo
 
 from interlock.rca.launch import Repo
 from interlock.rca.sources.git.change import nature_by_diff, nature_by_files
-from interlock.rca.sources.git.git_log import Change, Commit
+from interlock.rca.sources.git.git_log import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
 
 CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
@@ -122,7 +122,7 @@ def test_a_merge_that_changes_lines_on_its_own_is_behaviour(tmp_path: Path) -> N
 
 
 def test_a_commit_with_more_files_than_are_listed_is_behaviour() -> None:
-    nature = nature_by_files(Commit("a", "", "", "", (Change("README.md", "M"),), 1, 5_000))
+    nature = nature_by_files(Commit("a", "", "", "", (ChangedFile("README.md", "M"),), 1, 5_000))
     assert nature is not None
     assert nature.why == "it changes 5,001 files"
 

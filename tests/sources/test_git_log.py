@@ -8,15 +8,22 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.sources.git.git_cache import HistoryCache
-from interlock.rca.sources.git.git_log import MOST_FILES, Change, Commit, Log, parse_log, rfc3339
+from interlock.rca.sources.git.git_log import (
+    MOST_FILES,
+    ChangedFile,
+    Commit,
+    GitLog,
+    parse_log,
+    rfc3339,
+)
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
 
 LINES = "".join(f"line {number}\n" for number in range(40))
 
 
-def log_of(world: GitRepo) -> Log:
-    return Log(Git(world.folder), frozenset(), HistoryCache(None, "", Commit))
+def log_of(world: GitRepo) -> GitLog:
+    return GitLog(Git(world.folder), frozenset(), HistoryCache(None, "", Commit))
 
 
 def test_kinds_of_change(tmp_path: Path) -> None:
@@ -58,7 +65,7 @@ def test_a_merge_lists_only_what_it_changed_itself(tmp_path: Path) -> None:
     world.git("add", "--all")
     world.git("commit", "--quiet", "--amend", "-m", "Evil merge")
     (evil,) = log_of(world).between("", world.git("rev-parse", "HEAD"), 1).commits
-    assert evil.files == (Change("b.py", "M"), Change("new.py", "A"))
+    assert evil.files == (ChangedFile("b.py", "M"), ChangedFile("new.py", "A"))
 
 
 def test_hostile_names_and_subjects_do_not_confuse_the_reading(tmp_path: Path) -> None:
@@ -68,7 +75,7 @@ def test_hostile_names_and_subjects_do_not_confuse_the_reading(tmp_path: Path) -
     tip = world.commit("", {"M": "2\n"})
     last, first = log_of(world).between("", tip, 5).commits
     assert sorted(change.path for change in first.files) == sorted(names)
-    assert (last.subject, last.files) == ("", (Change("M", "M"),))
+    assert (last.subject, last.files) == ("", (ChangedFile("M", "M"),))
 
 
 def test_very_many_files_are_counted_not_kept(tmp_path: Path) -> None:
@@ -129,7 +136,7 @@ def test_where_the_stream_is_cut_does_not_matter(size: int) -> None:
         "A",
         "1970-01-01T00:01:40Z",
         "subject",
-        (Change("a.py", "M"), Change("c.py", "R", "b.py", 90)),
+        (ChangedFile("a.py", "M"), ChangedFile("c.py", "R", "b.py", 90)),
         1,
     )
     assert second == Commit("def", "B", "", "", (), 0)

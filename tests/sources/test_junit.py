@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.rca.sources.junit import JUnitReport, read_junit
 from interlock.system.errors import SourceError
 
@@ -42,7 +42,7 @@ def test_a_whole_report_gives_failures_counts_and_jobs() -> None:
         ("yard.Gate.opens", "Shut", "shut", "Gate.open:12", "gate"),
         ("yard.Well.fills", "", "dry", "dry", "well"),
     ]
-    assert report.tally == Tally(tests=4, failed=2, skipped=1)
+    assert report.tally == TestCounts(tests=4, failed=2, skipped=1)
     assert [(job.name, job.status, job.tally.tests) for job in report.jobs] == [
         ("gate", "FAILED", 3),
         ("well", "FAILED", 1),
@@ -159,8 +159,8 @@ def test_what_is_no_report_is_said(raw: bytes, said: str) -> None:
 
 def test_a_report_without_failures_has_none() -> None:
     failures, report = read('<testsuite name="s"><testcase name="a"/></testsuite>')
-    assert (failures, report.tally) == ([], Tally(tests=1))
-    assert read("<testsuites/>")[1].tally == Tally()
+    assert (failures, report.tally) == ([], TestCounts(tests=1))
+    assert read("<testsuites/>")[1].tally == TestCounts()
 
 
 def test_a_tag_without_end_is_left_behind() -> None:

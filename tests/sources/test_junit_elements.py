@@ -3,7 +3,7 @@
 import io
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.rca.sources.junit import JUnitReport, read_junit
 
 
@@ -41,7 +41,7 @@ def test_surefire_reruns_and_flaky_tests() -> None:
     (failure,) = failures
     assert (failure.test_name, failure.attributes["reruns"]) == ("dims", "1")
     assert failure.stack == "yard.E: bright\n\tat yard.Lamp.dim(Lamp.java:3)"
-    assert report.tally == Tally(tests=2, failed=1)
+    assert report.tally == TestCounts(tests=2, failed=1)
     assert report.notes == ["report.xml: passed only when run again: 1 (glows)"]
 
 
@@ -53,7 +53,7 @@ def test_gotestsum_a_test_that_passed_when_run_again_is_marked() -> None:
     )
     assert [each.id for each in failures] == ["example.org-lamp.TestGlow"]
     assert report.passed_later == {"example.org-lamp.TestGlow"}
-    assert report.tally == Tally(tests=1, failed=1), "the same test, twice"
+    assert report.tally == TestCounts(tests=1, failed=1), "the same test, twice"
 
 
 def test_jest_names_with_spaces_and_the_same_name_twice() -> None:
@@ -94,8 +94,9 @@ def test_namespaces_and_phpunits_class() -> None:
 
 
 def test_no_names_at_all() -> None:
-    failures, report = read("<testsuite><testcase><failure/></testcase><testcase><error/>"
-                            "</testcase></testsuite>")  # fmt: skip
+    failures, report = read(
+        "<testsuite><testcase><failure/></testcase><testcase><error/></testcase></testsuite>"
+    )
     assert [(each.id, each.test_name) for each in failures] == [("report", ""), ("report#2", "")]
     assert report.tally.failed == 2
 
@@ -106,7 +107,7 @@ def test_several_results_of_one_case_are_one_failure() -> None:
         '<error message="then" type="E">two</error></testcase></testsuite>'
     )
     assert (failure.type, failure.message, failure.stack) == ("E", "first\nthen", "one\n\ntwo")
-    assert report.tally == Tally(tests=1, failed=1)
+    assert report.tally == TestCounts(tests=1, failed=1)
 
 
 def test_properties_become_attributes_but_secrets_do_not() -> None:

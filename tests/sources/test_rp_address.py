@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.sources.reportportal.rp_address import Address, LaunchWord, address, launch_word
+from interlock.rca.sources.reportportal.rp_address import (
+    LaunchWord,
+    PortalAddress,
+    address,
+    launch_word,
+)
 from interlock.system.errors import SourceError
 
 FULL = {
@@ -46,7 +51,7 @@ def test_words_that_name_no_launch_are_refused_with_the_forms(word: str) -> None
 
 
 def test_the_environment_tells_everything() -> None:
-    assert address(FULL) == Address("https://rp.example.org", "harbour", "s3cret-token")
+    assert address(FULL) == PortalAddress("https://rp.example.org", "harbour", "s3cret-token")
 
 
 @pytest.mark.parametrize(

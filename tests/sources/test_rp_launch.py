@@ -6,7 +6,7 @@ import pytest
 from tests.world.reportportal import LAUNCH_ID, Portal, a_portal, an_item
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.rca.sources.reportportal.rp_launch import read_launch
 from interlock.system.errors import SourceError
@@ -36,7 +36,7 @@ def test_a_launch_with_its_failed_tests(portal: Portal) -> None:
         "2025-10-09T08:53:20Z",
         "2025-10-09T08:59:20.500Z",
     )
-    assert launch.tally == Tally(tests=9, failed=2, skipped=1)
+    assert launch.tally == TestCounts(tests=9, failed=2, skipped=1)
     assert launch.url == f"{portal.url}/ui/#harbour/launches/all/7001"
     assert [(job.name, job.item_id) for job in launch.jobs] == [("lamps", 1)]
     assert [(each.id, each.item_id, each.job) for each in failures] == [("glows", 2, "lamps")]

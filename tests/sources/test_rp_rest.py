@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
-from interlock.rca.sources.reportportal.rp_address import Address
+from interlock.rca.sources.reportportal.rp_address import PortalAddress
 from interlock.rca.sources.reportportal.rp_rest import DELAYS_S, PortalError, Rest
 from interlock.system.errors import SourceError
 
@@ -113,7 +113,7 @@ def test_a_refusal_is_not_repeated_and_says_what_to_do(
 
 
 def test_a_wrong_token_is_a_refusal(portal: Portal) -> None:
-    rest = Rest(Address(portal.url, PROJECT, "another"), sleep=lambda _: None)
+    rest = Rest(PortalAddress(portal.url, PROJECT, "another"), sleep=lambda _: None)
     with pytest.raises(PortalError, match="does not accept the token") as error:
         rest.ask("GET", PATH, "launch 7001")
     rest.close()
@@ -123,7 +123,7 @@ def test_a_wrong_token_is_a_refusal(portal: Portal) -> None:
 
 def test_nobody_there(portal: Portal) -> None:
     waits: list[float] = []
-    rest = Rest(Address("http://127.0.0.1:1", PROJECT, TOKEN), sleep=waits.append)
+    rest = Rest(PortalAddress("http://127.0.0.1:1", PROJECT, TOKEN), sleep=waits.append)
     with pytest.raises(PortalError, match="the connection failed"):
         rest.ask("GET", PATH, "launch 7001")
     rest.close()
@@ -132,7 +132,7 @@ def test_nobody_there(portal: Portal) -> None:
 
 def test_a_server_whose_tls_is_refused_is_not_asked_again(portal: Portal) -> None:
     waits: list[float] = []
-    plain = Address(portal.url.replace("http:", "https:"), PROJECT, TOKEN)
+    plain = PortalAddress(portal.url.replace("http:", "https:"), PROJECT, TOKEN)
     rest = Rest(plain, sleep=waits.append)
     with pytest.raises(PortalError, match=r"does not speak TLS.*SSL_CERT_FILE"):
         rest.ask("GET", PATH, "launch 7001")

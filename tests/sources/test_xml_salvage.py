@@ -18,7 +18,7 @@ from interlock.rca.sources.xml_salvage import case_attributes, results
         (b'<x:failure message="m">t</x:failure>', "failure", {"message": "m"}, "t"),
         (b"<skipped/>", "skipped", {}, ""),
     ],
-)  # fmt: skip
+)
 def test_a_result_is_found(raw: bytes, kind: str, attributes: dict[str, str], text: str) -> None:
     assert results(b"noise " + raw) == [(kind, attributes, text)]
 

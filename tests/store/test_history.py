@@ -8,8 +8,8 @@ from tests.world.world import World
 
 from interlock.engine.schedule import Budget
 from interlock.journal.history import (
-    Question,
-    RefusedLine,
+    OpenGate,
+    RefusalRecord,
     counts,
     find_case,
     life_of,
@@ -54,7 +54,7 @@ def test_the_life_of_a_case(world: World) -> None:
     ]
     at = world.clock.time
     assert (life[0].sent_at, life[0].answered_at, life[3].answered_at) == (at - 2, at, None)
-    assert life[0].refused == [RefusedLine(at, "Malformed", SENTENCE, "ü?")]
+    assert life[0].refused == [RefusalRecord(at, "Malformed", SENTENCE, "ü?")]
     assert [each.refused for each in life[1:]] == [[], [], []]
 
 
@@ -78,7 +78,7 @@ def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> Non
         (1, "B", "sign"),
         (2, "Z", "sign"),
     ]
-    assert isinstance(found[0], Question)
+    assert isinstance(found[0], OpenGate)
     world.clock.time += 61
     world.work(CREW, desk=True)
     with world.reading() as connection:

@@ -10,8 +10,14 @@ from interlock.journal.database import writing
 from interlock.journal.runs import load_cases
 from interlock.rca.effects import Closed
 from interlock.rca.failure import Failure
-from interlock.rca.knowledge.intake import Arrival, FailedCase, Opened, extend_suite, seconds_of
-from interlock.rca.launch import Job, Launch, Tally
+from interlock.rca.knowledge.intake import (
+    Arrival,
+    FailedCase,
+    OpenedSuite,
+    extend_suite,
+    seconds_of,
+)
+from interlock.rca.launch import Job, Launch, TestCounts
 from interlock.system.errors import InterlockError, SourceError, StoreError
 
 LAUNCH = Launch(
@@ -29,11 +35,11 @@ LAUNCH = Launch(
     url="https://x",
     ci_url="https://ci",
     project="p",
-    tally=Tally(tests=9, failed=2, skipped=1),
+    tally=TestCounts(tests=9, failed=2, skipped=1),
     jobs=(
-        Job(name="unit", item_id=7, status="ok", tally=Tally(tests=3), clock="sut"),
+        Job(name="unit", item_id=7, status="ok", tally=TestCounts(tests=3), clock="sut"),
         Job(name="e2e", ended_at="2024-05-01T10:00:01Z"),
-        Job(name="unit", status="bad", tally=Tally(tests=2, failed=2)),
+        Job(name="unit", status="bad", tally=TestCounts(tests=2, failed=2)),
     ),
 )
 FAILURE = Failure(
@@ -71,7 +77,7 @@ def extend(world: Inquiry, suite_id: int, *arrivals: Arrival) -> list[int]:
 
 def test_a_suite_comes_in_with_all_it_has(tmp_path: Path) -> None:
     world = Inquiry(tmp_path)
-    assert world.open(arrival(FAILURE), name="red") == Opened(1, 1)
+    assert world.open(arrival(FAILURE), name="red") == OpenedSuite(1, 1)
     at = world.at
     assert world.rows("select * from suites") == [(1, 1, "red", "", "open", at, None)]
     assert world.rows("select * from circuits") == [
@@ -120,7 +126,9 @@ def test_only_what_is_new_is_added(tmp_path: Path) -> None:
     world.change("update runs set status = 'done'")
     assert extend(world, 1, launched(failed("a"))) == []
     assert world.one("select status from suites") == "closed"
-    more = launched(failed("a"), failed("b"), failed("b"), status="FAILED", tally=Tally(tests=5))
+    more = launched(
+        failed("a"), failed("b"), failed("b"), status="FAILED", tally=TestCounts(tests=5)
+    )
     assert extend(world, 1, more, launched(failed("a", launch="L2"), launch_id="L2")) == [2, 3]
     assert world.rows("select status, tests from launches") == [("FAILED", 5), ("", 0)]
     assert world.one("select status, closed_at from suites") == ("open", None)
@@ -147,8 +155,11 @@ def test_one_pipeline_spans_its_launches(tmp_path: Path) -> None:
         (2, 2, None, None),
     ]
     assert world.rows("select circuit_id from launches order by launch_id") == [
-        (1,), (1,), (1,), (2,),
-    ]  # fmt: skip
+        (1,),
+        (1,),
+        (1,),
+        (2,),
+    ]
 
 
 def test_many_cases_need_no_list(tmp_path: Path) -> None:
@@ -168,7 +179,7 @@ def test_many_cases_need_no_list(tmp_path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[Arrival, type[InterlockError]]] = {
-    "a number beyond all": (launched(tally=Tally(tests=2**63)), SourceError),
+    "a number beyond all": (launched(tally=TestCounts(tests=2**63)), SourceError),
     "an item beyond all": (arrival(Failure(id="x", item_id=2**64)), SourceError),
     "half a character": (launched(failed("\ud800")), SourceError),
     "half a character in the name": (launched(launch_id="\udfff"), SourceError),
@@ -202,7 +213,7 @@ def test_two_at_once_on_one_database(tmp_path: Path) -> None:
     world.open(launched(failed("a")))
     with writing(world.db), pytest.raises(StoreError, match="is in use by process"):
         world.open(launched(failed("b")))
-    assert world.open(launched(failed("b"))) == Opened(2, 2)
+    assert world.open(launched(failed("b"))) == OpenedSuite(2, 2)
 
 
 @pytest.mark.parametrize(

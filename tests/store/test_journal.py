@@ -16,16 +16,16 @@ from tests.world.world import World
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import Written
+from interlock.engine.notation import CircuitSource
 from interlock.journal.database import driver, writing
 from interlock.journal.history import cases_of
 from interlock.journal.journal import (
-    Batch,
-    Entry,
+    CaseRow,
     Journal,
+    JournalEntry,
     NewDispatch,
     Refusal,
-    Standing,
+    TurnWrites,
     state_of,
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
@@ -52,17 +52,17 @@ def dispatch(number: int, case_no: int = 1, *, human: bool = False) -> NewDispat
     return NewDispatch(number, case_no, "write", 1, "author", f"prompt {number}", human)
 
 
-def entry(number: int, case_no: int = 1, answer: bytes = b"{}") -> Entry:
-    return Entry(case_no, number, DECISION, answer, Usage(3, 0.5))
+def entry(number: int, case_no: int = 1, answer: bytes = b"{}") -> JournalEntry:
+    return JournalEntry(case_no, number, DECISION, answer, Usage(3, 0.5))
 
 
 def test_a_batch_is_written_whole(connection: Connection) -> None:
     case = open_case(World(Path()).circuit, "A", {})
-    batch = Batch(
+    batch = TurnWrites(
         at=5.0,
-        entries=[entry(1), Entry(2, 2, DECISION, b"{}", Usage(), "ann")],
+        entries=[entry(1), JournalEntry(2, 2, DECISION, b"{}", Usage(), "ann")],
         dispatches=[dispatch(1), dispatch(2, 2, human=True), dispatch(3)],
-        standings={1: Standing(1, case, 3)},
+        standings={1: CaseRow(1, case, 3)},
         refusals=[Refusal(1, 9, "Stale", "Too late.", b"?")],
         seconds=2.5,
         status="waiting",
@@ -85,44 +85,48 @@ def test_a_batch_is_written_whole(connection: Connection) -> None:
 
 
 BROKEN = {
-    "an answer twice": Batch(
+    "an answer twice": TurnWrites(
         at=6.0,
         dispatches=[dispatch(2, 2)],
         entries=[entry(2, 2, b"new"), entry(1), entry(3, 2)],
         refusals=[Refusal(1, 9, "Stale", "Too late.", b"?")],
         status="done",
     ),
-    "a dispatch twice": Batch(at=6.0, dispatches=[dispatch(2), dispatch(1)]),
-    "an answer to nothing": Batch(at=6.0, dispatches=[dispatch(2)], entries=[entry(99)]),
-    "a status that is none": Batch(at=6.0, dispatches=[dispatch(2)], status="perhaps"),
-    "a case that is none": Batch(at=6.0, dispatches=[dispatch(2), dispatch(3, 99)]),
+    "a dispatch twice": TurnWrites(at=6.0, dispatches=[dispatch(2), dispatch(1)]),
+    "an answer to nothing": TurnWrites(at=6.0, dispatches=[dispatch(2)], entries=[entry(99)]),
+    "a status that is none": TurnWrites(at=6.0, dispatches=[dispatch(2)], status="perhaps"),
+    "a case that is none": TurnWrites(at=6.0, dispatches=[dispatch(2), dispatch(3, 99)]),
 }
 
 
 @pytest.mark.parametrize("batch", BROKEN.values(), ids=BROKEN)
-def test_a_batch_that_breaks_a_key_leaves_nothing(connection: Connection, batch: Batch) -> None:
+def test_a_batch_that_breaks_a_key_leaves_nothing(
+    connection: Connection, batch: TurnWrites
+) -> None:
     journal = Journal(connection, 1)
-    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     before = everything(connection)
     with pytest.raises(sqlite3.IntegrityError):
         journal.commit(batch)
     assert everything(connection) == before
-    journal.commit(Batch(at=7.0, dispatches=[dispatch(2, 2)], entries=[entry(2, 2, b"new")]))
+    journal.commit(TurnWrites(at=7.0, dispatches=[dispatch(2, 2)], entries=[entry(2, 2, b"new")]))
     assert len(everything(connection)["journal"]) == 2
 
 
 def test_a_refusal_is_kept_once_per_content(connection: Connection) -> None:
     same = [Refusal(1, 9, "Stale", "Too late.", content) for content in (b"x", b"x", b"y")]
     journal = Journal(connection, 1)
-    journal.commit(Batch(at=5.0, refusals=same))
-    journal.commit(Batch(at=6.0, refusals=same))
-    Journal(connection, 1).commit(Batch(at=7.0, refusals=same))
+    journal.commit(TurnWrites(at=5.0, refusals=same))
+    journal.commit(TurnWrites(at=6.0, refusals=same))
+    Journal(connection, 1).commit(TurnWrites(at=7.0, refusals=same))
     assert [row[4] for row in everything(connection)["refusals"]] == [5.0, 5.0]
 
 
 def test_a_huge_refused_answer_is_kept_in_part(connection: Connection) -> None:
     journal = Journal(connection, 1)
-    journal.commit(Batch(at=5.0, refusals=[Refusal(1, 9, "Malformed", "No.", b"x" * 10_000_000)]))
+    journal.commit(
+        TurnWrites(at=5.0, refusals=[Refusal(1, 9, "Malformed", "No.", b"x" * 10_000_000)])
+    )
     query = "select length(b.data) < 1000, b.packed from refusals r join blobs b on blob_id=content"
     assert driver(connection).execute(query).fetchone() == (1, 1)
 
@@ -130,7 +134,7 @@ def test_a_huge_refused_answer_is_kept_in_part(connection: Connection) -> None:
 def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connection) -> None:
     first = Journal(connection, 1)
     numbers = [first.new_dispatch_id() for _ in range(3)]
-    first.commit(Batch(at=5.0, dispatches=[dispatch(number) for number in numbers]))
+    first.commit(TurnWrites(at=5.0, dispatches=[dispatch(number) for number in numbers]))
     assert numbers == [1, 2, 3]
     assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
 
@@ -151,7 +155,7 @@ def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Co
     driver(connection).rollback()
     assert everything(connection) == before
     journal.carry_out(look, 6.0)
-    journal.commit(Batch(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    journal.commit(TurnWrites(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert not driver(connection).in_transaction
     assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
     assert len(everything(connection)["journal"]) == 1
@@ -173,10 +177,10 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     assert not driver(connection).in_transaction
     journal.carry_out(half, 5.0)
     with pytest.raises(sqlite3.IntegrityError):
-        journal.commit(Batch(at=5.0, entries=[entry(99)]))
+        journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
     assert everything(connection) == before
     journal.carry_out(half, 5.0)
-    journal.commit(Batch(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
 
 
@@ -198,7 +202,7 @@ def begun(folder: str, circuit: Circuit) -> World:
 
 @settings(max_examples=50)
 @given(written=circuits(), data=st.data())
-def test_the_fold_of_the_journal_is_the_state(written: Written, data: st.DataObject) -> None:
+def test_the_fold_of_the_journal_is_the_state(written: CircuitSource, data: st.DataObject) -> None:
     circuit = written.circuit
     case = open_case(circuit, "A", {"id": "A"})
     with TemporaryDirectory() as folder:
@@ -213,9 +217,11 @@ def test_the_fold_of_the_journal_is_the_state(written: Written, data: st.DataObj
                 decision = advance(circuit, case, signal)
                 case = apply(circuit, case, decision, signal.data)
                 answer = json.dumps(signal.data).encode()
-                standing = Standing(1, case, None)
+                standing = CaseRow(1, case, None)
                 journal.commit(
-                    Batch(0.0, [Entry(1, number, decision, answer)], [asked], {1: standing})
+                    TurnWrites(
+                        0.0, [JournalEntry(1, number, decision, answer)], [asked], {1: standing}
+                    )
                 )
             (loaded,) = load_cases(connection, circuit, 1, whole=True)
             (row,) = cases_of(connection, 1)

@@ -6,7 +6,7 @@ import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
 from interlock.rca.knowledge.knowledge import (
-    History,
+    CauseHistory,
     Occurrence,
     Rca,
     Symptom,
@@ -110,7 +110,7 @@ def test_the_history_of_a_symptom(world: Inquiry) -> None:
     at = world.clock.time
     with world.reading() as connection:
         found = history_of(connection, "f1")
-        assert found == History(
+        assert found == CauseHistory(
             symptom(connection, 1),  # type: ignore[arg-type]
             (
                 Occurrence(2, "L2", "nightly", "2.0", at, 1),

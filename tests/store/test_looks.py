@@ -9,7 +9,7 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 from interlock.journal.database import driver
 from interlock.rca.knowledge.looks import agreed, looks_of, open_reviews, place_of, shared_by
 from interlock.rca.steps import F0, F3, F5, F6
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
         room.db.parent.mkdir()
         story = {"message": "AnchorError: the keel is 3 inches too deep", "class_name": "yard.Keel"}
         room.take_in(launch(*(told(f"t{n}", **story) for n in range(count))))
-        room.sit(crew({F5: {"silent": True}}), Terms(families=True))
+        room.sit(crew({F5: {"silent": True}}), RcaConfig(families=True))
         with room.reading() as connection:
             assert shared_by(connection, 1) == count
             steps = Counter[str]()

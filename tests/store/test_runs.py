@@ -10,7 +10,7 @@ from interlock.engine.advance import open_case
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.database import writing
 from interlock.journal.runs import (
-    Loaded,
+    LoadedCase,
     NewCase,
     OpenDispatch,
     Run,
@@ -40,8 +40,8 @@ def test_a_run_is_begun_with_all_it_needs(world: World) -> None:
     with world.reading() as connection:
         first, second = load_cases(connection, world.circuit, 1)
     start = open_case(world.circuit, "A", {"id": "A", "x": [1]})
-    assert first == Loaded(1, start, 3, (), None)
-    assert second == Loaded(2, open_case(world.circuit, "B", {"id": "B"}), 0, ("A",), None)
+    assert first == LoadedCase(1, start, 3, (), None)
+    assert second == LoadedCase(2, open_case(world.circuit, "B", {"id": "B"}), 0, ("A",), None)
 
 
 def test_a_run_that_cannot_be_begun_leaves_nothing(world: World) -> None:

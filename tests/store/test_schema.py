@@ -19,7 +19,7 @@ import interlock.journal
 from interlock.journal.database import HEAD, driver, revision, writing
 from interlock.journal.runs import NewCase, begin_run
 from interlock.journal.schema import metadata
-from interlock.rca.knowledge.intake import Opened
+from interlock.rca.knowledge.intake import OpenedSuite
 from interlock.system.errors import StoreError
 
 MIGRATIONS = Path(interlock.journal.__file__).parent / "migrations"
@@ -108,7 +108,7 @@ def test_an_old_database_is_brought_up_to_date_with_all_it_has(tmp_path: Path) -
     assert world.ends() == {"A": "done", "B": "done"}
     assert (world.run().source, world.run().created_at, world.faults()) == ("old", 5.0, [])
     inquiry = Inquiry(tmp_path)
-    assert inquiry.open(launched(failed("a", "f"))) == Opened(2, 2)
+    assert inquiry.open(launched(failed("a", "f"))) == OpenedSuite(2, 2)
     assert inquiry.rows("select case_no from rca_cases") == [(3,)]
 
 

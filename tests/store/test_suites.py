@@ -19,7 +19,7 @@ from interlock.rca.knowledge.knowledge import rca
 from interlock.rca.knowledge.suites import (
     CaseBrief,
     Pipeline,
-    Seen,
+    Sighting,
     StoredLaunch,
     Suite,
     SuiteCase,
@@ -118,7 +118,7 @@ def test_a_case_with_all_that_is_known(world: Inquiry) -> None:
         notes=(),
         draft={"a": 1},
         triage=Triage("product", "high", "pb001", ("engine", "door"), False, False, True, "n"),
-        seen=Seen(1, 3, at + 1, at + 3, "active"),
+        seen=Sighting(1, 3, at + 1, at + 3, "active"),
         rca=cause,
     )
     assert (second.rca, second.status) == (cause, "investigated")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks, Due, Watch
+from interlock.agents.cli.clocks import CLOCK_NAMES, Due, Timeouts, TimeoutWatch
 from interlock.agents.cli.sight import (
     Alive,
     RateLimited,
-    Result,
+    ResultSeen,
     Sight,
     ToolBegan,
     ToolEnded,
@@ -19,14 +19,14 @@ from interlock.agents.cli.sight import (
 )
 from interlock.system.errors import SourceError
 
-CLOCKS = Clocks(first_byte=10, silence=100, after_result=20, tool=500, wall=5_000)
+CLOCKS = Timeouts(first_byte=10, silence=100, after_result=20, tool=500, wall=5_000)
 WALL = 1_000_000.0
 Life = list[tuple[float, Sight | None]]
 
 
-def watch(life: Life, clocks: Clocks = CLOCKS) -> Watch:
+def watch(life: Life, clocks: Timeouts = CLOCKS) -> TimeoutWatch:
     """One that started at 0 and was heard at these times."""
-    found = Watch(clocks, 0.0, WALL)
+    found = TimeoutWatch(clocks, 0.0, WALL)
     for at, sight in life:
         found.hear(at)
         if sight is not None:
@@ -50,12 +50,18 @@ def watch(life: Life, clocks: Clocks = CLOCKS) -> Watch:
             id="one of two",
         ),
         pytest.param([(3, ToolEnded("1"))], Due("silence", 103), id="the end of nothing"),
-        pytest.param([(3, Result())], Due("after_result", 23), id="a result"),
-        pytest.param([(3, Result()), (9, None)], Due("after_result", 23), id="chatter after it"),
-        pytest.param([(3, Result()), (9, Alive())], Due("after_result", 23), id="alive after it"),
-        pytest.param([(3, Result()), (9, Result())], Due("after_result", 29), id="two results"),
+        pytest.param([(3, ResultSeen())], Due("after_result", 23), id="a result"),
         pytest.param(
-            [(3, ToolBegan("1")), (9, Result())], Due("after_result", 29), id="with a tool open"
+            [(3, ResultSeen()), (9, None)], Due("after_result", 23), id="chatter after it"
+        ),
+        pytest.param(
+            [(3, ResultSeen()), (9, Alive())], Due("after_result", 23), id="alive after it"
+        ),
+        pytest.param(
+            [(3, ResultSeen()), (9, ResultSeen())], Due("after_result", 29), id="two results"
+        ),
+        pytest.param(
+            [(3, ToolBegan("1")), (9, ResultSeen())], Due("after_result", 29), id="with a tool open"
         ),
         pytest.param([(3, WaitsForPermission("rm"))], Due("silence", 103), id="permission"),
         pytest.param([(3, RateLimited())], Due("silence", 103), id="limited, who knows how long"),
@@ -74,7 +80,7 @@ def test_the_clock_that_rings_next(life: Life, due: Due) -> None:
 
 
 def test_stderr_is_a_sign_of_life_but_no_first_byte() -> None:
-    found = Watch(CLOCKS, 0.0, WALL)
+    found = TimeoutWatch(CLOCKS, 0.0, WALL)
     found.murmur(5.0)
     assert found.due() == Due("first_byte", 10)
     found.hear(6.0)
@@ -88,7 +94,7 @@ def test_stderr_is_a_sign_of_life_but_no_first_byte() -> None:
         ([], Due("first_byte", 60)),
         ([(3, None)], Due("silence", 150)),
         ([(3, ToolBegan("1"))], Due("tool", 550)),
-        ([(3, Result())], Due("after_result", 70)),
+        ([(3, ResultSeen())], Due("after_result", 70)),
     ],
 )
 def test_a_machine_that_slept_gives_its_agents_their_time_again(life: Life, due: Due) -> None:
@@ -108,7 +114,7 @@ def test_a_nap_is_seen_once() -> None:
 
 
 def test_the_wall_may_count_the_sleep() -> None:
-    counts = Clocks(
+    counts = Timeouts(
         first_byte=10, silence=100, after_result=20, tool=500, wall=5_000, sleep_counts=True
     )
     found = watch([(3, None)], counts)
@@ -120,17 +126,17 @@ def test_the_wall_may_count_the_sleep() -> None:
 @pytest.mark.parametrize("seconds", [-1.0, -inf, nan])
 def test_no_clock_takes_this(name: str, seconds: float) -> None:
     with pytest.raises(SourceError, match=f"the clock {name} takes a number of seconds"):
-        msgspec.convert({name: seconds}, Clocks)
+        msgspec.convert({name: seconds}, Timeouts)
 
 
 def test_clocks_can_be_turned_off() -> None:
-    off = Clocks(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf)
+    off = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf)
     assert watch([(3, None)], off).due().when == inf
 
 
 def test_defaults_let_healthy_habits_pass() -> None:
-    assert Clocks().silence > 300
-    assert Clocks().after_result >= 6
+    assert Timeouts().silence > 300
+    assert Timeouts().after_result >= 6
 
 
 def test_a_million_tools_are_not_kept() -> None:

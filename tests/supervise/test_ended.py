@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks
-from interlock.agents.cli.ended import By, Ended, why
-from interlock.agents.cli.health import Standing
+from interlock.agents.cli.clocks import CLOCK_NAMES, Timeouts
+from interlock.agents.cli.ended import By, ProcessEnd, why
+from interlock.agents.cli.health import AgentHealth
 
-ENDED = Ended(exit_code=0, by="itself", started_at=0, ended_at=1, last=Standing("dead", ()))
-CLOCKS = Clocks(first_byte=0.5, silence=600)
+ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))
+CLOCKS = Timeouts(first_byte=0.5, silence=600)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_every_clock_has_its_sentence() -> None:
 
 
 def test_it_can_be_written_down() -> None:
-    assert msgspec.json.decode(msgspec.json.encode(ENDED), type=Ended) == ENDED
+    assert msgspec.json.decode(msgspec.json.encode(ENDED), type=ProcessEnd) == ENDED

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from interlock.system.exits import Exit
+from interlock.system.exits import ProcessExit
 
 
 def born(*argv: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
@@ -17,7 +17,7 @@ def born(*argv: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes
 async def test_exit(handles: bool, command: str, code: int) -> None:
     told = asyncio.Event()
     child = born("sh", "-c", f"read x; {command}", stdin=subprocess.PIPE)
-    exits = Exit(child, told.set, handles)
+    exits = ProcessExit(child, told.set, handles)
     assert not exits.has_come
     assert child.stdin is not None
     child.stdin.close()
@@ -29,7 +29,7 @@ async def test_exit(handles: bool, command: str, code: int) -> None:
 async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
     told = asyncio.Event()
     child = born("true")
-    exits = Exit(child, told.set, handles=True)
+    exits = ProcessExit(child, told.set, handles=True)
     await asyncio.wait_for(told.wait(), 20)
     assert child.returncode is None
     exits.bury()
@@ -38,7 +38,7 @@ async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
 
 async def test_one_that_lives_has_no_code_yet() -> None:
     child = born("sleep", "300")
-    exits = Exit(child, lambda: None)
+    exits = ProcessExit(child, lambda: None)
     assert exits.bury() is None
     child.kill()
     assert exits.bury() == -9

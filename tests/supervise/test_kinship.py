@@ -1,21 +1,21 @@
 """Who belongs to an agent, over censuses of our own making."""
 
-from interlock.system.census import Census, Process, Seen
+from interlock.system.census import Census, Process, SeenProcess
 from interlock.system.kinship import descendants, family, line_above
 
 TAG = "w:1:1:a"
 LEADER = Process(10, 10)
 
 
-def person(pid: int, parent: int, *tags: str, session: int = 0, state: str = "S") -> Seen:
-    return Seen(Process(pid, pid), parent, session or pid, state, 0.0, "x", tags)
+def person(pid: int, parent: int, *tags: str, session: int = 0, state: str = "S") -> SeenProcess:
+    return SeenProcess(Process(pid, pid), parent, session or pid, state, 0.0, "x", tags)
 
 
-def people(*seen: Seen) -> Census:
+def people(*seen: SeenProcess) -> Census:
     return {each.process.pid: each for each in seen}
 
 
-def kin(*seen: Seen, known: tuple[Process, ...] = ()) -> list[int]:
+def kin(*seen: SeenProcess, known: tuple[Process, ...] = ()) -> list[int]:
     return sorted(process.pid for process in family(people(*seen), TAG, LEADER, known))
 
 
@@ -43,7 +43,7 @@ def test_by_session_while_its_leader_is_there_also_dead() -> None:
 
 
 def test_a_session_of_one_who_got_the_number_of_the_leader() -> None:
-    stranger = Seen(Process(10, 99), 1, 10, "S", 0.0, "x")
+    stranger = SeenProcess(Process(10, 99), 1, 10, "S", 0.0, "x")
     assert kin(stranger, person(11, 10, session=10)) == []
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.sight import Line
+from interlock.agents.cli.sight import OutputLine
 from interlock.system.lines import Lines
 
 STREAM = st.lists(
@@ -14,7 +14,7 @@ STREAM = st.lists(
 ).map(b"".join)
 
 
-def all_lines(chunks: list[bytes], longest: int = 1_000) -> list[Line]:
+def all_lines(chunks: list[bytes], longest: int = 1_000) -> list[OutputLine]:
     lines = Lines(longest)
     found = [line for chunk in chunks for line in lines.feed(chunk)] + lines.end()
     assert lines.count == len(found)
@@ -36,8 +36,8 @@ def test_chunks_do_not_matter(stream: bytes, places: list[int], longest: int) ->
 @given(STREAM)
 def test_with_room_they_are_the_lines_of_the_stream(stream: bytes) -> None:
     *whole, rest = stream.split(b"\n")
-    expected = [Line(text.removesuffix(b"\r")) for text in whole]
-    expected += [Line(rest.removesuffix(b"\r"), half=True)] if rest else []
+    expected = [OutputLine(text.removesuffix(b"\r")) for text in whole]
+    expected += [OutputLine(rest.removesuffix(b"\r"), half=True)] if rest else []
     assert all_lines([stream]) == expected
 
 
@@ -63,4 +63,4 @@ def test_a_line_without_an_end_is_not_kept() -> None:
     for _ in range(1_000):
         assert lines.feed(b"x" * 1_000) == []
     assert len(lines._held) == 10
-    assert lines.feed(b"x\nnext\n") == [Line(b"x" * 10, cut=True), Line(b"next")]
+    assert lines.feed(b"x\nnext\n") == [OutputLine(b"x" * 10, cut=True), OutputLine(b"next")]

@@ -14,11 +14,11 @@ from tests.cli.world import until
 from tests.world.bench import gone
 from tests.world.rogue import new_tag, tagged
 
-from interlock.agents.cli.reap import Reaped, nothing_is_over, orphans, owner_is_dead, reap
+from interlock.agents.cli.reap import OrphanReport, nothing_is_over, orphans, owner_is_dead, reap
 from interlock.agents.cli.start import owner
-from interlock.agents.cli.tag import Tag, read_tag
-from interlock.system.census import Census, Process, Seen
-from interlock.system.clock import RealClock
+from interlock.agents.cli.tag import ProcessTag, read_tag
+from interlock.system.census import Census, Process, SeenProcess
+from interlock.system.clock import SystemClock
 
 ROOT = Path(__file__).parents[2]
 _NUMBERS = count(1)
@@ -55,13 +55,13 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
     with forsaking(*tags) as kill:
         kill()
         until(lambda: [len(tagged(tag)) for tag in tags] == [2, 2], "all run their own program")
-        reaped = await reap(room, RealClock(), grace=0.05)
+        reaped = await reap(room, SystemClock(), grace=0.05)
     assert [str(tag) for tag in reaped.tags] == sorted(tags)
     assert len(reaped.left) == 4
     assert {left.signal for left in reaped.left} >= {"KILL"}, "two of them ignore TERM"
     assert reaped.remaining == ()
     assert [tagged(tag) for tag in tags] == [[], []]
-    assert await reap(room, RealClock()) == Reaped()
+    assert await reap(room, SystemClock()) == OrphanReport()
 
 
 async def test_a_living_owner_keeps_all_it_has() -> None:
@@ -69,11 +69,11 @@ async def test_a_living_owner_keeps_all_it_has() -> None:
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
     with forsaking(*tags) as kill:
-        assert await reap(room, RealClock()) == Reaped()
-        assert await reap(room, RealClock(), lambda _: True) == Reaped()
+        assert await reap(room, SystemClock()) == OrphanReport()
+        assert await reap(room, SystemClock(), lambda _: True) == OrphanReport()
         assert [len(tagged(tag)) for tag in tags] == [2, 2]
         kill()
-        await reap(room, RealClock(), grace=0.05)
+        await reap(room, SystemClock(), grace=0.05)
     assert [tagged(tag) for tag in tags] == [[], []]
 
 
@@ -83,9 +83,9 @@ async def test_another_workspace_is_let_alone() -> None:
     with forsaking(tag) as kill:
         kill()
         for other in (room[:-1], f"{room}1", room.upper(), "*", "", f"{room}:1"):
-            assert await reap(other, RealClock(), lambda _: True) == Reaped()
+            assert await reap(other, SystemClock(), lambda _: True) == OrphanReport()
         assert len(tagged(tag)) == 2
-        await reap(room, RealClock(), grace=0.05)
+        await reap(room, SystemClock(), grace=0.05)
     assert tagged(tag) == []
 
 
@@ -121,11 +121,15 @@ def test_owners(text: str, dead: bool) -> None:
     assert owner_is_dead(text) is dead
 
 
-def person(pid: int, parent: int, *tags: str, owned_by: str = DEAD, state: str = "S") -> Seen:
-    return Seen(Process(pid, pid), parent, pid, state, 0.0, "x", tags, owned_by if tags else "")
+def person(
+    pid: int, parent: int, *tags: str, owned_by: str = DEAD, state: str = "S"
+) -> SeenProcess:
+    return SeenProcess(
+        Process(pid, pid), parent, pid, state, 0.0, "x", tags, owned_by if tags else ""
+    )
 
 
-def found(*people: Seen, over: bool = False) -> list[int]:
+def found(*people: SeenProcess, over: bool = False) -> list[int]:
     census: Census = {seen.process.pid: seen for seen in people}
     kin, _ = orphans(census, "w", (lambda _: True) if over else nothing_is_over)
     return sorted(process.pid for process in kin)
@@ -190,5 +194,5 @@ def test_forged_tags_are_nobodys() -> None:
 
 
 def test_tags_are_read_as_written() -> None:
-    tag = Tag("w", "1", "2", "n-1.x")
+    tag = ProcessTag("w", "1", "2", "n-1.x")
     assert read_tag(str(tag)) == tag

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents.cli.health import Facts, Word, standing
+from interlock.agents.cli.health import HealthFacts, Word, standing
 
 CALM: dict[str, Any] = {
     "state": "S",
@@ -63,13 +63,15 @@ CALM: dict[str, Any] = {
     ],
 )
 def test_words_and_reasons(word: Word, change: dict[str, Any], reason: str) -> None:
-    found = standing(Facts(**{**CALM, **change}))
+    found = standing(HealthFacts(**{**CALM, **change}))
     assert found.word == word
     assert reason in found.reasons
 
 
 def test_facts_that_disagree_are_all_told() -> None:
-    facts = Facts(**{**CALM, "limited": True, "permission": "rm", "cpu_share": 0.9, "children": 3})
+    facts = HealthFacts(
+        **{**CALM, "limited": True, "permission": "rm", "cpu_share": 0.9, "children": 3}
+    )
     assert standing(facts).reasons == (
         "its account is rate-limited, until when it does not say",
         "it asks for permission: rm",
@@ -81,7 +83,9 @@ def test_facts_that_disagree_are_all_told() -> None:
 
 def test_words_of_an_agent_are_short_and_plain() -> None:
     tools = tuple((f"\x1b[2J{number}\n" + "x" * 10_000, 1.0) for number in range(1_000))
-    found = standing(Facts(**{**CALM, "tools": tools, "permission": "\x1b]0;a\x07\u202e"})).reasons
+    found = standing(
+        HealthFacts(**{**CALM, "tools": tools, "permission": "\x1b]0;a\x07\u202e"})
+    ).reasons
     assert "it asks for permission: ?]0;a??" in found
     assert "997 more tools are open" in found
     assert all(reason.isprintable() and len(reason) < 300 for reason in found)

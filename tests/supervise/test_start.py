@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents.cli.start import WIDE, Start, spawn
+from interlock.agents.cli.start import WIDE, ProcessSpec, spawn
 from interlock.system.errors import SourceError
 
 HASTY = """\
@@ -19,7 +19,9 @@ os._exit(0)
 
 
 def test_an_agent_that_does_not_wait_for_its_reader_loses_nothing(tmp_path: Path) -> None:
-    child = spawn(Start((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "t"), {})
+    child = spawn(
+        ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "t"), {}
+    )
     assert child.wait(60) == 0
     out, _ = child.communicate()
     assert WIDE > 400_000
@@ -39,4 +41,4 @@ def test_what_cannot_start_says_why(
     tmp_path: Path, argv: tuple[str, ...], folder: str, sentence: str
 ) -> None:
     with pytest.raises(SourceError, match=sentence):
-        spawn(Start(argv, b"", tmp_path / folder, {}, "t"), {})
+        spawn(ProcessSpec(argv, b"", tmp_path / folder, {}, "t"), {})

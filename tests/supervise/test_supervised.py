@@ -14,23 +14,23 @@ from tests.world.bench import appears, gone, noted
 from tests.world.leap import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.sight import Line, Sight
-from interlock.agents.cli.supervised import Supervised, supervise
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.sight import OutputLine, Sight
+from interlock.agents.cli.supervised import AgentProcess, supervise
 from interlock.system.census import census, look
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 
-PATIENT = Clocks(grace=1.0)
+PATIENT = Timeouts(grace=1.0)
 
 
 @pytest.mark.parametrize("rogue", ROGUES.values(), ids=ROGUES)
 async def test_rogues(rogue: Rogue) -> None:
     ear = Ear()
     what = start(*rogue.argv)
-    ended = await supervise(what, rogue.clocks, ear, RealClock())
+    ended = await supervise(what, rogue.clocks, ear, SystemClock())
     assert ended.by == rogue.by
     assert ended.exit_code in rogue.exit_codes
     assert tuple(ear.words[: len(rogue.words)]) == rogue.words
@@ -41,9 +41,11 @@ async def test_rogues(rogue: Rogue) -> None:
     assert tagged(what.tag) == []
 
 
-async def run(command: str, clocks: Clocks = PATIENT, stdin: bytes = b"") -> tuple[Ended, Ear]:
+async def run(
+    command: str, clocks: Timeouts = PATIENT, stdin: bytes = b""
+) -> tuple[ProcessEnd, Ear]:
     ear = Ear()
-    return await supervise(shell(command, stdin), clocks, ear, RealClock()), ear
+    return await supervise(shell(command, stdin), clocks, ear, SystemClock()), ear
 
 
 async def test_all_facts_are_told() -> None:
@@ -59,7 +61,7 @@ async def test_all_facts_are_told() -> None:
 
 
 async def test_what_it_was_in_the_moment_before_is_told() -> None:
-    ended, _ = await run("echo permission rm; exec sleep 300", Clocks(silence=0.02, grace=1.0))
+    ended, _ = await run("echo permission rm; exec sleep 300", Timeouts(silence=0.02, grace=1.0))
     assert ended.last.word == "waiting-for-permission"
     assert "it asks for permission: rm" in ended.last.reasons
 
@@ -68,13 +70,13 @@ async def test_lines_come_as_they_are() -> None:
     command = r"printf 'a\000b\n\377\376\n\033[31mred\033[0m\n\r\n\nx\r\nend'"
     _, ear = await run(command)
     texts = [b"a\0b", b"\xff\xfe", b"\x1b[31mred\x1b[0m", b"", b"", b"x"]
-    assert ear.lines == [*map(Line, texts), Line(b"end", half=True)]
+    assert ear.lines == [*map(OutputLine, texts), OutputLine(b"end", half=True)]
 
 
 async def test_its_session_is_its_own_and_the_environment_too() -> None:
     what = shell("ps -o pid=,pgid=,sid= -p $$; env | sort")
     ear = Ear()
-    await supervise(what, PATIENT, ear, RealClock())
+    await supervise(what, PATIENT, ear, SystemClock())
     pid, group, session = ear.words[0].split()
     assert pid == group == session != str(os.getsid(0)).encode()
     names = {word.partition(b"=")[0] for word in ear.words[1:]}
@@ -131,7 +133,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
 async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:
     what = msgspec.structs.replace(start(*argv), cwd=Path(folder))
     with pytest.raises(SourceError) as error:
-        await supervise(what, PATIENT, Ear(), RealClock())
+        await supervise(what, PATIENT, Ear(), SystemClock())
     assert str(error.value) == why
 
 
@@ -139,12 +141,12 @@ async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: s
 async def test_a_tag_that_is_none(tag: str) -> None:
     what = msgspec.structs.replace(shell("true"), tag=tag)
     with pytest.raises(SourceError, match="write workspace:run:dispatch:nonce"):
-        await supervise(what, PATIENT, Ear(), RealClock())
+        await supervise(what, PATIENT, Ear(), SystemClock())
 
 
 async def test_stopped_by_us() -> None:
     ear, what = Ear(), shell("echo hello; setsid sleep 300 & exec sleep 300")
-    agent = Supervised(what, PATIENT, ear, RealClock())
+    agent = AgentProcess(what, PATIENT, ear, SystemClock())
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     agent.stop()
@@ -156,7 +158,7 @@ async def test_stopped_by_us() -> None:
 
 
 async def test_stopped_before_it_was_started() -> None:
-    agent = Supervised(start("/nosuch"), PATIENT, Ear(), RealClock())
+    agent = AgentProcess(start("/nosuch"), PATIENT, Ear(), SystemClock())
     agent.stop()
     ended = await agent.run()
     assert (ended.by, ended.exit_code, ended.last.word) == ("us", None, "dead")
@@ -165,7 +167,7 @@ async def test_stopped_before_it_was_started() -> None:
 @pytest.mark.parametrize("times", [1, 2])
 async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
     ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
-    task = asyncio.create_task(supervise(what, Clocks(grace=0.05), ear, RealClock()))
+    task = asyncio.create_task(supervise(what, Timeouts(grace=0.05), ear, SystemClock()))
     await ear.hears(b"hello")
     for _ in range(times):
         task.cancel()
@@ -176,29 +178,29 @@ async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
 
 
 async def test_a_reader_that_fails_ends_the_agent() -> None:
-    def reader(line: Line) -> list[Sight]:
+    def reader(line: OutputLine) -> list[Sight]:
         raise RecursionError(line.text.decode())
 
     what = shell("echo hello; echo more; exec sleep 300")
     with pytest.raises(RecursionError, match="hello"):
-        await supervise(what, PATIENT, reader, RealClock())
+        await supervise(what, PATIENT, reader, SystemClock())
     assert tagged(what.tag) == []
 
 
 async def test_a_reader_may_stop_it() -> None:
-    def reader(line: Line) -> list[Sight]:
+    def reader(line: OutputLine) -> list[Sight]:
         agent.stop()
         return []
 
     what = shell("exec yes")
-    agent = Supervised(what, PATIENT, reader, RealClock())
+    agent = AgentProcess(what, PATIENT, reader, SystemClock())
     assert (await agent.run()).by == "us"
     assert tagged(what.tag) == []
 
 
 async def test_standing_while_it_runs(tmp_path: Path) -> None:
     ear = Ear()
-    agent = Supervised(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, RealClock())
+    agent = AgentProcess(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, SystemClock())
     assert agent.standing().word == "dead"
     task = asyncio.create_task(agent.run())
     await ear.hears(b"tool 1")
@@ -221,7 +223,7 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
         "sys.stdin.read(); print('hello', flush=True); sys.stdin.close(); time.sleep(300)\n"
     )
     ear = Ear()
-    agent = Supervised(start(sys.executable, "-c", code, str(note)), PATIENT, ear, RealClock())
+    agent = AgentProcess(start(sys.executable, "-c", code, str(note)), PATIENT, ear, SystemClock())
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     pid = int(await appears(note))
@@ -236,11 +238,11 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
 async def test_many_at_once_share_their_looks() -> None:
     tags = [new_tag() for _ in range(30)]
     ears = [Ear() for _ in tags]
-    lookout = Lookout()
+    lookout = ProcessSnapshot()
     starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
     found = await asyncio.gather(
         *(
-            supervise(what, PATIENT, ear, RealClock(), lookout=lookout)
+            supervise(what, PATIENT, ear, SystemClock(), lookout=lookout)
             for what, ear in zip(starts, ears, strict=True)
         )
     )
@@ -260,8 +262,8 @@ def until(is_so: Callable[[], bool]) -> None:
 async def test_what_was_said_in_time_counts_although_we_were_busy(tmp_path: Path) -> None:
     ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
     what = shell(f"echo hello; until [ -e {note}.go ]; do :; done; echo more; echo 1 > {note}; cat")
-    clocks = Clocks(silence=1_000, wall=100_000)
-    agent = Supervised(msgspec.structs.replace(what, stdin=b""), clocks, ear, clock)
+    clocks = Timeouts(silence=1_000, wall=100_000)
+    agent = AgentProcess(msgspec.structs.replace(what, stdin=b""), clocks, ear, clock)
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     tmp_path.joinpath("note.go").touch()
@@ -275,7 +277,7 @@ async def test_what_was_said_in_time_counts_although_we_were_busy(tmp_path: Path
 async def test_one_that_exited_in_time_was_not_ended_by_a_clock(tmp_path: Path) -> None:
     ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
     what = shell(f"echo hello; until [ -e {note} ]; do :; done; exit 3")
-    agent = Supervised(what, Clocks(silence=1_000, wall=100_000), ear, clock)
+    agent = AgentProcess(what, Timeouts(silence=1_000, wall=100_000), ear, clock)
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     note.touch()
@@ -305,7 +307,9 @@ async def test_too_many_open_files_leave_nobody() -> None:
         for room, tag in enumerate(tags):
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
             try:
-                await supervise(shell("exec sleep 300", tag=tag), Clocks(wall=0.01), Ear(), _CLOCK)
+                await supervise(
+                    shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), Ear(), _CLOCK
+                )
             except SourceError:
                 refused += 1
     finally:
@@ -323,7 +327,7 @@ def take_all(taken: list[int]) -> None:
 async def test_too_many_open_files_when_it_must_end() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ear, what = Ear(), shell("setsid sleep 300 & echo hello; exec sleep 300")
-    agent = Supervised(what, PATIENT, ear, RealClock())
+    agent = AgentProcess(what, PATIENT, ear, SystemClock())
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     taken: list[int] = []
@@ -348,12 +352,12 @@ async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
         return time.time() + (3_600 if ear.words else 0)
 
     what = shell("echo hello; exec sleep 300")
-    clocks = Clocks(silence=0.05)
-    ended = await supervise(what, clocks, ear, RealClock(), wall=wall)
+    clocks = Timeouts(silence=0.05)
+    ended = await supervise(what, clocks, ear, SystemClock(), wall=wall)
     assert ended.by == "silence"
     assert ended.slept == pytest.approx(3_600, abs=1)
     assert ended.signalled_at is not None
     assert ended.signalled_at - ended.started_at > 2 * 0.05
 
 
-_CLOCK = RealClock()
+_CLOCK = SystemClock()

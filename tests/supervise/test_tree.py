@@ -5,9 +5,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from interlock.system.census import Process, Seen, look
-from interlock.system.clock import RealClock
-from interlock.system.supervise_tree import Felled, Kin, Left, fell
+from interlock.system.census import Process, SeenProcess, look
+from interlock.system.clock import SystemClock
+from interlock.system.supervise_tree import KillReport, Kin, Survivor, fell
 
 
 class HastyClock:
@@ -37,7 +37,7 @@ def trapping(command: str = "trap '' TERM; echo; while :; do sleep 300; done") -
     return seen.process
 
 
-GHOST = Seen(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
+GHOST = SeenProcess(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
 CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 
 
@@ -46,7 +46,7 @@ def bury(process: Process) -> int:
     return CHILDREN.pop(process.pid).wait()
 
 
-async def alive(*processes: Process) -> dict[Process, Seen]:
+async def alive(*processes: Process) -> dict[Process, SeenProcess]:
     found = (look(process.pid) for process in processes)
     return {seen.process: seen for seen in found if seen is not None and seen.alive}
 
@@ -54,7 +54,7 @@ async def alive(*processes: Process) -> dict[Process, Seen]:
 async def test_term_first_then_kill_after_the_grace() -> None:
     meek, stubborn = trapping("echo; exec sleep 300"), trapping()
     kin = await alive(meek, stubborn)
-    felled = await fell(kin, lambda stop: alive(meek, stubborn), RealClock(), grace=0.05)
+    felled = await fell(kin, lambda stop: alive(meek, stubborn), SystemClock(), grace=0.05)
     assert {(left.pid, left.signal) for left in felled.left} == {
         (meek.pid, "TERM"),
         (stubborn.pid, "KILL"),
@@ -66,7 +66,7 @@ async def test_term_first_then_kill_after_the_grace() -> None:
 async def test_one_that_is_born_meanwhile_ends_too() -> None:
     first, second = trapping("echo; exec sleep 300"), trapping()
     felled = await fell(
-        await alive(first), lambda stop: alive(first, second), RealClock(), grace=0.05
+        await alive(first), lambda stop: alive(first, second), SystemClock(), grace=0.05
     )
     assert [left.pid for left in felled.left] == [first.pid, second.pid]
     assert (bury(first), bury(second)) == (-15, -9)
@@ -79,8 +79,8 @@ async def test_one_that_cannot_be_killed_is_told() -> None:
         return {GHOST.process: GHOST}
 
     felled = await fell(await find(False), find, HastyClock(), grace=3)
-    left = Left(os.getpid(), "ghost", "KILL")
-    assert felled == Felled((left,), (left,))
+    left = Survivor(os.getpid(), "ghost", "KILL")
+    assert felled == KillReport((left,), (left,))
 
 
 async def test_a_group_that_forks_away_from_every_look_ends_at_one_stroke() -> None:

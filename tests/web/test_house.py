@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from interlock.web.access import App, Message, Receive, Send
-from interlock.web.house import House, Part
+from interlock.web.house import MountedApp, WebServer
 
 LIFE: list[str] = []
 
@@ -35,7 +35,7 @@ def alive(word: str) -> AbstractAsyncContextManager[None]:
     return life()
 
 
-def asking(house: House) -> httpx.AsyncClient:
+def asking(house: WebServer) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(house), base_url="http://localhost")
 
 
@@ -51,16 +51,19 @@ def asking(house: House) -> httpx.AsyncClient:
     ],
 )
 async def test_each_path_has_its_part(path: str, status: int, text: str) -> None:
-    parts = [Part("/", saying("window")), Part("/mcp", saying("mcp"))]
-    async with House([*parts, Part("/hooks", saying("hooks"))]) as house, asking(house) as client:
+    parts = [MountedApp("/", saying("window")), MountedApp("/mcp", saying("mcp"))]
+    async with (
+        WebServer([*parts, MountedApp("/hooks", saying("hooks"))]) as house,
+        asking(house) as client,
+    ):
         found = await client.get(path)
         assert (found.status_code, found.text) == (status, text)
 
 
 async def test_parts_live_as_long_as_the_house() -> None:
     LIFE.clear()
-    parts = [Part(f"/{word}", saying(word), partial(alive, word)) for word in ("a", "bb")]
-    house = House(parts)
+    parts = [MountedApp(f"/{word}", saying(word), partial(alive, word)) for word in ("a", "bb")]
+    house = WebServer(parts)
     async with asking(house) as client:
         assert (await client.get("/a")).status_code == 503
         assert (await client.get("/healthz")).json() == {"status": "closing"}
@@ -82,7 +85,7 @@ async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(begun: bool)
         there.set()
         await asyncio.Event().wait()
 
-    async with asking(house := House([Part("/s", stays)])) as client:
+    async with asking(house := WebServer([MountedApp("/s", stays)])) as client:
         async with house:
             asked = asyncio.create_task(client.get("/s"))
             await there.wait()

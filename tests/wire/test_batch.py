@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.signals.batch import (
-    Budget,
-    Manifest,
+    BatchBudget,
+    BatchManifest,
     allowed_size,
     budget_of,
     close_batch,
@@ -41,7 +41,7 @@ PENDING = new_manifest(
 )
 
 
-def entries(manifest: Manifest) -> list[str]:
+def entries(manifest: BatchManifest) -> list[str]:
     return [entry.status for entry in manifest.signals]
 
 
@@ -54,7 +54,7 @@ def test_a_manifest_is_written_as_the_seed_shows_it() -> None:
 def test_a_total_that_does_not_fit_is_no_harm() -> None:
     raw = (GOLDEN / "batch-manifest.json").read_bytes().replace(b'"total": 2', b'"total": 4')
     read = read_manifest(raw)
-    assert isinstance(read, Manifest)
+    assert isinstance(read, BatchManifest)
     assert len(read.signals) == 2
 
 
@@ -203,7 +203,7 @@ def test_budget_figures_agree(total: int, used: int) -> None:
     assert budget.remaining == total - used
     assert (budget.percent_used >= 100) == (total > 0 and used >= total)
     assert read_budget(encode_budget(budget)) == budget
-    assert isinstance(budget, Budget)
+    assert isinstance(budget, BatchBudget)
 
 
 def test_the_worker_gets_the_seeds_prompt() -> None:

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from interlock.signals.briefing import (
     LARGEST_BRIEFING,
     Briefing,
+    BriefingCause,
+    BriefingSymptom,
     Cluster,
     ErrorPattern,
-    PriorRca,
-    Symptom,
     harmless,
     render_briefing,
 )
 from interlock.signals.columns import WORKING
-from interlock.signals.reading import Refused
+from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -31,14 +31,16 @@ FULL = Briefing(
     total=30,
     completed=8,
     symptoms=(
-        Symptom("C1", "product", "linuxptp-daemon", "clock sync failure", "high"),
-        Symptom("C2", "environment", "ptp-operator", "deployment timeout", "medium"),
+        BriefingSymptom("C1", "product", "linuxptp-daemon", "clock sync failure", "high"),
+        BriefingSymptom("C2", "environment", "ptp-operator", "deployment timeout", "medium"),
     ),
     clusters=(
         Cluster("K1", "C1", ("C1", "C5", "C9"), "product|linuxptp-daemon|clock_sync"),
         Cluster("K2", "C4", ("C4", "C7"), "environment|ptp-operator|deploy"),
     ),
-    rcas=(PriorRca("R1", "linuxptp-daemon", "pb001", "Clock servo fails to converge under load"),),
+    rcas=(
+        BriefingCause("R1", "linuxptp-daemon", "pb001", "Clock servo fails to converge under load"),
+    ),
     patterns=(
         ErrorPattern("ptp4l timeout", 8, 30, "linuxptp-daemon"),
         ErrorPattern("deployment failed", 6, 30, "ptp-operator"),
@@ -89,18 +91,18 @@ def test_no_text_can_plant_a_line_or_a_signal(texts: list[str], role: str) -> No
     briefing = msgspec.structs.replace(
         FULL,
         scenario=planted[0],
-        symptoms=tuple(Symptom(t, t, t, t, t) for t in planted),
+        symptoms=tuple(BriefingSymptom(t, t, t, t, t) for t in planted),
         patterns=tuple(ErrorPattern(t, 1, 2, t) for t in planted),
     )
     text = render_briefing(briefing)
     assert text.count("\n## ") == 5
     assert len(text.splitlines()) == 26 + 2 * len(planted)
-    assert isinstance(read_message(text, role=role, task_id=None), Refused)
+    assert isinstance(read_message(text, role=role, task_id=None), SignalRefused)
 
 
 @given(st.integers(0, 400), st.integers(2000, LARGEST_BRIEFING))
 def test_a_briefing_grows_and_is_bounded(count: int, largest: int) -> None:
-    many = tuple(Symptom(f"C{n}", "é" * 300, "c", "h", "s") for n in range(count))
+    many = tuple(BriefingSymptom(f"C{n}", "é" * 300, "c", "h", "s") for n in range(count))
     text = render_briefing(msgspec.structs.replace(FULL, symptoms=many), largest)
     assert len(text.encode()) <= largest
     if count and "| C" in text.partition("## Cluster")[0]:
@@ -108,6 +110,6 @@ def test_a_briefing_grows_and_is_bounded(count: int, largest: int) -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    many = tuple(Symptom(f"C{n}", "c", "c", "h", "s") for n in range(130))
+    many = tuple(BriefingSymptom(f"C{n}", "c", "c", "h", "s") for n in range(130))
     text = render_briefing(msgspec.structs.replace(FULL, symptoms=many))
     assert "\n30 earlier rows left out\n" in text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.signals.catalogue import legal_for, role_named, row_of, rows
-from interlock.signals.columns import BASELINE, WORKING, Row
+from interlock.signals.columns import BASELINE, WORKING, SignalRow
 
 GOLDEN = Path(__file__).parent / "golden" / "text"
 HANDLERS = {
@@ -39,7 +39,7 @@ def test_the_keys_and_handlers_of_the_seed_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("row", TEXT, ids=lambda row: row.key)
-def test_templates_are_the_seeds_own(row: Row) -> None:
+def test_templates_are_the_seeds_own(row: SignalRow) -> None:
     name = row.name.replace(": ", "-").replace(" ", "_")
     assert row.template == (GOLDEN / f"{name}.txt").read_text()
 
@@ -49,7 +49,7 @@ def test_every_golden_template_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", TEXT, ids=lambda row: row.key)
-def test_required_sections_exist_and_sections_stand_in_the_template(row: Row) -> None:
+def test_required_sections_exist_and_sections_stand_in_the_template(row: SignalRow) -> None:
     labels = {section.label for section in row.sections}
     assert {label for some in row.requires for label in some} <= labels
     for label in labels - {"Task", "Prompt"}:
@@ -63,7 +63,7 @@ def test_names_are_unique_within_a_protocol() -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.protocol}-{row.name}")
-def test_every_row_says_what_it_asks_in_one_sentence(row: Row) -> None:
+def test_every_row_says_what_it_asks_in_one_sentence(row: SignalRow) -> None:
     assert re.fullmatch(r"[A-Z][^.]*(?:\.\w[^.]*)*\.", row.asks)
 
 

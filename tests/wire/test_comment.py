@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.wire import comment_corpus as corpus
 
 from interlock.epic.approval.comment import LONGEST, read_comment
-from interlock.epic.approval.comment_verdict import Outcome
+from interlock.epic.approval.comment_verdict import CommentDecision
 
 
 def _named(comment: str) -> str:
@@ -19,26 +19,26 @@ def _named(comment: str) -> str:
 @pytest.mark.parametrize("comment", corpus.APPROVE, ids=_named)
 def test_a_plain_approval_is_found(comment: str) -> None:
     verdict = read_comment(comment)
-    assert (verdict.outcome, verdict.evidence != ()) == (Outcome.APPROVE, True), verdict
+    assert (verdict.outcome, verdict.evidence != ()) == (CommentDecision.APPROVE, True), verdict
 
 
 @pytest.mark.parametrize("comment", corpus.NEVER, ids=_named)
 def test_what_a_careful_reader_would_not_take_for_an_approval(comment: str) -> None:
-    assert read_comment(comment).outcome is not Outcome.APPROVE
+    assert read_comment(comment).outcome is not CommentDecision.APPROVE
 
 
 @pytest.mark.parametrize(
     ("comment", "outcome"),
     [
-        *((each, Outcome.REVISE) for each in corpus.REVISE),
-        *((each, Outcome.DISCUSS) for each in corpus.DISCUSS),
-        *((each, Outcome.HALT) for each in corpus.HALT),
-        *((each, Outcome.DEFER) for each in corpus.DEFER),
-        *((each, Outcome.UNCLEAR) for each in corpus.UNCLEAR),
+        *((each, CommentDecision.REVISE) for each in corpus.REVISE),
+        *((each, CommentDecision.DISCUSS) for each in corpus.DISCUSS),
+        *((each, CommentDecision.HALT) for each in corpus.HALT),
+        *((each, CommentDecision.DEFER) for each in corpus.DEFER),
+        *((each, CommentDecision.UNCLEAR) for each in corpus.UNCLEAR),
     ],
     ids=_named,
 )
-def test_every_other_outcome(comment: str, outcome: Outcome) -> None:
+def test_every_other_outcome(comment: str, outcome: CommentDecision) -> None:
     verdict = read_comment(comment)
     assert verdict.outcome is outcome, verdict
 
@@ -53,19 +53,39 @@ def test_the_corpus_is_large_and_has_no_doubles() -> None:
 APPROVALS = st.sampled_from(corpus.APPROVE)
 SPOILERS = st.sampled_from(
     [
-        "but not the third part", "not really", "if the tests pass", "unless Bob objects",
-        "once CI is green", "is that right?", "I am not sure", "do not merge", "fix the typo",
-        "however I have concerns", "except the last story", "wait", "stop", "No.", "never",
-        "I take that back", "just kidding", "not approved", "why?", "pending review", "/halt",
-        "the tests fail", "provided that legal agrees", "lol no", "I'd rather wait",
+        "but not the third part",
+        "not really",
+        "if the tests pass",
+        "unless Bob objects",
+        "once CI is green",
+        "is that right?",
+        "I am not sure",
+        "do not merge",
+        "fix the typo",
+        "however I have concerns",
+        "except the last story",
+        "wait",
+        "stop",
+        "No.",
+        "never",
+        "I take that back",
+        "just kidding",
+        "not approved",
+        "why?",
+        "pending review",
+        "/halt",
+        "the tests fail",
+        "provided that legal agrees",
+        "lol no",
+        "I'd rather wait",
     ]
-)  # fmt: skip
+)
 
 
 @given(APPROVALS, SPOILERS, st.sampled_from(["\n\n", "\n"]))
 def test_a_spoiler_behind_an_approval_never_approves(text: str, spoiler: str, gap: str) -> None:
     if _closes(text):
-        assert read_comment(f"{text.rstrip()}{gap}{spoiler}").outcome is not Outcome.APPROVE
+        assert read_comment(f"{text.rstrip()}{gap}{spoiler}").outcome is not CommentDecision.APPROVE
 
 
 def _closes(text: str) -> bool:
@@ -78,7 +98,7 @@ def _closes(text: str) -> bool:
 def test_a_spoiler_before_an_approval_never_approves(text: str, spoiler: str) -> None:
     overcome = ("EDIT", "Update", "Scratch", "now", "done", "resolved", "addressed", "green")
     if not any(word in text for word in overcome):
-        assert read_comment(f"{spoiler}\n\n{text}").outcome is not Outcome.APPROVE
+        assert read_comment(f"{spoiler}\n\n{text}").outcome is not CommentDecision.APPROVE
 
 
 def _is_bare(text: str) -> bool:
@@ -92,7 +112,7 @@ def _is_bare(text: str) -> bool:
     st.sampled_from(["?", " ?", ", right?", " or not", " - NOT", ", not", " (if green)", " maybe"]),
 )
 def test_a_doubt_stuck_to_an_approval_never_approves(text: str, doubt: str) -> None:
-    assert read_comment(text.rstrip(".! ") + doubt).outcome is not Outcome.APPROVE
+    assert read_comment(text.rstrip(".! ") + doubt).outcome is not CommentDecision.APPROVE
 
 
 PLAIN = [each for each in corpus.APPROVE if each.isascii() and "\n" not in each and "," not in each]
@@ -102,7 +122,7 @@ PLAIN = [each for each in corpus.APPROVE if each.isascii() and "\n" not in each 
 def test_case_does_not_matter(text: str, change: object) -> None:
     assert callable(change)
     if "http" not in text and ":" not in text and "'" not in text:
-        assert read_comment(change(text)).outcome is Outcome.APPROVE
+        assert read_comment(change(text)).outcome is CommentDecision.APPROVE
 
 
 EVERY = [*corpus.APPROVE, *corpus.NEVER, *corpus.REVISE, *corpus.DISCUSS, *corpus.UNCLEAR]
@@ -130,7 +150,7 @@ def test_any_text_has_a_verdict_with_places_inside_it(text: str) -> None:
 @given(st.text(alphabet=string.ascii_lowercase + " .,\n'", max_size=120))
 def test_noise_does_not_approve(text: str) -> None:
     if not any(word in text for word in ("approv", "lgtm", "ship", "ahead", "proceed", "good")):
-        assert read_comment(text).outcome is not Outcome.APPROVE
+        assert read_comment(text).outcome is not CommentDecision.APPROVE
 
 
 PIECES = (
@@ -184,7 +204,7 @@ def test_the_work_grows_with_the_length_and_no_faster(piece: str) -> None:
 
 def test_a_megabyte_is_not_read() -> None:
     verdict = read_comment("LGTM " * 200_000)
-    assert verdict.outcome is Outcome.UNCLEAR
+    assert verdict.outcome is CommentDecision.UNCLEAR
     assert "65,536 characters" in verdict.why
 
 
@@ -197,30 +217,32 @@ def test_notes_are_the_humans_own_words() -> None:
 
 def test_this_requests_id_may_stand_beside_an_approval_and_no_other() -> None:
     for text in ("/approve w-7", "/approve #w-7", "Approved w-7", "LGTM for request w-7"):
-        assert read_comment(text, "W-7").outcome is Outcome.APPROVE, text
-        assert read_comment(text, "w-8").outcome is Outcome.UNCLEAR, text
+        assert read_comment(text, "W-7").outcome is CommentDecision.APPROVE, text
+        assert read_comment(text, "w-8").outcome is CommentDecision.UNCLEAR, text
 
 
 def test_what_goes_on_below_a_command_narrows_it_down() -> None:
     for more in ("the old plan", "for story 1", "next month", "story 2"):
-        assert read_comment(f"/approve\n{more}").outcome is Outcome.UNCLEAR, more
+        assert read_comment(f"/approve\n{more}").outcome is CommentDecision.UNCLEAR, more
     for more in ("Great plan.", "thanks all", "The retry logic is neat."):
-        assert read_comment(f"/approve\n{more}").outcome is Outcome.APPROVE, more
+        assert read_comment(f"/approve\n{more}").outcome is CommentDecision.APPROVE, more
 
 
 def test_another_language_is_not_read_and_never_passes() -> None:
     for text in ("Nicht approved", "pas encore LGTM", "Bitte proceed", "no está approved"):
-        assert read_comment(text).outcome is Outcome.UNCLEAR, text
-    assert read_comment("/approve\n\naber nicht die Datenbank").outcome is Outcome.UNCLEAR
+        assert read_comment(text).outcome is CommentDecision.UNCLEAR, text
+    assert read_comment("/approve\n\naber nicht die Datenbank").outcome is CommentDecision.UNCLEAR
 
 
 def test_a_time_belongs_to_its_deferral() -> None:
-    assert read_comment("Postpone this until January.").outcome is Outcome.DEFER
-    assert read_comment("Please hold on until tomorrow").outcome is Outcome.UNCLEAR
-    assert read_comment("Approved, but postpone it until May.").outcome is not Outcome.APPROVE
+    assert read_comment("Postpone this until January.").outcome is CommentDecision.DEFER
+    assert read_comment("Please hold on until tomorrow").outcome is CommentDecision.UNCLEAR
+    assert (
+        read_comment("Approved, but postpone it until May.").outcome is not CommentDecision.APPROVE
+    )
 
 
 def test_a_bare_approve_behind_a_name_asks_for_one() -> None:
-    assert read_comment("Approve this.").outcome is Outcome.APPROVE
+    assert read_comment("Approve this.").outcome is CommentDecision.APPROVE
     for text in ("Team, approve this.", "@bob approve this", "Hi Bob, approve it", "pls approve"):
-        assert read_comment(text).outcome is Outcome.UNCLEAR, text
+        assert read_comment(text).outcome is CommentDecision.UNCLEAR, text

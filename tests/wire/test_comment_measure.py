@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from interlock.epic.approval.comment import read_comment
-from interlock.epic.approval.comment_verdict import Outcome
+from interlock.epic.approval.comment_verdict import CommentDecision
 
 COMMENTS = Path(__file__).parent / "comments"
 
@@ -19,7 +19,7 @@ COMMENTS = Path(__file__).parent / "comments"
 class Noted(msgspec.Struct, frozen=True):
     """A comment and what a careful reader takes it for."""
 
-    want: tuple[Outcome, ...]
+    want: tuple[CommentDecision, ...]
     comment: str
 
 
@@ -33,21 +33,23 @@ TUNED, MEASURED = _noted("tuned.jsonl"), _noted("measured.jsonl")
 
 @pytest.mark.parametrize("noted", [TUNED, MEASURED], ids=["tuned", "measured"])
 def test_nothing_approves_that_a_careful_reader_would_not_take_for_it(noted: list[Noted]) -> None:
-    others = [each.comment for each in noted if Outcome.APPROVE not in each.want]
-    passed = [text for text in others if read_comment(text).outcome is Outcome.APPROVE]
+    others = [each.comment for each in noted if CommentDecision.APPROVE not in each.want]
+    passed = [text for text in others if read_comment(text).outcome is CommentDecision.APPROVE]
     assert (passed, len(others) >= 200) == ([], True)
 
 
 @pytest.mark.parametrize(("noted", "most"), [(TUNED, 0.06), (MEASURED, 0.10)], ids=["t", "m"])
 def test_few_approvals_are_missed(noted: list[Noted], most: float) -> None:
-    approvals = [each.comment for each in noted if Outcome.APPROVE in each.want]
-    missed = [text for text in approvals if read_comment(text).outcome is not Outcome.APPROVE]
+    approvals = [each.comment for each in noted if CommentDecision.APPROVE in each.want]
+    missed = [
+        text for text in approvals if read_comment(text).outcome is not CommentDecision.APPROVE
+    ]
     assert len(missed) <= most * len(approvals), missed
 
 
 @pytest.mark.parametrize("noted", [TUNED, MEASURED], ids=["tuned", "measured"])
 def test_what_holds_work_back_is_told_apart(noted: list[Noted]) -> None:
-    others = [each for each in noted if Outcome.APPROVE not in each.want]
+    others = [each for each in noted if CommentDecision.APPROVE not in each.want]
     apart = [each for each in others if read_comment(each.comment).outcome not in each.want]
     assert len(apart) <= 0.06 * len(others), apart
 

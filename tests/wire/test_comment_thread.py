@@ -9,15 +9,15 @@ from interlock.epic.approval.comment_thread import (
     Comment,
     LabelEvent,
     Request,
-    Standing,
     Thread,
+    ThreadState,
     asked_back_mark,
     carries_marker,
     mark_of,
     may_answer,
     read_thread,
 )
-from interlock.epic.approval.comment_verdict import Outcome
+from interlock.epic.approval.comment_verdict import CommentDecision
 
 REQUEST = Request("w-1", 100.0, "robot")
 MAY = may_answer()
@@ -31,16 +31,18 @@ def said(body: str, by: str = "ann", at: float = 200.0, edited_by: str = "") -> 
     return Comment(f"{by}-{at:.0f}", person(by), body, at, edited_by)
 
 
-def read(*comments: Comment, labels: tuple[LabelEvent, ...] = (), closed: bool = False) -> Standing:
+def read(
+    *comments: Comment, labels: tuple[LabelEvent, ...] = (), closed: bool = False
+) -> ThreadState:
     return read_thread(Thread(comments, labels, closed), REQUEST, MAY)
 
 
-def decision(standing: Standing) -> tuple[str, str]:
+def decision(standing: ThreadState) -> tuple[str, str]:
     found = standing.decision
     return (found.outcome.value if found else "", standing.by)
 
 
-def outcomes(standing: Standing) -> list[str]:
+def outcomes(standing: ThreadState) -> list[str]:
     return [each.verdict.outcome.value for each in standing.judged]
 
 
@@ -49,7 +51,7 @@ def test_one_approval_decides() -> None:
 
 
 def test_nothing_decides_nothing() -> None:
-    assert read() == Standing(())
+    assert read() == ThreadState(())
 
 
 @pytest.mark.parametrize(
@@ -191,4 +193,4 @@ def test_no_thread_of_unclear_words_decides() -> None:
     words = ("👍", "yes", "ok", "wait", "approved?", "hm", "LGTM 🙃")
     standing = read(*(said(word, f"p{n}", 200 + n) for n, word in enumerate(words)))
     assert decision(standing) in (("", ""), ("DISCUSS", "p5"))
-    assert Outcome.APPROVE.value not in outcomes(standing)
+    assert CommentDecision.APPROVE.value not in outcomes(standing)

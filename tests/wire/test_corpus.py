@@ -17,7 +17,7 @@ from interlock.signals.catalogue import rows
 from interlock.signals.pages import render_pages
 from interlock.signals.reading import Reason
 from interlock.signals.schemas import schemas
-from interlock.testing.transcript import Record, Verdict, judge, read_record
+from interlock.testing.transcript import Record, TranscriptVerdict, judge, read_record
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
 LINES = CORPUS.read_text(encoding="utf-8").splitlines()
@@ -26,7 +26,7 @@ TEXT_RULES = {f"text {number}" for number in range(1, 13)}
 LINE_RULES = {f"lines {number}" for number in range(1, 6)}
 
 
-def word(verdict: Verdict | None) -> str | None:
+def word(verdict: TranscriptVerdict | None) -> str | None:
     assert verdict is not None
     return verdict.accepted["signal"] if verdict.accepted else verdict.refused
 

@@ -5,17 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apps.rca.world import FENCE, outside
 
-from interlock.runtime.fence import MISSING, Fence, clean, is_noisy, outline, shorten
+from interlock.runtime.fence import MISSING, PromptFence, clean, is_noisy, outline, shorten
 
-HERE = Fence(FENCE)
+HERE = PromptFence(FENCE)
 END = f"--- end {FENCE} ---"
-NASTY = st.sampled_from([
-    FENCE, FENCE.upper(), END, f"--- data {FENCE}: x ---", f"\n{END}\n",
-    f"{FENCE[:5]}\x00{FENCE[5:]}", f"{FENCE[:6]}\u200b{FENCE[6:]}",
-    f"{FENCE[:4]}\x1b[31m{FENCE[4:]}",
-    "{{ 7*7 }}", "{% raw %}", "\r", "\u2028", "\x85", "\ud800", "\x1b]0;title\x07",
-    "# head", "```", "\x00", "\n", "-" * 9,
-])  # fmt: skip
+NASTY = st.sampled_from(
+    [
+        FENCE,
+        FENCE.upper(),
+        END,
+        f"--- data {FENCE}: x ---",
+        f"\n{END}\n",
+        f"{FENCE[:5]}\x00{FENCE[5:]}",
+        f"{FENCE[:6]}\u200b{FENCE[6:]}",
+        f"{FENCE[:4]}\x1b[31m{FENCE[4:]}",
+        "{{ 7*7 }}",
+        "{% raw %}",
+        "\r",
+        "\u2028",
+        "\x85",
+        "\ud800",
+        "\x1b]0;title\x07",
+        "# head",
+        "```",
+        "\x00",
+        "\n",
+        "-" * 9,
+    ]
+)
 HOSTILE = st.lists(st.text() | NASTY, max_size=12).map("".join)
 
 
@@ -52,22 +69,25 @@ def test_cleaning_twice_changes_nothing_that_matters(text: str) -> None:
     cleaned.encode()
 
 
-@pytest.mark.parametrize(("raw", "plain"), [
-    ("\x1b[1;31mred\x1b[0m", "red"),
-    ("\\x1b[31mred\\x1b[0m", "red"),
-    ("#x1B[31mred#x1B[0m", "red"),
-    ("&#27;[31mred", "red"),
-    ("\\u001B[31mred\\033[0m", "red"),
-    ("\u241b[31mred", "red"),
-    ("\x9b31mred", "red"),
-    ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
-    ("\x1b(Bplain", "plain"),
-    ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
-    ("rate(x[5m])", "rate(x[5m])"),
-    ("tab\tstays", "tab\tstays"),
-    ("\U000e0041\U000e0042hidden", "hidden"),
-    ("x\u202eevil", "xevil"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("raw", "plain"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\\x1b[31mred\\x1b[0m", "red"),
+        ("#x1B[31mred#x1B[0m", "red"),
+        ("&#27;[31mred", "red"),
+        ("\\u001B[31mred\\033[0m", "red"),
+        ("\u241b[31mred", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x1b(Bplain", "plain"),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("rate(x[5m])", "rate(x[5m])"),
+        ("tab\tstays", "tab\tstays"),
+        ("\U000e0041\U000e0042hidden", "hidden"),
+        ("x\u202eevil", "xevil"),
+    ],
+)
 def test_noise_is_removed(raw: str, plain: str) -> None:
     assert clean(raw) == plain
 
@@ -126,14 +146,26 @@ def test_a_giant_of_noise_does_not_hide_that_it_was_cut() -> None:
 @pytest.mark.parametrize("mark", ["", "abc", "not hexadecimal", "ABCDEF0123", "a" * 65, ".*......"])
 def test_a_fence_needs_a_mark_of_chance(mark: str) -> None:
     with pytest.raises(ValueError, match="hexadecimal"):
-        Fence(mark)
+        PromptFence(mark)
 
 
-@pytest.mark.parametrize(("value", "line"), [
-    (None, MISSING), ("", MISSING), ("\x00 \n", MISSING), (0, "0"), (7, "7"),
-    ("a\nb\tc", "a b c"), ("`rm`", "'rm'"), ("## Heading", "Heading"), ("{{ x }}", "{ { x } }"),
-    ('{"a": 1}', '{"a": 1}'), ("> quote", "quote"), ("x" * 400, "x" * 299 + "…"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (None, MISSING),
+        ("", MISSING),
+        ("\x00 \n", MISSING),
+        (0, "0"),
+        (7, "7"),
+        ("a\nb\tc", "a b c"),
+        ("`rm`", "'rm'"),
+        ("## Heading", "Heading"),
+        ("{{ x }}", "{ { x } }"),
+        ('{"a": 1}', '{"a": 1}'),
+        ("> quote", "quote"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
 def test_a_value_in_one_line(value: object, line: str) -> None:
     assert HERE.line(value) == line
 

@@ -214,9 +214,17 @@ def test_an_unknown_type_is_journaled_as_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("payload", "success"),
-    [("e:success", True), ("e:partial", False), ("e", False), ("success", False), ("", False),
-     ("e:SUCCESS", False), ("e:success!", False), (":success", True)],
-)  # fmt: skip
+    [
+        ("e:success", True),
+        ("e:partial", False),
+        ("e", False),
+        ("success", False),
+        ("", False),
+        ("e:SUCCESS", False),
+        ("e:success!", False),
+        (":success", True),
+    ],
+)
 def test_only_the_word_success_is_success(payload: str, success: bool) -> None:
     (found,) = read(f"SAGE_SIGNAL:EPIC_COMPLETE:{payload}\n")
     assert isinstance(found, LineSignal)
@@ -337,11 +345,29 @@ def test_emits_nothing_that_would_be_refused(kind: str, payload: Any) -> None:
 
 
 pieces = st.sampled_from(
-    ["SAGE_SIGNAL:", "FATAL_ERROR", ":x", "CHECKPOINT:a:b:c:d", "\n", "\r\n", "\r", RULE, BAR, " ",
-     "SIGNAL: EPIC_STARTED", "KEY: v", "ISSUE_NUMBER: 3", "\x1b[0m", "```", "> ",
-     "\u017fage_signal:", "x",
-     "SAGE_SIGNAL:HITL_REQUIRED\n", "y" * 70000]
-)  # fmt: skip
+    [
+        "SAGE_SIGNAL:",
+        "FATAL_ERROR",
+        ":x",
+        "CHECKPOINT:a:b:c:d",
+        "\n",
+        "\r\n",
+        "\r",
+        RULE,
+        BAR,
+        " ",
+        "SIGNAL: EPIC_STARTED",
+        "KEY: v",
+        "ISSUE_NUMBER: 3",
+        "\x1b[0m",
+        "```",
+        "> ",
+        "\u017fage_signal:",
+        "x",
+        "SAGE_SIGNAL:HITL_REQUIRED\n",
+        "y" * 70000,
+    ]
+)
 streams = st.lists(pieces, max_size=25).map("".join)
 
 

@@ -11,7 +11,7 @@ from interlock.signals.columns import WORKING
 from interlock.signals.line_payload import LineSignal
 from interlock.signals.lines import LineReader
 from interlock.signals.pages import render_pages
-from interlock.signals.reading import Refused
+from interlock.signals.reading import SignalRefused
 from interlock.signals.signal_block import signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
@@ -129,10 +129,21 @@ pieces = st.sampled_from(
     [
         *(f"{row.grammar}\n" for row in rows("text") if row.template),
         *(f"{row.template}\n" for row in rows("line")),
-        "READY_FOR_REVIEW: t1\n", "FILE CONFLICT: a.py\n", "HEALTH_AUDIT: HEALTHY\n", "```\n", "> ",
-        "    ", "`", "<!--", "-->", "text\n", "\n", "Blocker: x\n", "WORK_DONE: t1\n",
+        "READY_FOR_REVIEW: t1\n",
+        "FILE CONFLICT: a.py\n",
+        "HEALTH_AUDIT: HEALTHY\n",
+        "```\n",
+        "> ",
+        "    ",
+        "`",
+        "<!--",
+        "-->",
+        "text\n",
+        "\n",
+        "Blocker: x\n",
+        "WORK_DONE: t1\n",
     ]
-)  # fmt: skip
+)
 
 
 @given(st.lists(pieces, max_size=10).map("".join) | st.text(max_size=100))
@@ -143,5 +154,5 @@ def test_a_text_without_live_examples_says_nothing(text: str) -> None:
     lines = [*reader.feed(text), *reader.close(ended_by_itself=True)]
     heard = any(isinstance(one, LineSignal) for one in lines)
     if not live:
-        assert isinstance(read_message(text, role=ANYONE, task_id=None), Refused)
+        assert isinstance(read_message(text, role=ANYONE, task_id=None), SignalRefused)
         assert not heard

@@ -8,9 +8,24 @@ from interlock.signals.grammar import WORDS
 from interlock.signals.lookalike import last_lookalike
 
 pieces = st.sampled_from(
-    ["READY_FOR_REVIEW", "Audit passed", "a CHECKPOINT", "x", "- ", "```", "\n", "\n\n", "review",
-     "PASSED", "é", "\u0410UDIT_P\u0410SSED", "CONFLICT", "FILE CONFLICT", ": t1"]
-)  # fmt: skip
+    [
+        "READY_FOR_REVIEW",
+        "Audit passed",
+        "a CHECKPOINT",
+        "x",
+        "- ",
+        "```",
+        "\n",
+        "\n\n",
+        "review",
+        "PASSED",
+        "é",
+        "\u0410UDIT_P\u0410SSED",
+        "CONFLICT",
+        "FILE CONFLICT",
+        ": t1",
+    ]
+)
 
 
 @given(st.lists(pieces, max_size=30), st.integers(0, 40))

@@ -7,7 +7,7 @@ import pytest
 from interlock.signals.catalogue import rows
 from interlock.signals.columns import WORKING
 from interlock.signals.pages import render_pages
-from interlock.signals.reading import Refused
+from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 
 DOCS = Path(__file__).parents[2] / "docs" / "protocols"
@@ -34,4 +34,4 @@ def test_every_signal_is_explained() -> None:
 @pytest.mark.parametrize("role", WORKING)
 def test_a_page_that_is_echoed_says_nothing(role: str) -> None:
     for text in render_pages().values():
-        assert isinstance(read_message(text, role=role, task_id=None), Refused)
+        assert isinstance(read_message(text, role=role, task_id=None), SignalRefused)

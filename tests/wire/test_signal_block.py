@@ -6,7 +6,7 @@ from interlock.signals.catalogue import legal_for
 from interlock.signals.columns import WORKING
 from interlock.signals.line_payload import LineSignal
 from interlock.signals.lines import LineReader
-from interlock.signals.reading import Refused
+from interlock.signals.reading import SignalRefused
 from interlock.signals.signal_block import signal_block
 from interlock.signals.text import read_message
 
@@ -27,7 +27,7 @@ def test_teaches_what_the_role_may_say_and_nothing_else(role: str) -> None:
 def test_an_echoed_block_says_nothing(role: str, speaker: str) -> None:
     block = signal_block(role, task_id="t1", nonce="n1")
     for text in (block, "Understood:\n\n" + block, block + "\nReady when you are.\n"):
-        assert isinstance(read_message(text, role=speaker, task_id="t1"), Refused)
+        assert isinstance(read_message(text, role=speaker, task_id="t1"), SignalRefused)
 
 
 def test_fills_in_the_task_and_the_nonce() -> None:

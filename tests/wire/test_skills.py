@@ -11,7 +11,7 @@ from interlock.signals.catalogue import ANYONE, rows
 from interlock.signals.columns import WORKING
 from interlock.signals.line_payload import LineSignal
 from interlock.signals.lines import LineReader
-from interlock.signals.reading import Refused
+from interlock.signals.reading import SignalRefused
 from interlock.signals.skills import (
     BEGIN,
     END,
@@ -61,7 +61,7 @@ def test_no_part_of_a_skill_is_live(text: str, role: str, data: st.DataObject) -
     start = data.draw(st.integers(0, len(lines) - 1))
     stop = data.draw(st.integers(start, len(lines)))
     part = "\n".join(lines[start:stop])
-    assert isinstance(read_message(part, role=role, task_id=None), Refused)
+    assert isinstance(read_message(part, role=role, task_id=None), SignalRefused)
     for mode in ("raw", "message"):
         reader = LineReader("raw" if mode == "raw" else "message")
         found = [*reader.feed(part), *reader.close(ended_by_itself=True)]

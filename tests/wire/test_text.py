@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.signals.reading import Accepted, Reason, Refused
+from interlock.signals.reading import Accepted, Reason, SignalRefused
 from interlock.signals.text import read_message
 
 AUDIT = "AUDIT_PASSED: t1\n\nVerification Results:\n- login works: VERIFIED - tests/test_login.py\n"
@@ -538,7 +538,7 @@ def test_without_a_task_any_subject_is_taken() -> None:
 def test_an_expert_must_answer_the_request_it_was_given() -> None:
     text = "EXPERT_ADVICE: r-2\n\nRecommendation: x\n"
     reading = read_message(text, role="expert", task_id="t1", request_id="r-1")
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
     assert reading.reason == "WrongTask"
     assert read_message(text, role="expert", task_id="t1", request_id="r-2") == read_message(
         text, role="expert", task_id="t1"
@@ -587,7 +587,7 @@ def test_says_where(text: str, line: int | None) -> None:
 )
 def test_a_refusal_says_what_to_write(text: str, words: tuple[str, ...]) -> None:
     reading = read_message(text, role="developer", task_id="t1")
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
     assert all(word in reading.sentence for word in words), reading.sentence
 
 
@@ -623,5 +623,5 @@ def test_the_nonce_ties_an_answer_to_its_dispatch(text: str, strict: bool, expec
 def test_a_signal_that_was_meant_is_found_however_far_from_the_end(lines: int) -> None:
     text = "Done.\nREADY_FOR_REVIEW: task 1 is near\n" + "A line of plain prose.\n" * lines
     reading = read_message(text, role="developer", task_id="task-1")
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
     assert (reading.reason, reading.where) == (Reason.MALFORMED, 2)

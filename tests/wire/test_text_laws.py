@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from interlock.signals.catalogue import legal_for, row_of, rows
 from interlock.signals.columns import WORKING
-from interlock.signals.reading import Accepted, Refused
+from interlock.signals.reading import Accepted, SignalRefused
 from interlock.signals.text import read_message
 
 SIGNALS = [row for row in rows("text") if row.key != "unknown"]
@@ -43,13 +43,39 @@ pieces = st.sampled_from(
     [
         *(said(row.name) for row in SIGNALS),
         *(f"{row.word}\n" for row in SIGNALS),
-        "```\n", "```py\n", "````\n", "~~~\n", "    ```\n", "> ", "> quote\n", "- ", "1. item\n",
-        "<!--", "-->", "<pre>", "</pre>", "<code>", "</code>", "<think>\n", "</think>\n", "`",
-        "---DELEGATION PROMPT START---\n", "---DELEGATION PROMPT END---\n", "\n", "\n\n", "\r", " ",
-        "Summary: ", "| a | b |\n", "text\n", "WORK_DONE: t1\n", "SAGE_SIGNAL:X\n", "\x1b[0m",
+        "```\n",
+        "```py\n",
+        "````\n",
+        "~~~\n",
+        "    ```\n",
+        "> ",
+        "> quote\n",
+        "- ",
+        "1. item\n",
+        "<!--",
+        "-->",
+        "<pre>",
+        "</pre>",
+        "<code>",
+        "</code>",
+        "<think>\n",
+        "</think>\n",
+        "`",
+        "---DELEGATION PROMPT START---\n",
+        "---DELEGATION PROMPT END---\n",
+        "\n",
+        "\n\n",
+        "\r",
+        " ",
+        "Summary: ",
+        "| a | b |\n",
+        "text\n",
+        "WORK_DONE: t1\n",
+        "SAGE_SIGNAL:X\n",
+        "\x1b[0m",
         "\ufeff",
     ]
-)  # fmt: skip
+)
 messages = st.lists(pieces, max_size=12).map("".join) | st.text(max_size=200)
 prose = st.text(string.ascii_lowercase + " .\n", max_size=40)
 
@@ -66,7 +92,7 @@ def test_every_signal_can_be_said_by_each_of_its_roles(name: str, data: st.DataO
 
 @given(messages, roles)
 def test_any_text_gives_exactly_one_reading(text: str, role: str) -> None:
-    assert isinstance(read_message(text, role=role, task_id="t1"), Accepted | Refused)
+    assert isinstance(read_message(text, role=role, task_id="t1"), Accepted | SignalRefused)
 
 
 @given(messages, roles)
@@ -110,7 +136,7 @@ def test_a_wrapped_signal_is_never_accepted(
     inner = said(name).replace("---DELEGATION PROMPT END---", "")
     text = f"{before}\n\n{wrapper[0]}{inner}{wrapper[1]}"
     reading = read_message(text, role=data.draw(st.sampled_from(row.roles)), task_id="t1")
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
 
 
 @given(names, st.sampled_from(["> ", "    ", "\t", " ", "- ", "+ "]), st.data())
@@ -119,7 +145,7 @@ def test_a_prefixed_signal_is_never_accepted(name: str, mark: str, data: st.Data
     assert row is not None
     text = "".join(f"{mark}{line}\n" for line in said(name).split("\n"))
     reading = read_message(text, role=data.draw(st.sampled_from(row.roles)), task_id="t1")
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
 
 
 @given(messages.filter(lambda text: "\r" not in text), roles)
@@ -142,7 +168,7 @@ def test_blank_lines_before_a_message_only_move_it(text: str, role: str, count: 
 @given(messages, roles)
 def test_without_its_nonce_nothing_passes_a_strict_reader(text: str, role: str) -> None:
     reading = read_message(text, role=role, task_id="t1", nonce="n0nce", strict=True)
-    assert isinstance(reading, Refused)
+    assert isinstance(reading, SignalRefused)
 
 
 @given(names, st.data())
@@ -157,5 +183,5 @@ def test_with_its_nonce_every_signal_passes_a_strict_reader(name: str, data: st.
         reading = read_message(text, role=role, task_id="t1", nonce="n0nce", strict=True)
         assert isinstance(reading, Accepted), text
         other = read_message(text, role=role, task_id="t1", nonce="0ther", strict=True)
-        assert isinstance(other, Refused)
+        assert isinstance(other, SignalRefused)
         assert other.reason == "Stale"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.testing.transcript import Judged, Record, format_of, judge, read_record
+from interlock.testing.transcript import JudgedTranscript, Record, format_of, judge, read_record
 
 READY = "READY_FOR_REVIEW: t1\n\nFiles Modified:\n- a.py: new\n"
 INIT = {"type": "system", "subtype": "init", "session_id": "s"}
@@ -17,7 +17,7 @@ def result(text: str) -> dict[str, Any]:
     return {"type": "result", "subtype": "success", "num_turns": 1, "result": text}
 
 
-def read(fields: object, **defaults: Any) -> Judged:
+def read(fields: object, **defaults: Any) -> JudgedTranscript:
     record = read_record(json.dumps(fields).encode(), Record(id="", **defaults))
     assert isinstance(record, Record), record
     return judge(record)

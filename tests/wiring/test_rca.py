@@ -9,22 +9,22 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanDesk
-from interlock.agents.program import ProgramDesk
+from interlock.agents.human import HumanCarrier
+from interlock.agents.program import Handler
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.agents.specs import Vacancy
+from interlock.agents.specs import UnstaffedRole
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
 from interlock.journal.runs import begin_run, find_run
-from interlock.rca.application import Casework
+from interlock.rca.application import RcaApplication
 from interlock.rca.intake import begin_cases
 from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.rca import staff, terms_of
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 from interlock.runtime import apps
 from interlock.runtime.apps import beginning, prompt_names
 from interlock.runtime.settings import Settings
-from interlock.runtime.staff import Staff
+from interlock.runtime.staff import RunSetup
 from interlock.system.errors import SourceError
 
 
@@ -35,9 +35,11 @@ def room(tmp_path: Path) -> Caseroom:
     return found
 
 
-def staffed(room: Caseroom, agent: Carrier, terms: Terms) -> tuple[Staff, Mapping[str, Carrier]]:
+def staffed(
+    room: Caseroom, agent: Carrier, terms: RcaConfig
+) -> tuple[RunSetup, Mapping[str, Carrier]]:
     given: dict[str, Carrier] = dict.fromkeys(room.circuit.roles, agent)
-    given[HUMAN] = HumanDesk(room.answers, room.clock)
+    given[HUMAN] = HumanCarrier(room.answers, room.clock)
     with writing(room.db) as connection:
         run = find_run(connection, 1)
         return staff(connection, run, room.circuit, given, msgspec.to_builtins(terms)), given
@@ -48,13 +50,13 @@ def script(room: Caseroom) -> Carrier:
 
 
 def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
-    ours, given = staffed(room, Vacancy(), Terms())
-    assert isinstance(ours.application, Casework)
+    ours, given = staffed(room, UnstaffedRole(), RcaConfig())
+    assert isinstance(ours.application, RcaApplication)
     assert ours.application.families is not None, "it investigates families"
     assert ours.carriers[HUMAN] is given[HUMAN]
     desks = {id(ours.carriers[role]) for role in room.circuit.roles if role != HUMAN}
     assert len(desks) == 1, "roles that share a carrier still share one"
-    assert isinstance(ours.carriers["recall"], ProgramDesk)
+    assert isinstance(ours.carriers["recall"], Handler)
     written = {step.prompt for step in ours.circuit.steps.values() if step.role != HUMAN}
     assert written == {"The built-in analyst was asked."}
     gate = next(step for step in ours.circuit.steps.values() if step.role == HUMAN)
@@ -64,22 +66,22 @@ def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom
 @pytest.mark.parametrize(
     ("terms", "ahead", "reviews"),
     [
-        (Terms(), False, False),
-        (Terms(families=True), True, False),
-        (Terms(recall_first=True), True, False),
-        (Terms(review="auto"), False, True),
-        (Terms(review="dispatch"), False, False),
+        (RcaConfig(), False, False),
+        (RcaConfig(families=True), True, False),
+        (RcaConfig(recall_first=True), True, False),
+        (RcaConfig(review="auto"), False, True),
+        (RcaConfig(review="dispatch"), False, False),
     ],
 )
 def test_our_programs_go_before_agents_only_where_that_was_agreed(
-    room: Caseroom, terms: Terms, ahead: bool, reviews: bool
+    room: Caseroom, terms: RcaConfig, ahead: bool, reviews: bool
 ) -> None:
     ours, given = staffed(room, script(room), terms)
     for role in room.circuit.roles:
         found, expected = ours.carriers[role], reviews if role == HUMAN else ahead
         assert (found is not given[role]) == expected, role
         if expected:
-            assert isinstance(found, ProgramDesk)
+            assert isinstance(found, Handler)
             assert found.otherwise is given[role]
     assert ours.circuit.steps == room.circuit.steps
 
@@ -87,7 +89,7 @@ def test_our_programs_go_before_agents_only_where_that_was_agreed(
 def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.begin("A")
-    given: dict[str, Carrier] = {"author": Vacancy()}
+    given: dict[str, Carrier] = {"author": UnstaffedRole()}
     with writing(world.db) as connection:
         ours = apps.staff(connection, find_run(connection, 1), world.circuit, given, {})
     assert (ours.carriers, ours.application, ours.enrich) == (given, None, None)
@@ -110,7 +112,7 @@ def test_what_a_project_agrees_to(tmp_path: Path) -> None:
 
 def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom) -> None:
     with pytest.raises(SourceError, match="'leak' has the category 'goblins'; use one of product"):
-        staffed(room, script(room), Terms(codes={"leak": "goblins"}))
+        staffed(room, script(room), RcaConfig(codes={"leak": "goblins"}))
 
 
 def test_cases_begin_as_the_circuit_needs() -> None:

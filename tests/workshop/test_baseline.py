@@ -18,8 +18,8 @@ from interlock.delivery.checks.baseline import (
     take_baseline,
     write_baseline,
 )
-from interlock.delivery.checks.records import Cell, Check, Environment, Result, matrix
-from interlock.system.clock import RealClock
+from interlock.delivery.checks.records import Check, CheckCell, CheckResult, Environment, matrix
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 
 COMMIT = "a" * 40
@@ -35,9 +35,9 @@ def runs(folder: Path) -> list[str]:
     return sorted(file.read_text().split()) if file.exists() else []
 
 
-async def take(folder: Path, *checks: Check, commit: str = COMMIT) -> tuple[Result, ...]:
+async def take(folder: Path, *checks: Check, commit: str = COMMIT) -> tuple[CheckResult, ...]:
     cells = matrix(checks)
-    return await take_baseline(folder / "home", commit, cells, site(folder), RealClock())
+    return await take_baseline(folder / "home", commit, cells, site(folder), SystemClock())
 
 
 async def test_it_is_taken_once(tmp_path: Path) -> None:
@@ -71,13 +71,13 @@ async def test_what_could_not_run_is_tried_again(tmp_path: Path) -> None:
 def test_all_that_matters_is_in_the_key() -> None:
     check = Check("a", ("x",), "", 0, 1.0)
     cells = [
-        Cell(check, Environment("e")),
-        Cell(check, Environment("f")),
-        Cell(check, Environment("e", ("x",))),
-        Cell(Check("b", ("x",), "", 0, 1.0), Environment("e")),
-        Cell(Check("a", ("x", ""), "", 0, 1.0), Environment("e")),
-        Cell(Check("a", ("x",), "", 1, 1.0), Environment("e")),
-        Cell(Check("a", ("x",), "", 0, 2.0), Environment("e")),
+        CheckCell(check, Environment("e")),
+        CheckCell(check, Environment("f")),
+        CheckCell(check, Environment("e", ("x",))),
+        CheckCell(Check("b", ("x",), "", 0, 1.0), Environment("e")),
+        CheckCell(Check("a", ("x", ""), "", 0, 1.0), Environment("e")),
+        CheckCell(Check("a", ("x",), "", 1, 1.0), Environment("e")),
+        CheckCell(Check("a", ("x",), "", 0, 2.0), Environment("e")),
     ]
     assert len({key_of(cell) for cell in cells}) == len(cells)
 
@@ -123,13 +123,13 @@ from pathlib import Path
 from tests.workshop.test_baseline import COMMIT, counting
 from tests.workshop.test_checks import site
 from interlock.delivery.checks.records import matrix
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 from interlock.delivery.checks.baseline import take_baseline
 
 folder = Path(sys.argv[1])
 die = lambda cell, result: result.check == "b" and os.kill(os.getpid(), signal.SIGKILL)
-cells = matrix([counting(name) for name in "abc"])
-asyncio.run(take_baseline(folder / "home", COMMIT, cells, site(folder), RealClock(), on_result=die))
+cells, clock = matrix([counting(name) for name in "abc"]), SystemClock()
+asyncio.run(take_baseline(folder / "home", COMMIT, cells, site(folder), clock, on_result=die))
 """
 
 

@@ -13,11 +13,18 @@ from tests.world.bench import appears
 from tests.world.leap import LeapClock
 from tests.world.rogue import WORKSPACE
 
-from interlock.agents.cli.tag import Tag
+from interlock.agents.cli.tag import ProcessTag
 from interlock.delivery.checks.checks import Bounds, Site, run_checks
-from interlock.delivery.checks.records import NATIVE, Cell, Check, Environment, Result, matrix
+from interlock.delivery.checks.records import (
+    NATIVE,
+    Check,
+    CheckCell,
+    CheckResult,
+    Environment,
+    matrix,
+)
 from interlock.system.census import census
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.system.supervise_tree import Clock
 
@@ -27,14 +34,16 @@ QUICK = Bounds(grace=0.05)
 
 
 def site(folder: Path, environ: Mapping[str, str] = ENVIRON) -> Site:
-    return Site(folder, environ, Tag(WORKSPACE, "checks", str(next(_NUMBERS)), f"n{os.getpid()}"))
+    return Site(
+        folder, environ, ProcessTag(WORKSPACE, "checks", str(next(_NUMBERS)), f"n{os.getpid()}")
+    )
 
 
-def cell(*command: str, timeout: float = 60.0, expected: int = 0) -> Cell:
-    return Cell(Check("c", command, "", expected, timeout), NATIVE)
+def cell(*command: str, timeout: float = 60.0, expected: int = 0) -> CheckCell:
+    return CheckCell(Check("c", command, "", expected, timeout), NATIVE)
 
 
-def shell(text: str, timeout: float = 60.0) -> Cell:
+def shell(text: str, timeout: float = 60.0) -> CheckCell:
     return cell("sh", "-c", text, timeout=timeout)
 
 
@@ -48,10 +57,10 @@ def left_of(where: Site) -> list[str]:
 
 
 async def one(
-    what: Cell, folder: Path, bounds: Bounds = QUICK, clock: Clock | None = None
-) -> Result:
+    what: CheckCell, folder: Path, bounds: Bounds = QUICK, clock: Clock | None = None
+) -> CheckResult:
     where = site(folder)
-    (result,) = await run_checks([what], where, clock or RealClock(), bounds=bounds)
+    (result,) = await run_checks([what], where, clock or SystemClock(), bounds=bounds)
     assert left_of(where) == []
     return result
 
@@ -69,13 +78,13 @@ async def test_it_passes_with_its_own_exit_code(tmp_path: Path) -> None:
 
 async def test_it_sees_the_environment_it_was_given(tmp_path: Path) -> None:
     where = site(tmp_path, {**ENVIRON, "PORT": "4100"})
-    (result,) = await run_checks([shell("echo $PORT $PWD $USER")], where, RealClock())
+    (result,) = await run_checks([shell("echo $PORT $PWD $USER")], where, SystemClock())
     assert result.output_tail == f"4100 {tmp_path}\n"
 
 
 async def test_the_folder_it_is_told_is_the_one_it_is_in(tmp_path: Path) -> None:
     where = site(tmp_path, {**ENVIRON, "PWD": "/elsewhere"})
-    (result,) = await run_checks([cell("env")], where, RealClock())
+    (result,) = await run_checks([cell("env")], where, SystemClock())
     assert f"PWD={tmp_path}" in result.output_tail.split("\n")
 
 
@@ -189,8 +198,8 @@ async def test_a_command_expected_not_to_be_found_passes(tmp_path: Path) -> None
     assert (await one(cell("sh", "-c", "no-such-tool", expected=127), tmp_path)).passed
 
 
-def _in(prefix: tuple[str, ...], *command: str) -> Cell:
-    return Cell(Check("c", command), Environment("box", prefix))
+def _in(prefix: tuple[str, ...], *command: str) -> CheckCell:
+    return CheckCell(Check("c", command), Environment("box", prefix))
 
 
 async def test_an_environment_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
@@ -210,7 +219,7 @@ async def test_a_failure_in_an_environment_that_answers_is_a_failure(tmp_path: P
 async def test_an_environment_is_asked_once_in_a_round(tmp_path: Path) -> None:
     box = Environment("box", ("sh", "-c", "echo $1 >>asked; exit 9", "box"))
     cells = matrix([Check(name, ("probe-me", name)) for name in "abc"], [box])
-    results = await run_checks(cells, site(tmp_path), RealClock(), bounds=Bounds(at_once=3))
+    results = await run_checks(cells, site(tmp_path), SystemClock(), bounds=Bounds(at_once=3))
     assert [each.unavailable for each in results] == [True] * 3
     assert sorted((tmp_path / "asked").read_text().split()) == ["probe-me"] * 3 + ["true"]
 
@@ -228,7 +237,7 @@ async def test_a_folder_that_vanishes_ends_the_round(tmp_path: Path) -> None:
     folder.mkdir()
     cells = [shell("rmdir ../work"), cell("true")]
     with pytest.raises(SourceError, match="is not there"):
-        await run_checks(cells, site(folder), RealClock())
+        await run_checks(cells, site(folder), SystemClock())
 
 
 async def test_a_nul_in_a_command_is_refused_without_a_process(tmp_path: Path) -> None:
@@ -238,13 +247,13 @@ async def test_a_nul_in_a_command_is_refused_without_a_process(tmp_path: Path) -
 
 async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path) -> None:
     text = "mkdir live.$0; set -- live.*; echo $#; sleep 0.05; rmdir live.$0"
-    cells = [Cell(Check(str(n), ("sh", "-c", text, str(n))), NATIVE) for n in range(8)]
+    cells = [CheckCell(Check(str(n), ("sh", "-c", text, str(n))), NATIVE) for n in range(8)]
     heard: list[str] = []
     where = site(tmp_path)
     results = await run_checks(
         cells,
         where,
-        RealClock(),
+        SystemClock(),
         bounds=Bounds(at_once=2),
         on_result=lambda cell, result: heard.append(result.check),
     )
@@ -252,13 +261,13 @@ async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path)
     assert sorted(heard) == [str(n) for n in range(8)]
     assert max(int(each.output_tail) for each in results) <= 2
     with pytest.raises(SourceError, match="write 1 or more"):
-        await run_checks(cells, where, RealClock(), bounds=Bounds(at_once=0))
+        await run_checks(cells, where, SystemClock(), bounds=Bounds(at_once=0))
 
 
 async def test_cancelled_it_ends_all_its_checks_first(tmp_path: Path) -> None:
     where = site(tmp_path)
     cells = [shell(f"echo yes >begun{n}; exec sleep 300") for n in range(2)]
-    work = run_checks(cells, where, RealClock(), bounds=Bounds(at_once=2, grace=0.05))
+    work = run_checks(cells, where, SystemClock(), bounds=Bounds(at_once=2, grace=0.05))
     task = asyncio.ensure_future(work)
     await appears(tmp_path / "begun0")
     await appears(tmp_path / "begun1")

@@ -9,10 +9,10 @@ from tests.workshop.test_checks import site
 
 from interlock.delivery.checks.baseline import take_baseline
 from interlock.delivery.checks.checks import run_checks
-from interlock.delivery.checks.claims import Row, compare
-from interlock.delivery.checks.records import Check, Result, matrix
-from interlock.delivery.checks.verdict import Verdict, judge
-from interlock.system.clock import RealClock
+from interlock.delivery.checks.claims import ClaimRow, compare
+from interlock.delivery.checks.records import Check, CheckResult, matrix
+from interlock.delivery.checks.verdict import CheckVerdict, judge
+from interlock.system.clock import SystemClock
 
 TESTS = """import unittest
 from calc import add
@@ -70,12 +70,12 @@ def breaks_the_build(folder: Path) -> None:
 
 async def _judged(
     folder: Path, change: Callable[[Path], None]
-) -> tuple[Verdict, tuple[Result, ...]]:
+) -> tuple[CheckVerdict, tuple[CheckResult, ...]]:
     work(folder)
     cells, where = matrix(CHECKS), site(folder)
-    before = await take_baseline(folder / "home", "a" * 40, cells, where, RealClock())
+    before = await take_baseline(folder / "home", "a" * 40, cells, where, SystemClock())
     change(folder)
-    now = await run_checks(cells, site(folder), RealClock())
+    now = await run_checks(cells, site(folder), SystemClock())
     return judge(now, before), now
 
 
@@ -98,6 +98,6 @@ async def test_changes(
     verdict, now = await _judged(tmp_path, change)
     assert tuple(row.kind for row in verdict.rows) == kinds
     assert verdict.ok == (change is honest)
-    said = [Row("unit_tests", "native", "pass"), Row("Build", "", "pass")]
+    said = [ClaimRow("unit_tests", "native", "pass"), ClaimRow("Build", "", "pass")]
     found = [claim.found for claim in compare(said, now, CHECKS)]
     assert found == ["verified" if each.passed else "refuted" for each in now]

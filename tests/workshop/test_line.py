@@ -9,15 +9,15 @@ from tests.world.workbench import Workbench, agent_git, change, fine, write
 from interlock.delivery.worktrees.ledger import MovedError
 from interlock.delivery.worktrees.line import (
     AlreadyMerged,
-    Change,
     Conflict,
-    Empty,
     Merged,
+    MergeRejected,
+    NothingToMerge,
     Outcome,
     Proposal,
-    Refuted,
-)  # fmt: skip
-from interlock.delivery.worktrees.workshop import Workshop
+    TaskChange,
+)
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> Workshop:
+def shop(bench: Workbench) -> DeliveryWorkspace:
     return bench.shop()
 
 
@@ -36,11 +36,11 @@ def merged(outcome: Outcome) -> str:
     return outcome.sha
 
 
-def subjects(shop: Workshop) -> list[str]:
+def subjects(shop: DeliveryWorkspace) -> list[str]:
     return shop.git.ask("log", "--format=%s", shop.line.tip).split("\n")
 
 
-def lines(shop: Workshop, **changed: str) -> str:
+def lines(shop: DeliveryWorkspace, **changed: str) -> str:
     """src/app.py with some of its lines replaced."""
     rows = [f"line {number}" for number in range(1, 21)]
     for name, text in changed.items():
@@ -48,7 +48,7 @@ def lines(shop: Workshop, **changed: str) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def test_a_task_is_one_commit_with_trailers(shop: Workshop) -> None:
+def test_a_task_is_one_commit_with_trailers(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("T/1")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "First\n\nInterlock-Task: forged")
@@ -63,7 +63,7 @@ def test_a_task_is_one_commit_with_trailers(shop: Workshop) -> None:
     assert tree.diff(shop.base, sha).paths == ("a.txt", "b.txt")
 
 
-def test_changes_of_several_tasks_come_together_in_a_row(shop: Workshop) -> None:
+def test_changes_of_several_tasks_come_together_in_a_row(shop: DeliveryWorkspace) -> None:
     trees = [shop.tree(f"t{number}") for number in range(4)]
     for number, tree in enumerate(trees):
         write(tree, {"src/app.py": lines(shop, **{f"n{5 * number + 1}": f"by {number}"})})
@@ -74,7 +74,7 @@ def test_changes_of_several_tasks_come_together_in_a_row(shop: Workshop) -> None
     assert shop.git.ask("show", f"{shop.line.tip}:src/app.py").count("by ") == 4
 
 
-def test_verification_sees_the_merged_tree_and_can_refuse(shop: Workshop) -> None:
+def test_verification_sees_the_merged_tree_and_can_refuse(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
@@ -90,7 +90,7 @@ def test_verification_sees_the_merged_tree_and_can_refuse(shop: Workshop) -> Non
         return "3 tests fail"
 
     tip = shop.line.tip
-    assert shop.line.merge(change(two), verify) == Refuted("3 tests fail")
+    assert shop.line.merge(change(two), verify) == MergeRejected("3 tests fail")
     assert shop.line.tip == tip
     sha = merged(shop.line.merge(change(two), fine))
     assert two.diff(tip, sha).paths == ("b.txt",)
@@ -98,26 +98,26 @@ def test_verification_sees_the_merged_tree_and_can_refuse(shop: Workshop) -> Non
     assert len(seen) == 1
 
 
-def test_the_same_change_is_merged_once(shop: Workshop) -> None:
+def test_the_same_change_is_merged_once(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     done = change(tree, "7")
     sha = merged(shop.line.merge(done, fine))
     assert shop.line.merge(done, fine) == AlreadyMerged(sha)
-    other = Change(task_id="one", dispatch_id="8", sha=done.sha, base=done.base)
-    assert shop.line.merge(other, fine) == Empty()
+    other = TaskChange(task_id="one", dispatch_id="8", sha=done.sha, base=done.base)
+    assert shop.line.merge(other, fine) == NothingToMerge()
 
 
-def test_nothing_is_merged_if_nothing_changed(shop: Workshop) -> None:
-    assert shop.line.merge(change(shop.tree("one")), fine) == Empty()
+def test_nothing_is_merged_if_nothing_changed(shop: DeliveryWorkspace) -> None:
+    assert shop.line.merge(change(shop.tree("one")), fine) == NothingToMerge()
     one, two = shop.tree("t1"), shop.tree("t2")
     for tree in (one, two):
         write(tree, {"a.txt": "the same\n"})
     merged(shop.line.merge(change(one), fine))
-    assert shop.line.merge(change(two), fine) == Empty()
+    assert shop.line.merge(change(two), fine) == NothingToMerge()
 
 
-def test_a_conflict_goes_back_to_its_developer(shop: Workshop) -> None:
+def test_a_conflict_goes_back_to_its_developer(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"src/app.py": lines(shop, n3="by one")})
     write(two, {"src/app.py": lines(shop, n3="by two"), "b.txt": "two\n", "new.txt": "n\n"})
@@ -145,7 +145,7 @@ def test_a_conflict_goes_back_to_its_developer(shop: Workshop) -> None:
     assert subjects(shop) == ["two", "one", "Begin"]
 
 
-def test_a_replant_can_be_done_again(shop: Workshop) -> None:
+def test_a_replant_can_be_done_again(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"a.txt": "two\n", "c.txt": "c\n"})
@@ -160,7 +160,7 @@ def test_a_replant_can_be_done_again(shop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("kind", ["deleted", "binary", "mode", "both-new", "folder"])
-def test_conflicts_of_every_kind_can_be_replanted(shop: Workshop, kind: str) -> None:
+def test_conflicts_of_every_kind_can_be_replanted(shop: DeliveryWorkspace, kind: str) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     sides: dict[str, list[dict[str, str | bytes | None]]] = {
         "deleted": [{"a.txt": None}, {"a.txt": "changed\n"}],
@@ -183,7 +183,7 @@ def test_conflicts_of_every_kind_can_be_replanted(shop: Workshop, kind: str) -> 
     assert two.snapshot("Resolved").violations == ()
 
 
-def test_who_comes_second_proposes_again(shop: Workshop) -> None:
+def test_who_comes_second_proposes_again(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
@@ -214,7 +214,7 @@ def test_who_comes_second_proposes_again(shop: Workshop) -> None:
     assert subjects(shop) == ["one", "three", "two", "Begin"]
 
 
-def test_a_line_that_an_agent_moved_is_put_back(shop: Workshop) -> None:
+def test_a_line_that_an_agent_moved_is_put_back(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     agent_git(one, "commit", "-qam", "Straight to the line")
@@ -225,30 +225,30 @@ def test_a_line_that_an_agent_moved_is_put_back(shop: Workshop) -> None:
     assert subjects(shop) == ["two", "Begin"]
 
 
-def test_what_is_no_snapshot_is_refused(shop: Workshop) -> None:
+def test_what_is_no_snapshot_is_refused(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     done = change(tree)
     for sha in ("", "HEAD", "f" * 40, "--help"):
         with pytest.raises(SourceError, match="no commit of this workshop"):
-            shop.line.propose(Change(task_id="x", dispatch_id="1", sha=sha, base=done.base))
+            shop.line.propose(TaskChange(task_id="x", dispatch_id="1", sha=sha, base=done.base))
     with pytest.raises(StateError, match="is not on the line"):
-        shop.line.propose(Change(task_id="x", dispatch_id="1", sha=done.sha, base=done.sha))
+        shop.line.propose(TaskChange(task_id="x", dispatch_id="1", sha=done.sha, base=done.sha))
 
 
-def test_a_title_cannot_forge_trailers(shop: Workshop) -> None:
+def test_a_title_cannot_forge_trailers(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     sha = tree.snapshot("Work").sha
     title = "Fine\n\nInterlock-Task: two\nInterlock-Dispatch: 9"
-    forged = Change(task_id="one", dispatch_id="1", sha=sha, base=tree.base, title=title)
+    forged = TaskChange(task_id="one", dispatch_id="1", sha=sha, base=tree.base, title=title)
     merged(shop.line.merge(forged, fine))
-    other = Change(task_id="two", dispatch_id="9", sha=sha, base=tree.base)
+    other = TaskChange(task_id="two", dispatch_id="9", sha=sha, base=tree.base)
     assert shop.line.find(other) == ""
     assert shop.line.find(forged) == shop.line.tip
 
 
-def test_ignored_files_in_the_way_of_a_merge(shop: Workshop) -> None:
+def test_ignored_files_in_the_way_of_a_merge(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
 
@@ -263,7 +263,7 @@ def test_ignored_files_in_the_way_of_a_merge(shop: Workshop) -> None:
     assert shop.git.ask("show", f"{sha}:x.log") == "wanted"
 
 
-def test_a_damaged_scratch_tree_is_made_anew(shop: Workshop) -> None:
+def test_a_damaged_scratch_tree_is_made_anew(shop: DeliveryWorkspace) -> None:
     one, two = shop.tree("one"), shop.tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
@@ -277,7 +277,7 @@ def test_a_damaged_scratch_tree_is_made_anew(shop: Workshop) -> None:
     assert subjects(shop) == ["two", "one", "Begin"]
 
 
-def test_trees_are_recorded_by_several_threads_at_once(shop: Workshop) -> None:
+def test_trees_are_recorded_by_several_threads_at_once(shop: DeliveryWorkspace) -> None:
     trees = [shop.tree(f"t{number}") for number in range(6)]
     failed: list[BaseException] = []
 

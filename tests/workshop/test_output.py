@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.sight import Line
-from interlock.delivery.checks.output import Keeper, Printed
+from interlock.agents.cli.sight import OutputLine
+from interlock.delivery.checks.output import OutputTail, Printed
 
 RUNNERS = {
     "pytest": ("=== 2 failed, 10 passed, 3 skipped, 1 xfailed in 1.20s ===", 13, 2),
@@ -40,9 +40,9 @@ RUNNERS = {
 
 
 def printed(text: str, stderr: str = "") -> Printed:
-    keeper = Keeper()
+    keeper = OutputTail()
     for line in text.encode().split(b"\n"):
-        keeper.take(Line(line))
+        keeper.take(OutputLine(line))
     return keeper.printed(stderr.encode())
 
 
@@ -63,16 +63,16 @@ def test_failed_tests_are_named() -> None:
 
 
 def test_stderr_stands_after_stdout() -> None:
-    keeper = Keeper()
-    keeper.take(Line(b"half", half=True))
+    keeper = OutputTail()
+    keeper.take(OutputLine(b"half", half=True))
     assert keeper.printed(b"why").tail == "half\nwhy"
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), max_size=40))
 def test_both_ends_are_kept_and_the_rest_is_counted(lines: list[bytes]) -> None:
-    keeper = Keeper(head=40, tail=60)
+    keeper = OutputTail(head=40, tail=60)
     for line in lines:
-        keeper.take(Line(line))
+        keeper.take(OutputLine(line))
     found = keeper.printed(b"")
     size = sum(len(line) + 1 for line in lines)
     assert found.left_out == max(0, size - 100)

@@ -9,7 +9,7 @@ from tests.world.workbench import Workbench, agent_git, change, fine, write
 
 from interlock.delivery.worktrees.line import Merged
 from interlock.delivery.worktrees.prepare import prepare
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> Workshop:
+def shop(bench: Workbench) -> DeliveryWorkspace:
     return bench.shop()
 
 
@@ -28,7 +28,7 @@ def python(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def test_files_are_copied_and_never_recorded(shop: Workshop) -> None:
+def test_files_are_copied_and_never_recorded(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     done = tree.prepare([".env", "conf"])
     assert (done.is_ready, done.copied, done.notes) == (True, (".env", "conf"), ())
@@ -41,11 +41,11 @@ def test_files_are_copied_and_never_recorded(shop: Workshop) -> None:
     assert (tree.root / ".env").exists()
 
 
-def test_copied_by_pattern(shop: Workshop) -> None:
+def test_copied_by_pattern(shop: DeliveryWorkspace) -> None:
     assert shop.tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
 
 
-def test_what_cannot_be_copied_is_a_note(bench: Workbench, shop: Workshop) -> None:
+def test_what_cannot_be_copied_is_a_note(bench: Workbench, shop: DeliveryWorkspace) -> None:
     (bench.source.folder / "away").symlink_to("/etc/passwd")
     (bench.source.folder / "dead").symlink_to("nowhere")
     tree = shop.tree("one")
@@ -58,7 +58,7 @@ def test_what_cannot_be_copied_is_a_note(bench: Workbench, shop: Workshop) -> No
     assert not (tree.root / "away").exists()
 
 
-def test_an_agents_link_does_not_lead_a_copy_out(bench: Workbench, shop: Workshop) -> None:
+def test_an_agents_link_does_not_lead_a_copy_out(bench: Workbench, shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     outside = bench.folder / "outside"
     outside.mkdir()
@@ -68,7 +68,7 @@ def test_an_agents_link_does_not_lead_a_copy_out(bench: Workbench, shop: Worksho
     assert list(outside.iterdir()) == []
 
 
-def test_the_set_up_command_runs_in_the_tree_with_its_ports(shop: Workshop) -> None:
+def test_the_set_up_command_runs_in_the_tree_with_its_ports(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     text = "import json, os; json.dump([dict(os.environ), os.getcwd()], open('x.log', 'w'))"
     done = tree.prepare(setup=python(text), ports=(4000, 20))
@@ -81,7 +81,7 @@ def test_the_set_up_command_runs_in_the_tree_with_its_ports(shop: Workshop) -> N
     assert environ["INTERLOCK_BRANCH"] == "interlock/plan/one"
 
 
-def test_what_the_command_leaves_is_nobodys_change(shop: Workshop) -> None:
+def test_what_the_command_leaves_is_nobodys_change(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     text = "open('a.txt', 'w').write('x'); open('a [b]*', 'w'); open('b.txt', 'a').write('x')"
     done = tree.prepare(setup=python(text))
@@ -93,14 +93,14 @@ def test_what_the_command_leaves_is_nobodys_change(shop: Workshop) -> None:
     assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("ab",)
 
 
-def test_work_that_is_there_already_is_kept(shop: Workshop) -> None:
+def test_work_that_is_there_already_is_kept(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "work\n", "new.txt": "new\n"})
     assert tree.prepare(setup=python("")).notes == ()
     assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt", "new.txt")
 
 
-def test_a_command_that_fails(shop: Workshop) -> None:
+def test_a_command_that_fails(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     done = tree.prepare(setup=python("print('no network'); raise SystemExit(3)"))
     assert (done.is_ready, done.exit_code, done.output) == (False, 3, "no network\n")
@@ -110,14 +110,14 @@ def test_a_command_that_fails(shop: Workshop) -> None:
     assert not tree.prepare(setup=["x\0"]).is_ready
 
 
-def test_a_command_that_does_not_end_is_ended(shop: Workshop) -> None:
+def test_a_command_that_does_not_end_is_ended(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     text = "import time, sys; print('begun', flush=True); time.sleep(600)"
     done = prepare(tree, setup=python(text), patience=1.0)
     assert (done.is_ready, done.is_late, done.output) == (False, True, "begun\n")
 
 
-def test_a_flood_is_cut_to_its_end(shop: Workshop) -> None:
+def test_a_flood_is_cut_to_its_end(shop: DeliveryWorkspace) -> None:
     text = "import sys; sys.stdout.buffer.write(b'\\xff' * 5_000_000 + b'the end')"
     done = shop.tree("one").prepare(setup=python(text))
     assert done.is_ready
@@ -125,7 +125,7 @@ def test_a_flood_is_cut_to_its_end(shop: Workshop) -> None:
     assert done.output.endswith("the end")
 
 
-def test_the_tree_for_merges_can_be_made_ready_too(shop: Workshop) -> None:
+def test_the_tree_for_merges_can_be_made_ready_too(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     scratch = shop.line.scratch

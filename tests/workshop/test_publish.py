@@ -6,7 +6,7 @@ import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
 from interlock.delivery.worktrees.line import Merged
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 BRANCH = "refs/heads/interlock/plan"
@@ -18,11 +18,11 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> Workshop:
+def shop(bench: Workbench) -> DeliveryWorkspace:
     return bench.shop()
 
 
-def work(shop: Workshop, task_id: str) -> str:
+def work(shop: DeliveryWorkspace, task_id: str) -> str:
     tree = shop.tree(task_id)
     write(tree, {f"{task_id}.txt": "done\n"})
     outcome = shop.line.merge(change(tree), fine)
@@ -30,7 +30,7 @@ def work(shop: Workshop, task_id: str) -> str:
     return outcome.sha
 
 
-def test_one_branch_and_nothing_else(bench: Workbench, shop: Workshop) -> None:
+def test_one_branch_and_nothing_else(bench: Workbench, shop: DeliveryWorkspace) -> None:
     bench.source.write({"a.txt": "dirty\n"})
     before = bench.facts()
     listed = {path.name for path in (bench.source.folder / ".git").iterdir()}
@@ -45,7 +45,7 @@ def test_one_branch_and_nothing_else(bench: Workbench, shop: Workshop) -> None:
 
 
 def test_doing_it_again_changes_nothing_and_it_goes_forward(
-    bench: Workbench, shop: Workshop
+    bench: Workbench, shop: DeliveryWorkspace
 ) -> None:
     first = work(shop, "one")
     shop.line.publish()
@@ -56,7 +56,7 @@ def test_doing_it_again_changes_nothing_and_it_goes_forward(
     assert bench.source.git("rev-parse", BRANCH) == second
 
 
-def test_a_branch_of_that_name_that_is_not_ours(bench: Workbench, shop: Workshop) -> None:
+def test_a_branch_of_that_name_that_is_not_ours(bench: Workbench, shop: DeliveryWorkspace) -> None:
     bench.source.git("branch", "interlock/plan")
     work(shop, "one")
     said = shop.line.publish()
@@ -70,7 +70,7 @@ def test_a_branch_of_that_name_that_is_not_ours(bench: Workbench, shop: Workshop
     assert shop.line.publish().is_done
 
 
-def test_a_branch_that_the_user_went_on_with(bench: Workbench, shop: Workshop) -> None:
+def test_a_branch_that_the_user_went_on_with(bench: Workbench, shop: DeliveryWorkspace) -> None:
     work(shop, "one")
     shop.line.publish()
     bench.source.git("checkout", "-q", "interlock/plan")
@@ -82,7 +82,9 @@ def test_a_branch_that_the_user_went_on_with(bench: Workbench, shop: Workshop) -
     assert bench.source.git("rev-parse", BRANCH) == by_hand
 
 
-def test_a_branch_that_the_user_deleted_is_made_again(bench: Workbench, shop: Workshop) -> None:
+def test_a_branch_that_the_user_deleted_is_made_again(
+    bench: Workbench, shop: DeliveryWorkspace
+) -> None:
     sha = work(shop, "one")
     shop.line.publish()
     bench.source.git("branch", "-D", "interlock/plan")
@@ -91,7 +93,9 @@ def test_a_branch_that_the_user_deleted_is_made_again(bench: Workbench, shop: Wo
 
 
 @pytest.mark.parametrize("where", ["here", "aside"])
-def test_a_checked_out_branch_is_not_moved(bench: Workbench, shop: Workshop, where: str) -> None:
+def test_a_checked_out_branch_is_not_moved(
+    bench: Workbench, shop: DeliveryWorkspace, where: str
+) -> None:
     first = work(shop, "one")
     shop.line.publish()
     if where == "here":
@@ -110,20 +114,22 @@ def test_a_checked_out_branch_is_not_moved(bench: Workbench, shop: Workshop, whe
 
 
 @pytest.mark.parametrize("name", ["interlock", "interlock/plan/mine"])
-def test_a_name_that_leaves_no_room(bench: Workbench, shop: Workshop, name: str) -> None:
+def test_a_name_that_leaves_no_room(bench: Workbench, shop: DeliveryWorkspace, name: str) -> None:
     bench.source.git("branch", name)
     said = shop.line.publish()
     assert not said.is_done
     assert "leaves no room for interlock/plan; rename it" in said.sentence
 
 
-def test_a_repository_that_is_gone(bench: Workbench, shop: Workshop) -> None:
+def test_a_repository_that_is_gone(bench: Workbench, shop: DeliveryWorkspace) -> None:
     bench.source.folder.rename(bench.folder / "elsewhere")
     with pytest.raises(SourceError, match="not there any more"):
         shop.line.publish()
 
 
-def test_a_lock_in_the_users_repository_is_not_broken(bench: Workbench, shop: Workshop) -> None:
+def test_a_lock_in_the_users_repository_is_not_broken(
+    bench: Workbench, shop: DeliveryWorkspace
+) -> None:
     lock = bench.source.folder / ".git" / "refs" / "heads" / "interlock"
     lock.mkdir(parents=True)
     (lock / "plan.lock").write_bytes(b"")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
-from interlock.delivery.worktrees.tree import Tree
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.tree import TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -17,16 +17,16 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> Workshop:
+def shop(bench: Workbench) -> DeliveryWorkspace:
     return bench.shop()
 
 
-def files_of(tree: Tree, sha: str) -> list[str]:
+def files_of(tree: TaskTree, sha: str) -> list[str]:
     rows = tree.shop.git.paths("ls-tree", "-r", "-z", "--name-only", sha)
     return [row.decode(errors="backslashreplace") for row in rows]
 
 
-def test_a_tree_is_made_from_the_line_and_found_again(shop: Workshop) -> None:
+def test_a_tree_is_made_from_the_line_and_found_again(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("T-1")
     assert (tree.root / "src/app.py").exists()
     assert agent_git(tree, "status", "--porcelain", "--branch") == f"## {tree.branch[11:]}"
@@ -35,13 +35,13 @@ def test_a_tree_is_made_from_the_line_and_found_again(shop: Workshop) -> None:
     assert [found.record.task_id for found in shop.trees()] == ["T-1"]
 
 
-def test_nothing_to_record_is_no_commit(shop: Workshop) -> None:
+def test_nothing_to_record_is_no_commit(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     taken = tree.snapshot("Work")
     assert (taken.sha, taken.is_new, taken.violations) == (shop.base, False, ())
 
 
-def test_a_snapshot_has_all_files_but_ignored_ones(shop: Workshop) -> None:
+def test_a_snapshot_has_all_files_but_ignored_ones(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "changed\n", "b.txt": None, "new/file.txt": "new\n", "x.log": "noise"})
     (tree.root / "src/app.py").chmod(0o755)
@@ -64,7 +64,7 @@ def test_a_snapshot_has_all_files_but_ignored_ones(shop: Workshop) -> None:
     assert tree.snapshot("Again").sha == taken.sha
 
 
-def test_a_snapshot_comes_on_top_of_the_agents_own_commits(shop: Workshop) -> None:
+def test_a_snapshot_comes_on_top_of_the_agents_own_commits(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "mine\n"})
     agent_git(tree, "commit", "-qam", "My own")
@@ -75,7 +75,7 @@ def test_a_snapshot_comes_on_top_of_the_agents_own_commits(shop: Workshop) -> No
     assert shop.git.ask("rev-parse", f"{tree.snapshot('More').sha}^") == own
 
 
-def test_what_is_added_by_force_is_recorded(shop: Workshop) -> None:
+def test_what_is_added_by_force_is_recorded(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"x.log": "wanted", "y.log": "wanted too", "z.log": "noise"})
     agent_git(tree, "add", "-f", "x.log")
@@ -85,7 +85,7 @@ def test_what_is_added_by_force_is_recorded(shop: Workshop) -> None:
     assert [name for name in found if name.endswith(".log")] == ["x.log", "y.log"]
 
 
-def test_restore_is_exact_and_leaves_ignored_files(shop: Workshop) -> None:
+def test_restore_is_exact_and_leaves_ignored_files(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "good\n", "kept/x.txt": "x"})
     sha = tree.snapshot("Good").sha
@@ -108,7 +108,7 @@ def test_restore_is_exact_and_leaves_ignored_files(shop: Workshop) -> None:
     assert agent_git(tree, "rev-parse", "HEAD") == sha
 
 
-def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: Workshop) -> None:
+def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "good\n"})
     sha = tree.snapshot("Good").sha
@@ -119,7 +119,7 @@ def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: Worksho
     assert (tree.root / "a.txt").read_text() == "good\n"
 
 
-def test_only_commits_can_be_restored(shop: Workshop) -> None:
+def test_only_commits_can_be_restored(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     for word in ("f" * 40, "--help", "nothing", shop.git.ask("rev-parse", f"{shop.base}^{{tree}}")):
         with pytest.raises(SourceError, match="no commit of this workshop"):
@@ -127,7 +127,7 @@ def test_only_commits_can_be_restored(shop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("left", ["modified", "new", "deleted", "mode", "commit", "branch", "link"])
-def test_is_as_left_sees_every_difference(shop: Workshop, left: str) -> None:
+def test_is_as_left_sees_every_difference(shop: DeliveryWorkspace, left: str) -> None:
     tree = shop.tree("one")
     assert tree.is_as_left(shop.base)
     if left == "modified":
@@ -147,7 +147,7 @@ def test_is_as_left_sees_every_difference(shop: Workshop, left: str) -> None:
     assert not tree.is_as_left(shop.base)
 
 
-def test_flags_of_the_agents_index_hide_nothing(shop: Workshop) -> None:
+def test_flags_of_the_agents_index_hide_nothing(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     agent_git(tree, "update-index", "--assume-unchanged", "a.txt")
     agent_git(tree, "update-index", "--skip-worktree", "b.txt")
@@ -155,7 +155,7 @@ def test_flags_of_the_agents_index_hide_nothing(shop: Workshop) -> None:
     assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt", "b.txt")
 
 
-def test_shared_settings_hide_nothing_and_are_put_back(shop: Workshop) -> None:
+def test_shared_settings_hide_nothing_and_are_put_back(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     agent_git(tree, "config", "core.hooksPath", "/tmp/evil")
     agent_git(tree, "config", "core.excludesFile", "/tmp/evil")
@@ -167,7 +167,7 @@ def test_shared_settings_hide_nothing_and_are_put_back(shop: Workshop) -> None:
     assert not (shop.repo / "info" / "attributes").exists()
 
 
-def test_unfinished_work_of_git_is_cleared(shop: Workshop) -> None:
+def test_unfinished_work_of_git_is_cleared(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "One")
@@ -187,7 +187,7 @@ def test_unfinished_work_of_git_is_cleared(shop: Workshop) -> None:
     agent_git(tree, "commit", "-q", "--allow-empty", "-m", "Nothing is locked")
 
 
-def test_locks_of_a_killed_git_are_no_hindrance(shop: Workshop) -> None:
+def test_locks_of_a_killed_git_are_no_hindrance(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     for name in (f"{tree.branch}.lock", "packed-refs.lock"):
@@ -196,7 +196,7 @@ def test_locks_of_a_killed_git_are_no_hindrance(shop: Workshop) -> None:
     assert tree.snapshot("Work").is_new
 
 
-def test_a_damaged_index_costs_time_only(shop: Workshop) -> None:
+def test_a_damaged_index_costs_time_only(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     for index in (tree.index, tree.admin / "index"):
         index.write_bytes(b"no index")
@@ -204,7 +204,7 @@ def test_a_damaged_index_costs_time_only(shop: Workshop) -> None:
     assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt",)
 
 
-def test_strange_names_survive(shop: Workshop) -> None:
+def test_strange_names_survive(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     names = [
         b"new\nline",
@@ -233,7 +233,7 @@ def test_strange_names_survive(shop: Workshop) -> None:
     assert tree.is_as_left(taken.sha)
 
 
-def test_closing_keeps_what_is_not_recorded(shop: Workshop) -> None:
+def test_closing_keeps_what_is_not_recorded(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "work\n"})
     with pytest.raises(StateError, match="not recorded"):
@@ -249,7 +249,7 @@ def test_closing_keeps_what_is_not_recorded(shop: Workshop) -> None:
 
 def test_a_tree_in_a_part_of_the_repository(bench: Workbench) -> None:
     folder = bench.source.folder / "src"
-    shop = Workshop.found(folder, bench.home, "plan")
+    shop = DeliveryWorkspace.found(folder, bench.home, "plan")
     tree = shop.tree("one")
     assert tree.folder == tree.root / "src"
     assert (tree.folder / "app.py").exists()
@@ -259,7 +259,7 @@ def test_a_tree_in_a_part_of_the_repository(bench: Workbench) -> None:
     assert tree.folder.is_dir()
 
 
-def test_a_vanished_tree_comes_back(shop: Workshop) -> None:
+def test_a_vanished_tree_comes_back(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     write(tree, {"a.txt": "work\n"})
     sha = tree.snapshot("Work").sha
@@ -271,7 +271,7 @@ def test_a_vanished_tree_comes_back(shop: Workshop) -> None:
     assert (tree.root / "a.txt").read_text() == "work\n"
 
 
-def test_prune_by_an_agent_removes_no_tree(shop: Workshop) -> None:
+def test_prune_by_an_agent_removes_no_tree(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     (tree.root / ".git").unlink()
     agent_git(other, "worktree", "prune")

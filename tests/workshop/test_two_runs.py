@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 _RUN = """
 import sys
 from pathlib import Path
-from interlock.delivery.worktrees.line import Change
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.line import TaskChange
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 source, home, slug = sys.argv[1:]
 with Workshop.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000) as shop:
     print("ready", flush=True)
@@ -22,7 +22,7 @@ with Workshop.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000)
         (tree.root / "a.txt").write_text(f"{slug} {number}\\n")
         taken = tree.snapshot("Work")
         assert taken.violations == (), taken.violations
-        change = Change(task_id=str(number), dispatch_id="1", sha=taken.sha, base=tree.base)
+        change = TaskChange(task_id=str(number), dispatch_id="1", sha=taken.sha, base=tree.base)
         shop.line.merge(change, lambda _: "")
         said = shop.line.publish()
         assert said.is_done, said.sentence

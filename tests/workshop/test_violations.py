@@ -8,8 +8,8 @@ import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.names import line_ref
-from interlock.delivery.worktrees.tree import Tree
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.tree import TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 
 
 @pytest.fixture
@@ -18,17 +18,17 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> Workshop:
+def shop(bench: Workbench) -> DeliveryWorkspace:
     return bench.shop()
 
 
-def refs(shop: Workshop) -> dict[str, str]:
+def refs(shop: DeliveryWorkspace) -> dict[str, str]:
     rows = shop.git.ask("for-each-ref", "--format=%(refname) %(objectname)").split("\n")
     pairs = (row.partition(" ") for row in rows)
     return {name: at for name, _, at in pairs if "/kept/" not in name}
 
 
-def test_an_agent_that_keeps_to_its_branch_violates_nothing(shop: Workshop) -> None:
+def test_an_agent_that_keeps_to_its_branch_violates_nothing(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     shop.tree("two")
     write(tree, {"a.txt": "one\n"})
@@ -38,7 +38,7 @@ def test_an_agent_that_keeps_to_its_branch_violates_nothing(shop: Workshop) -> N
     assert tree.snapshot("Work").violations == ()
 
 
-def test_rewritten_history_is_put_back_with_the_files_as_they_are(shop: Workshop) -> None:
+def test_rewritten_history_is_put_back_with_the_files_as_they_are(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "one\n"})
     sha = tree.snapshot("One").sha
@@ -55,72 +55,72 @@ def test_rewritten_history_is_put_back_with_the_files_as_they_are(shop: Workshop
     assert shop.git.holds("cat-file", "-e", rewritten)
 
 
-def orphan(tree: Tree) -> None:
+def orphan(tree: TaskTree) -> None:
     agent_git(tree, "checkout", "-q", "--orphan", "fresh")
     agent_git(tree, "commit", "-qm", "No history")
 
 
-def other_branch(tree: Tree) -> None:
+def other_branch(tree: TaskTree) -> None:
     agent_git(tree, "checkout", "-q", "-b", "main")
     agent_git(tree, "commit", "-qam", "On main")
 
 
-def detached(tree: Tree) -> None:
+def detached(tree: TaskTree) -> None:
     agent_git(tree, "checkout", "-q", "--detach")
     agent_git(tree, "commit", "-qam", "Nowhere")
 
 
-def moved_line(tree: Tree) -> None:
+def moved_line(tree: TaskTree) -> None:
     agent_git(tree, "commit", "-qam", "Mine")
     agent_git(tree, "update-ref", line_ref("plan"), "HEAD")
 
 
-def deleted_line(tree: Tree) -> None:
+def deleted_line(tree: TaskTree) -> None:
     agent_git(tree, "update-ref", "-d", line_ref("plan"))
 
 
-def moved_origin(tree: Tree) -> None:
+def moved_origin(tree: TaskTree) -> None:
     agent_git(tree, "commit", "-qam", "Mine")
     agent_git(tree, "update-ref", "refs/remotes/origin/main", "HEAD")
 
 
-def made_tag(tree: Tree) -> None:
+def made_tag(tree: TaskTree) -> None:
     agent_git(tree, "tag", "-a", "v1", "-m", "v1")
 
 
-def deleted_own_branch(tree: Tree) -> None:
+def deleted_own_branch(tree: TaskTree) -> None:
     agent_git(tree, "update-ref", "-d", tree.branch)
 
 
-def in_the_way(tree: Tree) -> None:
+def in_the_way(tree: TaskTree) -> None:
     """A branch where the line and all tasks need a folder."""
     agent_git(tree, "checkout", "-q", "--detach")
     agent_git(tree, "update-ref", "-d", tree.branch)
     agent_git(tree, "update-ref", "refs/heads/interlock", "HEAD")
 
 
-def removed_link(tree: Tree) -> None:
+def removed_link(tree: TaskTree) -> None:
     (tree.root / ".git").unlink()
 
 
-def own_repository(tree: Tree) -> None:
+def own_repository(tree: TaskTree) -> None:
     (tree.root / ".git").unlink()
     agent_git(tree, "init", "-q")
     agent_git(tree, "add", "-A")
     agent_git(tree, "commit", "-qm", "All mine")
 
 
-def led_elsewhere(tree: Tree) -> None:
+def led_elsewhere(tree: TaskTree) -> None:
     source = Path(tree.shop.manifest.found.shared)
     (tree.root / ".git").write_text(f"gitdir: {source}\n")
 
 
-def stashed(tree: Tree) -> None:
+def stashed(tree: TaskTree) -> None:
     write(tree, {"b.txt": "in a stash\n"})
     agent_git(tree, "stash", "push", "-q", "b.txt")
 
 
-def lost_admin(tree: Tree) -> None:
+def lost_admin(tree: TaskTree) -> None:
     (tree.admin / "HEAD").unlink()
     (tree.admin / "commondir").write_text("/tmp\n")
     (tree.admin / "gitdir").unlink()
@@ -147,7 +147,7 @@ def lost_admin(tree: Tree) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_misdeed_is_named_and_put_right(
-    bench: Workbench, shop: Workshop, act: Callable[[Tree], None], expected: list[str]
+    bench: Workbench, shop: DeliveryWorkspace, act: Callable[[TaskTree], None], expected: list[str]
 ) -> None:
     tree = shop.tree("one")
     before, users = refs(shop), bench.facts()
@@ -163,7 +163,7 @@ def test_a_misdeed_is_named_and_put_right(
     assert bench.facts() == users
 
 
-def test_stashed_work_can_be_had_again(shop: Workshop) -> None:
+def test_stashed_work_can_be_had_again(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     write(other, {"a.txt": "of two\n"})
     agent_git(other, "stash", "-q")
@@ -178,7 +178,7 @@ def test_stashed_work_can_be_had_again(shop: Workshop) -> None:
     assert (other.root / "a.txt").read_text() == "of two\n"
 
 
-def test_nobody_is_blamed_for_what_another_did(shop: Workshop) -> None:
+def test_nobody_is_blamed_for_what_another_did(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     write(other, {"a.txt": "of two\n"})
     other_branch(other)
@@ -190,7 +190,7 @@ def test_nobody_is_blamed_for_what_another_did(shop: Workshop) -> None:
     assert kinds(other.snapshot("Work")) == ["head-moved", "ref-made"]
 
 
-def test_a_branch_moved_by_another_costs_no_work(shop: Workshop) -> None:
+def test_a_branch_moved_by_another_costs_no_work(shop: DeliveryWorkspace) -> None:
     tree, other = shop.tree("one"), shop.tree("two")
     write(tree, {"a.txt": "of one\n"})
     write(other, {"b.txt": "of two\n"})
@@ -201,7 +201,7 @@ def test_a_branch_moved_by_another_costs_no_work(shop: Workshop) -> None:
 
 
 def test_an_agent_cannot_reach_the_users_repository_by_path(
-    bench: Workbench, shop: Workshop
+    bench: Workbench, shop: DeliveryWorkspace
 ) -> None:
     tree, users = shop.tree("one"), bench.facts()
     write(tree, {"a.txt": "mine\n"})
@@ -233,7 +233,7 @@ def test_hooks_are_kept_if_asked_for_and_hold_up_the_agent_only(bench: Workbench
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
     (hooks / "pre-commit").chmod(0o755)
-    shop = Workshop.found(bench.source.folder, bench.home, "plan", keep_hooks=True)
+    shop = DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", keep_hooks=True)
     tree = shop.tree("one")
     write(tree, {"a.txt": "x\n"})
     agent_git(tree, "commit", "-qam", "Held up", check=False)
@@ -241,47 +241,47 @@ def test_hooks_are_kept_if_asked_for_and_hold_up_the_agent_only(bench: Workbench
     assert tree.snapshot("Work").is_new
 
 
-def huge(tree: Tree) -> None:
+def huge(tree: TaskTree) -> None:
     with (tree.root / "huge.bin").open("wb") as opened:
         opened.truncate(2_000_000)
 
 
-def grown(tree: Tree) -> None:
+def grown(tree: TaskTree) -> None:
     with (tree.root / "b.txt").open("wb") as opened:
         opened.truncate(2_000_000)
 
 
-def link_away(tree: Tree) -> None:
+def link_away(tree: TaskTree) -> None:
     (tree.root / "etc").symlink_to("/etc")
 
 
-def link_up(tree: Tree) -> None:
+def link_up(tree: TaskTree) -> None:
     (tree.root / "src" / "up").symlink_to("../../..")
 
 
-def folder_becomes_link(tree: Tree) -> None:
+def folder_becomes_link(tree: TaskTree) -> None:
     (tree.root / "src" / "app.py").unlink()
     (tree.root / "src").rmdir()
     (tree.root / "src").symlink_to(Path(tree.shop.manifest.found.folder) / "src")
 
 
-def pipe(tree: Tree) -> None:
+def pipe(tree: TaskTree) -> None:
     os.mkfifo(tree.root / "pipe")
 
 
-def nested(tree: Tree) -> None:
+def nested(tree: TaskTree) -> None:
     (tree.root / "lib").mkdir()
     agent_git(tree, "init", "-q", "lib")
 
 
-def nested_with_commit(tree: Tree) -> None:
+def nested_with_commit(tree: TaskTree) -> None:
     nested(tree)
     (tree.root / "lib" / "x").write_text("x")
     agent_git(tree, "-C", "lib", "add", "-A")
     agent_git(tree, "-C", "lib", "commit", "-qm", "x")
 
 
-def submodule(tree: Tree) -> None:
+def submodule(tree: TaskTree) -> None:
     source = tree.shop.manifest.found.folder
     agent_git(tree, "-c", "protocol.file.allow=always", "submodule", "add", "-q", source, "lib")
 
@@ -302,7 +302,7 @@ def submodule(tree: Tree) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_files_that_cannot_be_recorded_are_left_out_and_named(
-    bench: Workbench, act: Callable[[Tree], None], expected: list[str], left: tuple[str, ...]
+    bench: Workbench, act: Callable[[TaskTree], None], expected: list[str], left: tuple[str, ...]
 ) -> None:
     shop = bench.shop()
     tree, users = shop.tree("one"), bench.facts()
@@ -330,7 +330,10 @@ def test_files_that_cannot_be_recorded_are_left_out_and_named(
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_nor_are_they_if_the_agent_commits_them_itself(
-    shop: Workshop, act: Callable[[Tree], None], expected: list[str], left: tuple[str, ...]
+    shop: DeliveryWorkspace,
+    act: Callable[[TaskTree], None],
+    expected: list[str],
+    left: tuple[str, ...],
 ) -> None:
     tree = shop.tree("one")
     write(tree, {"a.txt": "work\n"})
@@ -342,7 +345,7 @@ def test_nor_are_they_if_the_agent_commits_them_itself(
     assert sorted(tree.diff(shop.base, taken.sha).paths) == sorted(("a.txt", *left))
 
 
-def test_two_hundred_megabytes_are_not_even_read(shop: Workshop) -> None:
+def test_two_hundred_megabytes_are_not_even_read(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     with (tree.root / "huge.bin").open("wb") as opened:
         opened.truncate(200_000_000)
@@ -355,7 +358,7 @@ def test_two_hundred_megabytes_are_not_even_read(shop: Workshop) -> None:
     assert taken.sha == shop.base
 
 
-def test_links_within_the_tree_are_fine(shop: Workshop) -> None:
+def test_links_within_the_tree_are_fine(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     (tree.root / "src" / "link").symlink_to("../a.txt")
     (tree.root / "dead").symlink_to("nowhere")
@@ -364,7 +367,9 @@ def test_links_within_the_tree_are_fine(shop: Workshop) -> None:
     assert tree.diff(shop.base, taken.sha).paths == ("dead", "src/link")
 
 
-def test_a_tree_that_became_a_link_is_a_folder_again(bench: Workbench, shop: Workshop) -> None:
+def test_a_tree_that_became_a_link_is_a_folder_again(
+    bench: Workbench, shop: DeliveryWorkspace
+) -> None:
     tree, users = shop.tree("one"), bench.facts()
     tree.root.rename(bench.folder / "away")
     tree.root.symlink_to(bench.source.folder)

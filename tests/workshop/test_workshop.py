@@ -8,7 +8,7 @@ import pytest
 from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git
 
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -40,12 +40,12 @@ def test_the_base_of_the_first_time_stays(bench: Workbench) -> None:
     bench.source.commit("Go on", {"a.txt": "later\n"})
     with bench.shop() as again:
         assert again.base == base
-    with Workshop.open(bench.home) as opened:
+    with DeliveryWorkspace.open(bench.home) as opened:
         assert (opened.base, opened.slug) == (base, "plan")
-    with Workshop.found(bench.source.folder, bench.home, "plan", base):
+    with DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", base):
         pass
     with pytest.raises(SourceError, match="this run began at"):
-        Workshop.found(bench.source.folder, bench.home, "plan", "main")
+        DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", "main")
 
 
 def test_uncommitted_work_is_not_part_of_it_and_is_not_touched(bench: Workbench) -> None:
@@ -77,7 +77,7 @@ def test_a_work_tree_as_source(bench: Workbench) -> None:
     bench.source.git("worktree", "add", "-q", "-b", "side", str(aside))
     (aside / "a.txt").write_text("side\n")
     bench.source.git("-C", str(aside), "commit", "-qam", "Side")
-    shop = Workshop.found(aside, bench.home, "plan")
+    shop = DeliveryWorkspace.found(aside, bench.home, "plan")
     assert (shop.tree("one").root / "a.txt").read_text() == "side\n"
     assert shop.line.publish().is_done
     assert bench.source.git("rev-parse", "interlock/plan") == shop.base
@@ -87,7 +87,7 @@ def test_a_shallow_clone(bench: Workbench, tmp_path: Path) -> None:
     bench.source.commit("Go on", {"a.txt": "later\n"})
     shallow = tmp_path / "shallow"
     bench.source.git("clone", "-q", "--depth=1", f"file://{bench.source.folder}", str(shallow))
-    shop = Workshop.found(shallow, bench.home, "plan")
+    shop = DeliveryWorkspace.found(shallow, bench.home, "plan")
     assert [note.partition(":")[0] for note in shop.notes] == ["it is a shallow clone"]
     assert (shop.tree("one").root / "a.txt").read_text() == "later\n"
     assert shop.line.publish().is_done
@@ -96,7 +96,7 @@ def test_a_shallow_clone(bench: Workbench, tmp_path: Path) -> None:
 def test_a_named_revision(bench: Workbench) -> None:
     first = bench.source.git("rev-parse", "HEAD")
     bench.source.commit("Go on", {"a.txt": "later\n"})
-    assert Workshop.found(bench.source.folder, bench.home, "plan", "HEAD~1").base == first
+    assert DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", "HEAD~1").base == first
 
 
 def test_submodules_come_from_what_the_user_has(bench: Workbench) -> None:
@@ -185,7 +185,7 @@ def test_what_cannot_be_worked_from_is_refused_with_advice(
 ) -> None:
     assert callable(source)
     with pytest.raises(SourceError, match=sentence):
-        Workshop.found(source(bench.folder), bench.home, "plan")
+        DeliveryWorkspace.found(source(bench.folder), bench.home, "plan")
     assert not (bench.home / "repo.git").exists()
     if source is not broken:
         bench.shop().close()
@@ -194,7 +194,7 @@ def test_what_cannot_be_worked_from_is_refused_with_advice(
 @pytest.mark.parametrize("base", ["missing", "", "--all", "HEAD:a.txt", "a b", "main..main", "x\n"])
 def test_a_revision_that_is_none(bench: Workbench, base: str) -> None:
     with pytest.raises(SourceError, match="names no commit"):
-        Workshop.found(bench.source.folder, bench.home, "plan", base)
+        DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", base)
 
 
 @pytest.mark.parametrize("slug", ["", "Plan", "a/b", "-x", "a b", "é", "x" * 61, "a.lock", ".."])
@@ -213,7 +213,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(bench: Workbench) -> None:
     assert (bench.home / "repo.git" / "precious").read_text() == "x"
     assert [path.name for path in bench.home.iterdir()] == ["repo.git"]
     with pytest.raises(SourceError, match="is not a workshop"):
-        Workshop.open(bench.home)
+        DeliveryWorkspace.open(bench.home)
 
 
 def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) -> None:
@@ -221,7 +221,7 @@ def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) ->
     other = GitRepo(bench.folder / "other")
     other.commit("Begin", {"a.txt": "a"})
     with pytest.raises(SourceError, match="that of"):
-        Workshop.found(other.folder, bench.home, "plan")
+        DeliveryWorkspace.found(other.folder, bench.home, "plan")
     with pytest.raises(SourceError, match="that of 'plan'"):
         bench.shop(slug="another")
     manifest = bench.home / "workshop.json"
@@ -266,9 +266,11 @@ def test_the_callers_git_variables_lead_nowhere(
     other = GitRepo(bench.folder / "other")
     other.commit("Begin", {"a.txt": "other\n"})
     for name, value in {
-        "GIT_DIR": str(other.folder / ".git"), "GIT_WORK_TREE": str(other.folder),
-        "GIT_INDEX_FILE": str(other.folder / "x"), "GIT_OBJECT_DIRECTORY": "/nowhere",
-    }.items():  # fmt: skip
+        "GIT_DIR": str(other.folder / ".git"),
+        "GIT_WORK_TREE": str(other.folder),
+        "GIT_INDEX_FILE": str(other.folder / "x"),
+        "GIT_OBJECT_DIRECTORY": "/nowhere",
+    }.items():
         monkeypatch.setenv(name, value)
     tree = bench.shop().tree("one")
     (tree.root / "a.txt").write_text("work\n")

@@ -9,12 +9,12 @@ import msgspec
 from tests.world.bench import Bench, ask
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.process import Station
-from interlock.agents.permission_desk import PermissionDesk
-from interlock.system.clock import RealClock
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.process import AgentHome
+from interlock.agents.permission_desk import PermissionBroker
+from interlock.system.clock import SystemClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"
@@ -22,8 +22,8 @@ ROGUE = HERE / "rogue_acp.py"
 WORKSPACE = f"acp-test-{os.getpid()}"
 
 
-def station(folder: Path, **environment: str) -> Station:
-    return Station(folder / "work", folder, Ours(WORKSPACE), environment, lambda: "x")
+def station(folder: Path, **environment: str) -> AgentHome:
+    return AgentHome(folder / "work", folder, WorkspaceOwner(WORKSPACE), environment, lambda: "x")
 
 
 def place_of(folder: Path, number: int = 1) -> Path:
@@ -36,20 +36,20 @@ def crew(
     scene: str,
     program: Path = GOOD,
     clock: Clock | None = None,
-    terms: Terms | None = None,
-    desk: PermissionDesk | None = None,
+    terms: AcpSettings | None = None,
+    desk: PermissionBroker | None = None,
     **environment: str,
 ) -> AcpAgent:
     """The agent of that scene; its notes go to `folder/notes`, its work to `folder/work`."""
     notes = folder / "notes"
     notes.mkdir(exist_ok=True)
     variables = {"PATH": os.environ["PATH"], "NOTES": str(notes), **environment}
-    given = terms or Terms()
+    given = terms or AcpSettings()
     clocks = {"grace": 0.3, **given.clocks}
     return AcpAgent(
         [sys.executable, str(program), scene],
         station(folder, **variables),
-        clock or RealClock(),
+        clock or SystemClock(),
         terms=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
         desk=desk,
     )

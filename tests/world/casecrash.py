@@ -17,7 +17,7 @@ from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN
 from interlock.rca.steps import F3, F4, F5
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SAME = {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 1, "reasoning": "-"}
@@ -27,7 +27,7 @@ CREW = crew(
     C1={F3: [CAUSE | {"convergence_score": 0.6}, CAUSE], F4: OWN},
     C3={F4: [OWN, SAME], F5: [AGAIN, {"decision": "overturn"}]},
 )
-TERMS = Terms(families=True, recall_first=True)
+TERMS = RcaConfig(families=True, recall_first=True)
 DECISIONS = """
 select count(*) filter (where json_extract(decision, '$.step') = 'F1_TRIAGE'),
   count(distinct case_no) filter (where json_extract(decision, '$.rule') in ('H12', 'H14')),

@@ -14,9 +14,9 @@ from tests.world.clock import FakeClock, drive
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.agents.specs import Vacancy
+from interlock.agents.specs import UnstaffedRole
 from interlock.agents.wiring_files import RCA
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
@@ -25,21 +25,21 @@ from interlock.journal.runs import Run, RunStatus, find_run
 from interlock.rca.casework_findings import findings_of
 from interlock.rca.failure import Failure
 from interlock.rca.findings import Findings
-from interlock.rca.intake import Known, arrivals
-from interlock.rca.knowledge.intake import Opened, begin_suite, extend_suite
+from interlock.rca.intake import KnownFailures, arrivals
+from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
 from interlock.rca.knowledge.looks import looks_of
 from interlock.rca.knowledge.suites import SuiteCase, find_suite, suite_cases
 from interlock.rca.launch import Launch
 from interlock.rca.rca import staff
-from interlock.rca.sources.intake import Intake
+from interlock.rca.sources.intake import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 from interlock.runtime.library import Bundle, find_circuit
 from interlock.runtime.purse import plain_purse
-from interlock.runtime.session import Sitting
-from interlock.runtime.staff import Staff
-from interlock.runtime.tally import Tally
-from interlock.runtime.treasury import Treasury
+from interlock.runtime.session import RunSession
+from interlock.runtime.staff import RunSetup
+from interlock.runtime.tally import RunCounts
+from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""
@@ -89,9 +89,9 @@ def told(name: str, message: str = "", **more: Any) -> Failure:
     return Failure(id=name, message=message or f"{name} sank in the {name} basin", **given | more)
 
 
-def launch(*failures: Failure, launch_id: str = "L1", **more: Any) -> Intake:
+def launch(*failures: Failure, launch_id: str = "L1", **more: Any) -> SourceLaunch:
     given = {"name": "nightly", "version": "1.0"}
-    return Intake(Launch(launch_id=launch_id, **given | more), list(failures), [])
+    return SourceLaunch(Launch(launch_id=launch_id, **given | more), list(failures), [])
 
 
 class Caseroom(World):
@@ -105,9 +105,9 @@ class Caseroom(World):
         self.thresholds = thresholds
         self.circuit = self.bundle.open().circuit.with_thresholds(thresholds)
         self.clock = FakeClock()
-        self.tally = Tally()
+        self.tally = RunCounts()
 
-    def take_in(self, *intakes: Intake, name: str = "suite") -> Opened:
+    def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
         with writing(self.db) as connection:
             return begin_suite(
                 *(connection, self.circuit, self.text, arrivals(intakes)),
@@ -118,11 +118,11 @@ class Caseroom(World):
                 at=self.clock.time,
             )
 
-    def add(self, *intakes: Intake, suite_id: int = 1) -> list[int]:
+    def add(self, *intakes: SourceLaunch, suite_id: int = 1) -> list[int]:
         """What is new in these, for a suite that is there."""
         with writing(self.db) as connection:
             known = [
-                Known(look.input["content"], look.features, look.input["family"])
+                KnownFailures(look.input["content"], look.features, look.input["family"])
                 for look in looks_of(connection, suite_id)
             ]
             new = arrivals(intakes, known)
@@ -131,7 +131,7 @@ class Caseroom(World):
     def sit(
         self,
         script: str | None = None,
-        terms: Terms = Terms(),  # noqa: B008 - frozen
+        terms: RcaConfig = RcaConfig(),  # noqa: B008 - frozen
         *,
         run_id: int = 1,
         desk: bool = False,
@@ -140,14 +140,14 @@ class Caseroom(World):
         budget: Budget | None = None,
         carriers: Mapping[str, Carrier] | None = None,
         statement: Callable[[str], None] | None = None,
-        meet: Callable[[Staff], None] = lambda _staff: None,
+        meet: Callable[[RunSetup], None] = lambda _staff: None,
     ) -> RunStatus:
         """One sitting: with that script, or else with the built-in analyst. With `desk`, F5 goes
         to the human desk, else to the script too; `wait` for it as long as it takes."""
         agent = self._agent(script)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if desk or script is None:
-            crews[HUMAN] = HumanDesk(self.answers, self.clock)
+            crews[HUMAN] = HumanCarrier(self.answers, self.clock)
         crews |= carriers or {}
 
         async def sitting(connection: Connection) -> RunStatus:
@@ -156,11 +156,11 @@ class Caseroom(World):
                 connection, run, self.circuit, crews, msgspec.to_builtins(terms), only=only
             )
             meet(ours)
-            found = Sitting(
+            found = RunSession(
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                treasury=Treasury(plain_purse(budget, run.spent, self.clock.time)),
+                treasury=BudgetQuestion(plain_purse(budget, run.spent, self.clock.time)),
                 application=ours.application,
                 wait_for_humans=wait,
             )
@@ -175,7 +175,11 @@ class Caseroom(World):
             self.clock.forget_timers()
 
     def _agent(self, script: str | None) -> Carrier:
-        return Vacancy() if script is None else ScriptAgent(read_script(script, "crew"), self.clock)
+        return (
+            UnstaffedRole()
+            if script is None
+            else ScriptAgent(read_script(script, "crew"), self.clock)
+        )
 
     def say(self, question_id: int, **data: Any) -> None:
         """Ann answers a question."""
@@ -196,7 +200,7 @@ class Caseroom(World):
     def statuses(self, suite_id: int = 1) -> dict[str, str]:
         return {each.case_id: each.status for each in self.cases(suite_id).values()}
 
-    def findings(self, terms: Terms = Terms(), suite_id: int = 1) -> Findings:  # noqa: B008
+    def findings(self, terms: RcaConfig = RcaConfig(), suite_id: int = 1) -> Findings:  # noqa: B008
         with self.reading() as connection:
             suite = find_suite(connection, suite_id=suite_id)
             assert suite is not None

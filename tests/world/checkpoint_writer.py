@@ -19,7 +19,7 @@ from tests.world.powerless import give_up_powers
 
 from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import Loaded
+from interlock.epic.checkpoints.generations import LoadedCheckpoint
 from interlock.epic.checkpoints.place import find_place
 from interlock.system.errors import InterlockError
 
@@ -68,7 +68,7 @@ def deaths(kept: Checkpoints) -> dict[str, Any]:
     known, line = add_one(kept), 1
     while one_death(kept, line):
         found = kept.read(EPIC)
-        count = found.checkpoint.attempts["n"] if isinstance(found, Loaded) else -1
+        count = found.checkpoint.attempts["n"] if isinstance(found, LoadedCheckpoint) else -1
         if count not in (known, known + 1) or getattr(found, "fell_back", True):
             odd.append([line, count, known])
         known, line = count, line + 1

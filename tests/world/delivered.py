@@ -2,8 +2,15 @@
 
 from typing import Any
 
-from interlock.delivery.checks.claims import Account, Claim
-from interlock.delivery.report.records import Delivered, Move, Need, Proof, Said, Told
+from interlock.delivery.checks.claims import AgentClaim, ClaimComparison
+from interlock.delivery.report.records import (
+    AgentStatement,
+    CheckEvidence,
+    Delivered,
+    Move,
+    NeedsHuman,
+    TaskReport,
+)
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(1)> [a](javascript:b) | \x1b[2J"
@@ -13,55 +20,85 @@ HOSTILE = (
 
 def move(step: str = "CHECK", **more: Any) -> Move:
     facts = {
-        "at": 100.0, "seconds": 2.0, "step": step, "attempt": 1, "role": "checks",
-        "agent": "interlock", "signal": "artifact", "rule": "failing", "to": "IMPLEMENT",
-    }  # fmt: skip
+        "at": 100.0,
+        "seconds": 2.0,
+        "step": step,
+        "attempt": 1,
+        "role": "checks",
+        "agent": "interlock",
+        "signal": "artifact",
+        "rule": "failing",
+        "to": "IMPLEMENT",
+    }
     return Move(**{**facts, **more})
 
 
-def proof(stage: str, *, passed: bool = True, **more: Any) -> Proof:
+def proof(stage: str, *, passed: bool = True, **more: Any) -> CheckEvidence:
     facts = {"attempt": 1, "check": "Tests", "environment": "native", "exit_code": int(not passed)}
-    return Proof(stage=stage, passed=passed, **{**facts, **more})
+    return CheckEvidence(stage=stage, passed=passed, **{**facts, **more})
 
 
-def said(found: Any, check: str = "Tests") -> Said:
-    claim = Claim(check, "native", "pass", found, "it said pass")
-    return Said(agent="claude", role="developer", step="CHECK", attempt=1, claim=claim)
+def said(found: Any, check: str = "Tests") -> AgentStatement:
+    claim = AgentClaim(check, "native", "pass", found, "it said pass")
+    return AgentStatement(agent="claude", role="developer", step="CHECK", attempt=1, claim=claim)
 
 
-def told(word: str = "complete", text: str = "", **more: Any) -> Told:
+def told(word: str = "complete", text: str = "", **more: Any) -> TaskReport:
     """A task with all there is, and with that text everywhere a text can stand."""
     facts: dict[str, Any] = {
-        "task_id": f"1-1{text}", "title": f"Add it{text}", "phase": f"1{text}", "word": word,
-        "end": {"complete": "COMPLETE", "failed": "FAILED"}.get(word, ""), "step": "CHECK",
-        "why": f"so it is{text}", "attempts": 2, "question": f"Which{text}?" * (word == "asks"),
-        "question_id": 7 * (word == "asks"), "author": f"claude{text}",
-        "summary": f"Wrote it{text}", "changed": (f"a.py{text}",),
-        "commit": "a" * 40 if word == "complete" else "", "tree": f"/home/x{text}",
+        "task_id": f"1-1{text}",
+        "title": f"Add it{text}",
+        "phase": f"1{text}",
+        "word": word,
+        "end": {"complete": "COMPLETE", "failed": "FAILED"}.get(word, ""),
+        "step": "CHECK",
+        "why": f"so it is{text}",
+        "attempts": 2,
+        "question": f"Which{text}?" * (word == "asks"),
+        "question_id": 7 * (word == "asks"),
+        "author": f"claude{text}",
+        "summary": f"Wrote it{text}",
+        "changed": (f"a.py{text}",),
+        "commit": "a" * 40 if word == "complete" else "",
+        "tree": f"/home/x{text}",
         "moves": (move(), move(said=f"bad{text}", why=f"why{text}", refused=(f"Stale{text}",))),
         "proofs": (
             proof("baseline", check=f"Tests{text}"),
             proof("check", passed=False, output=f"boom{text}", check=f"Tests{text}", tests=3),
         ),
         "claims": (said("verified"), said("refuted", f"Lint{text}"), said("unchecked")),
-        "tells": (f"a.py:1: a print{text}",), "violations": (f"moved main{text}",),
-        "tokens": 1200, "money": 0.5, "seconds": 75.0,
-    }  # fmt: skip
-    return Told(**{**facts, **more})
+        "tells": (f"a.py:1: a print{text}",),
+        "violations": (f"moved main{text}",),
+        "tokens": 1200,
+        "money": 0.5,
+        "seconds": 75.0,
+    }
+    return TaskReport(**{**facts, **more})
 
 
-def delivered(*tasks: Told, text: str = "", **more: Any) -> Delivered:
+def delivered(*tasks: TaskReport, text: str = "", **more: Any) -> Delivered:
     facts: dict[str, Any] = {
-        "run_id": 3, "title": f"Calculator{text}", "outcome": "PARTIAL",
-        "plan": f"/p/plan.md{text}", "source": f"/p{text}", "branch": "interlock/plan",
-        "base": "b" * 40, "home": f"/p/.interlock/delivery/plan{text}", "made_at": 1_700_000_000.0,
-        "began": 1_699_999_000.0, "dispatches": 12, "tokens": 5000, "money": 1.5, "seconds": 3700.0,
-        "tasks": tasks, "accounts": (Account(f"claude{text}", "developer", 4, 2, 1, 1),),
+        "run_id": 3,
+        "title": f"Calculator{text}",
+        "outcome": "PARTIAL",
+        "plan": f"/p/plan.md{text}",
+        "source": f"/p{text}",
+        "branch": "interlock/plan",
+        "base": "b" * 40,
+        "home": f"/p/.interlock/delivery/plan{text}",
+        "made_at": 1_700_000_000.0,
+        "began": 1_699_999_000.0,
+        "dispatches": 12,
+        "tokens": 5000,
+        "money": 1.5,
+        "seconds": 3700.0,
+        "tasks": tasks,
+        "accounts": (ClaimComparison(f"claude{text}", "developer", 4, 2, 1, 1),),
         "needs": (
-            Need(task_id=f"1-1{text}", sentence=f"why{text}", commands=("interlock inbox",)),
+            NeedsHuman(task_id=f"1-1{text}", sentence=f"why{text}", commands=("interlock inbox",)),
         ),
         "notes": (f"a note{text}",),
-    }  # fmt: skip
+    }
     return Delivered(**{**facts, **more})
 
 

@@ -10,7 +10,7 @@ from tests.world.bench import Bench
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.file import FileCarrier
 from interlock.system.watch import Mode
 
 
@@ -20,7 +20,7 @@ class Desk(Bench):
     def __init__(self, root: Path, mode: Mode = "poll", clock: FakeClock | None = None) -> None:
         clock = clock or FakeClock()
         self.root = root
-        super().__init__(FileDesk(root, clock, mode=mode), clock)
+        super().__init__(FileCarrier(root, clock, mode=mode), clock)
 
     def place(self, case_no: int = 7) -> Path:
         return self.root / "1" / f"{case_no}"

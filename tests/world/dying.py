@@ -15,7 +15,7 @@ from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launche
 
 from interlock.engine.case import Decision
 from interlock.journal.database import driver, writing
-from interlock.journal.journal import Batch, Entry, Journal, NewDispatch
+from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
 from interlock.rca.knowledge.writer import effect_of
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
@@ -34,10 +34,12 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
         for each in EFFECTS:
             journal.carry_out(effect_of(1, each), 2e9)
         journal.commit(
-            Batch(
+            TurnWrites(
                 at=2e9,
                 dispatches=[NewDispatch(1, 1, "write", 1, "author", "p")],
-                entries=[Entry(1, 1, Decision("write", 1, "artifact", "open", "judge"), b"{}")],
+                entries=[
+                    JournalEntry(1, 1, Decision("write", 1, "artifact", "open", "judge"), b"{}")
+                ],
             )
         )
         driver(connection).set_trace_callback(None)

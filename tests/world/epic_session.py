@@ -72,9 +72,14 @@ def _tell(value: str, _script: Path) -> None:
 
 
 ACTS: dict[str, Any] = {
-    "raw": _raw, "hang": _hang, "run": _run, "write": _write, "kill": _kill, "flood": _flood,
+    "raw": _raw,
+    "hang": _hang,
+    "run": _run,
+    "write": _write,
+    "kill": _kill,
+    "flood": _flood,
     "tell": _tell,
-}  # fmt: skip
+}
 
 
 def flood(many: int) -> None:

@@ -10,8 +10,15 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
-from interlock.rca.launch import Launch, Repo, Tally
+from interlock.rca.findings import (
+    CaseFinding,
+    Evidence,
+    FindingFamily,
+    Findings,
+    FindingStep,
+    Suspect,
+)
+from interlock.rca.launch import Launch, Repo, TestCounts
 
 SHOP = Repo(
     name="lantern-shop",
@@ -56,9 +63,9 @@ _TRAIL: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
 )
 
 
-def trail(length: int, minute: int = 0) -> tuple[Turn, ...]:
+def trail(length: int, minute: int = 0) -> tuple[FindingStep, ...]:
     return tuple(
-        Turn(
+        FindingStep(
             step=step,
             attempt=1,
             at=f"2031-03-04T07:{minute:02d}:{number * 4:02d}Z",
@@ -72,11 +79,11 @@ def trail(length: int, minute: int = 0) -> tuple[Turn, ...]:
     )
 
 
-def _cases(start: int, names: Sequence[str], at: str, **fields: Any) -> list[Finding]:
+def _cases(start: int, names: Sequence[str], at: str, **fields: Any) -> list[CaseFinding]:
     hour, minute = int(at[:2]), int(at[3:])
     return [
         msgspec.structs.replace(
-            Finding(case_id=f"case-{start + n}", case_no=start + n, test_name=name),
+            CaseFinding(case_id=f"case-{start + n}", case_no=start + n, test_name=name),
             launch_id="881",
             version="5.2.0-rc1",
             at=f"2031-03-04T{hour:02d}:{minute + n:02d}:{n * 7 % 60:02d}Z",
@@ -87,7 +94,7 @@ def _cases(start: int, names: Sequence[str], at: str, **fields: Any) -> list[Fin
     ]
 
 
-def _discounts() -> list[Finding]:
+def _discounts() -> list[CaseFinding]:
     names = [
         "test_discount_is_rounded_once[EUR]",
         "test_discount_is_rounded_once[JPY]",
@@ -188,7 +195,7 @@ def _discounts() -> list[Finding]:
     return cases
 
 
-def _cover_images() -> list[Finding]:
+def _cover_images() -> list[CaseFinding]:
     names = [
         f"test_cover_is_shown[{size}]" for size in ("small", "medium", "large", "zoom", "print")
     ]
@@ -216,7 +223,7 @@ def _cover_images() -> list[Finding]:
     )
 
 
-def _login_page() -> list[Finding]:
+def _login_page() -> list[CaseFinding]:
     cases = _cases(
         20,
         [
@@ -278,7 +285,7 @@ def _login_page() -> list[Finding]:
     return cases
 
 
-def _database() -> list[Finding]:
+def _database() -> list[CaseFinding]:
     return _cases(
         27,
         [
@@ -319,7 +326,7 @@ def _database() -> list[Finding]:
     )
 
 
-def _flakes() -> list[Finding]:
+def _flakes() -> list[CaseFinding]:
     return _cases(
         35,
         [
@@ -347,7 +354,7 @@ def _flakes() -> list[Finding]:
     )
 
 
-def _unclear() -> list[Finding]:
+def _unclear() -> list[CaseFinding]:
     open_, stopped, untimed = _cases(
         38,
         ["test_nightly_import", "test_import_of_empty_feed", "test_import_resumes"],
@@ -373,8 +380,10 @@ def _unclear() -> list[Finding]:
     ]
 
 
-def _family(family_id: str, title: str, cases: Sequence[Finding]) -> Family:
-    return Family(family_id=family_id, title=title, members=tuple(case.case_id for case in cases))
+def _family(family_id: str, title: str, cases: Sequence[CaseFinding]) -> FindingFamily:
+    return FindingFamily(
+        family_id=family_id, title=title, members=tuple(case.case_id for case in cases)
+    )
 
 
 def example() -> Findings:
@@ -409,7 +418,7 @@ def example() -> Findings:
                 remote="git@git.example.com:lantern/shop.git",
                 url="https://reports.example.com/ui/lantern/launches/881",
                 ci_url="https://ci.example.com/job/nightly/412",
-                tally=Tally(tests=1860, failed=40, skipped=12),
+                tally=TestCounts(tests=1860, failed=40, skipped=12),
             ),
         ),
         repos=(SHOP, TESTS),
@@ -483,15 +492,15 @@ def hostile() -> Findings:
         repos=(Repo(name=HOSTILE[0], purpose=HOSTILE[1], url=LINKS[0]),),
         thresholds={HOSTILE[0]: 0.5},
         families=tuple(
-            Family(family_id=case.test_name, title=case.test_name, members=(case.case_id,))
+            FindingFamily(family_id=case.test_name, title=case.test_name, members=(case.case_id,))
             for case in cases
         ),
         cases=tuple(cases),
     )
 
 
-def _hostile_case(number: int, text: str, link: str) -> Finding:
-    return Finding(
+def _hostile_case(number: int, text: str, link: str) -> CaseFinding:
+    return CaseFinding(
         case_id=text,
         case_no=number,
         test_name=text,
@@ -525,7 +534,9 @@ def _hostile_case(number: int, text: str, link: str) -> Finding:
         notes=(text,),
         draft={"summary": text, text: [text, {"deep": text}], "components": text, "priority": 7},
         trail=(
-            Turn(step=text, attempt=1, at=text, rule=text, to=text, why=text, read={text: text}),
+            FindingStep(
+                step=text, attempt=1, at=text, rule=text, to=text, why=text, read={text: text}
+            ),
         ),
     )
 

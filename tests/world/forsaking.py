@@ -8,9 +8,9 @@ import sys
 
 from tests.world.rogue import Ear, shell
 
-from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.supervised import supervise
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 
 AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 
@@ -18,7 +18,7 @@ AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 async def main(tags: list[str]) -> None:
     ears = [Ear() for _ in tags]
     agents = [
-        asyncio.create_task(supervise(shell(AGENT, tag=tag), Clocks(), ear, RealClock()))
+        asyncio.create_task(supervise(shell(AGENT, tag=tag), Timeouts(), ear, SystemClock()))
         for tag, ear in zip(tags, ears, strict=True)
     ]
     for ear in ears:

@@ -70,10 +70,17 @@ class Github:
     def opened(self, title: str, body: str, by: str = OWN) -> dict[str, Any]:
         number, at = len(self.issues) + 1, self.tick()
         issue = {
-            "number": number, "title": title, "body": body, "user": _user(by), "state": "open",
-            "labels": [], "comments": 0, "created_at": at, "updated_at": at,
+            "number": number,
+            "title": title,
+            "body": body,
+            "user": _user(by),
+            "state": "open",
+            "labels": [],
+            "comments": 0,
+            "created_at": at,
+            "updated_at": at,
             "html_url": f"https://github.example/{REPO}/issues/{number}",
-        }  # fmt: skip
+        }
         self.issues.append(issue)
         self.comments[number], self.events[number] = [], []
         return issue
@@ -82,9 +89,15 @@ class Github:
         self._ids += 1
         at = self.tick()
         comment = {
-            "id": self._ids, "user": _user(by), "body": body, "created_at": at, "updated_at": at,
-            "author_association": "MEMBER", "performed_via_github_app": None, **news,
-        }  # fmt: skip
+            "id": self._ids,
+            "user": _user(by),
+            "body": body,
+            "created_at": at,
+            "updated_at": at,
+            "author_association": "MEMBER",
+            "performed_via_github_app": None,
+            **news,
+        }
         self.comments[number].append(comment)
         issue = self.issues[number - 1]
         issue |= {"comments": len(self.comments[number]), "updated_at": at}

@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 from tests.world.world import World
 
 from interlock.journal.database import driver, writing
-from interlock.journal.journal import Batch, Journal
+from interlock.journal.journal import Journal, TurnWrites
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock.rca.failure import Failure
-from interlock.rca.knowledge.intake import Arrival, FailedCase, Opened, begin_suite
+from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
 from interlock.rca.knowledge.writer import effect_of
 from interlock.rca.launch import Launch
 
@@ -86,13 +86,13 @@ class Inquiry(World):
         super().__init__(folder)
         self.at = self.clock.time
 
-    def open(self, *arrivals: Arrival, name: str = "suite") -> Opened:
+    def open(self, *arrivals: Arrival, name: str = "suite") -> OpenedSuite:
         with writing(self.db) as connection:
             return self.open_on(connection, arrivals, name)
 
     def open_on(
         self, connection: Connection, arrivals: Iterable[Arrival], name: str = "suite"
-    ) -> Opened:
+    ) -> OpenedSuite:
         return begin_suite(
             *(connection, self.circuit, self.text, arrivals),
             name=name,
@@ -109,7 +109,7 @@ class Inquiry(World):
             journal = Journal(connection, 1)
             for each in effects:
                 journal.carry_out(effect_of(case_no, each), self.at)
-            journal.commit(Batch(at=self.at))
+            journal.commit(TurnWrites(at=self.at))
 
     def one(self, query: str) -> Any:
         """The only row, or its only value."""

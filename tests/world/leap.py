@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 
 
-class LeapClock(RealClock):
+class LeapClock(SystemClock):
     def __init__(self) -> None:
         super().__init__()
         self._ahead_by = 0.0

@@ -12,7 +12,7 @@ from typing import Any
 from tests.cli.world import World
 
 from interlock.journal.database import reading
-from interlock.journal.history import Episode, find_case, life_of
+from interlock.journal.history import DispatchRecord, find_case, life_of
 
 CIRCUIT = """\
 circuit: trip
@@ -46,8 +46,11 @@ class Project:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-m", "interlock", *words],
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def do(self, *words: str, code: int = 0) -> Any:
         """A command that ends by itself, in this process: what it says."""
@@ -63,8 +66,10 @@ class Project:
         self.root.mkdir(parents=True, exist_ok=True)
         process = subprocess.Popen(
             [sys.executable, str(WATCHER), kind, str(self.root)],
-            cwd=self.folder, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
@@ -90,7 +95,7 @@ class Project:
     def refused(self, case_id: str) -> list[str]:
         return [line.reason for each in self.life(case_id) for line in each.refused]
 
-    def life(self, case_id: str) -> list[Episode]:
+    def life(self, case_id: str) -> list[DispatchRecord]:
         with reading(self.folder / ".interlock" / "interlock.db") as connection:
             return life_of(connection, find_case(connection, case_id).case_no)
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from interlock.rca.sources.reportportal.rp_address import Address
+from interlock.rca.sources.reportportal.rp_address import PortalAddress
 
 TOKEN = "key_of_the_tests"
 PROJECT = "harbour"
@@ -55,8 +55,8 @@ class Portal:
         self._faults: list[Fault] = []
 
     @property
-    def address(self) -> Address:
-        return Address(self.url, PROJECT, TOKEN)
+    def address(self) -> PortalAddress:
+        return PortalAddress(self.url, PROJECT, TOKEN)
 
     def fault(self, kind: str, part: str = "", times: int = 1, **headers: str) -> None:
         """`kind` is a status, or: slow, broken (the connection ends in the body), half (the JSON

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.sight import (
     Alive,
-    Line,
+    OutputLine,
     RateLimited,
-    Result,
+    ResultSeen,
     Sight,
     ToolBegan,
     ToolEnded,
     WaitsForPermission,
 )
-from interlock.agents.cli.start import Start
+from interlock.agents.cli.start import ProcessSpec
 
 _NUMBERS = count(1)
 WORKSPACE = f"test{os.getpid()}"
@@ -53,8 +53,8 @@ class Rogue(msgspec.Struct, frozen=True):
         return ("sh", "-c", self.shell) if self.shell else (sys.executable, "-c", self.python)
 
     @property
-    def clocks(self) -> Clocks:
-        return Clocks(
+    def clocks(self) -> Timeouts:
+        return Timeouts(
             first_byte=self.first_byte,
             silence=self.silence,
             after_result=self.after_result,
@@ -219,7 +219,7 @@ class Ear:
     """A reader that keeps the first lines, and says what they mean."""
 
     def __init__(self, most: int = 1_000) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[OutputLine] = []
         self._most = most
         self._more = asyncio.Event()
 
@@ -230,7 +230,7 @@ class Ear:
                 self._more.clear()
                 await self._more.wait()
 
-    def __call__(self, line: Line) -> Iterator[Sight]:
+    def __call__(self, line: OutputLine) -> Iterator[Sight]:
         if len(self.lines) < self._most:
             self.lines.append(line)
             self._more.set()
@@ -241,7 +241,7 @@ class Ear:
             case "done":
                 yield ToolEnded(rest)
             case "result":
-                yield Result()
+                yield ResultSeen()
             case "permission":
                 yield WaitsForPermission(rest)
             case "limited":
@@ -262,12 +262,12 @@ def new_tag(workspace: str = WORKSPACE, run: str = "1") -> str:
     return f"{workspace}:{run}:{next(_NUMBERS)}:n{os.getpid()}"
 
 
-def start(*argv: str, stdin: bytes = b"ask\n", tag: str = "") -> Start:
+def start(*argv: str, stdin: bytes = b"ask\n", tag: str = "") -> ProcessSpec:
     env = {"PATH": os.environ["PATH"], "HOME": "/none"}
-    return Start(argv, stdin, Path("/"), env, tag or new_tag())
+    return ProcessSpec(argv, stdin, Path("/"), env, tag or new_tag())
 
 
-def shell(command: str, stdin: bytes = b"ask\n", tag: str = "") -> Start:
+def shell(command: str, stdin: bytes = b"ask\n", tag: str = "") -> ProcessSpec:
     return start("sh", "-c", command, stdin=stdin, tag=tag)
 
 

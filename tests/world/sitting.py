@@ -13,8 +13,8 @@ from tests.world.world import World
 from interlock.agents.command import CommandAgent
 from interlock.journal.database import writing
 from interlock.journal.runs import find_run
-from interlock.runtime.session import Sitting
-from interlock.system.clock import RealClock
+from interlock.runtime.session import RunSession
+from interlock.system.clock import SystemClock
 
 AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
 
@@ -24,12 +24,12 @@ def main(db: Path) -> None:
         found = find_run(connection)
         circuit = World.circuit_of(found)
         agent = CommandAgent(AGENT, os.environ)
-        sitting = Sitting(
+        sitting = RunSession(
             connection,
             found,
             circuit,
             dict.fromkeys(circuit.roles, agent),
-            RealClock(),
+            SystemClock(),
             roles=circuit.roles,
             parallel=2,
             wait_for_humans=True,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.world.git_repo import START, GitRepo
 
-from interlock.delivery.worktrees.line import Change
-from interlock.delivery.worktrees.tree import Snapshot, Tree
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.line import TaskChange
+from interlock.delivery.worktrees.tree import Snapshot, TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.workshop_git import Heed, unheeded
 
 SLUG = "plan"
@@ -26,8 +26,8 @@ class Workbench:
         self.source.commit("Begin", files)
         self.home = folder / "home"
 
-    def shop(self, heed: Heed = unheeded, slug: str = SLUG) -> Workshop:
-        return Workshop.found(
+    def shop(self, heed: Heed = unheeded, slug: str = SLUG) -> DeliveryWorkspace:
+        return DeliveryWorkspace.found(
             self.source.folder, self.home, slug, clock=lambda: START + 1_000, heed=heed
         )
 
@@ -41,11 +41,16 @@ class Workbench:
         index = (self.source.folder / ".git" / "index").read_bytes().hex()
         head = (self.source.folder / ".git" / "HEAD").read_text()
         config = (self.source.folder / ".git" / "config").read_text()
-        return {**files, "REFS": self.source.git("for-each-ref"), "INDEX": index, "HEAD": head,
-                "CONFIG": config}  # fmt: skip
+        return {
+            **files,
+            "REFS": self.source.git("for-each-ref"),
+            "INDEX": index,
+            "HEAD": head,
+            "CONFIG": config,
+        }
 
 
-def agent_git(tree: Tree, *words: str, check: bool = True) -> str:
+def agent_git(tree: TaskTree, *words: str, check: bool = True) -> str:
     """git as an agent runs it: in its folder, with the environment it is given."""
     around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ran = subprocess.run(
@@ -62,7 +67,7 @@ def agent_git(tree: Tree, *words: str, check: bool = True) -> str:
     return ran.stdout.decode(errors="replace").rstrip("\n")
 
 
-def write(tree: Tree, files: Mapping[str, str | bytes | None]) -> None:
+def write(tree: TaskTree, files: Mapping[str, str | bytes | None]) -> None:
     for name, content in files.items():
         path = tree.root / name
         if content is None:
@@ -72,10 +77,10 @@ def write(tree: Tree, files: Mapping[str, str | bytes | None]) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def change(tree: Tree, dispatch_id: str = "1", message: str = "Work") -> Change:
+def change(tree: TaskTree, dispatch_id: str = "1", message: str = "Work") -> TaskChange:
     """What the tree holds, recorded and ready to be merged."""
     sha = tree.snapshot(message).sha
-    return Change(task_id=tree.record.task_id, dispatch_id=dispatch_id, sha=sha, base=tree.base)
+    return TaskChange(task_id=tree.record.task_id, dispatch_id=dispatch_id, sha=sha, base=tree.base)
 
 
 def fine(_: Path) -> str:

@@ -13,8 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-from interlock.delivery.worktrees.line import Change, Conflict
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.line import Conflict, TaskChange
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.workshop_git import Heed, unheeded
 
 START = 1_700_001_000
@@ -26,7 +26,7 @@ def run(folder: Path, heed: Heed) -> None:
     What is written down by `noted` is what a journal would know: nothing is taken from memory.
     """
     source, home = folder / "shop", folder / "home"
-    with Workshop.found(source, home, "plan", clock=lambda: START, heed=heed) as shop:
+    with DeliveryWorkspace.found(source, home, "plan", clock=lambda: START, heed=heed) as shop:
         for task_id in ("one", "two"):
             tree = shop.tree(task_id)
             tree.prepare([".env"], [sys.executable, "-I", "-S", "-c", "open('x.log', 'w')"])
@@ -42,9 +42,9 @@ def run(folder: Path, heed: Heed) -> None:
         assert said.is_done, said.sentence
 
 
-def merge(shop: Workshop, folder: Path, task_id: str) -> None:
+def merge(shop: DeliveryWorkspace, folder: Path, task_id: str) -> None:
     sha, base = noted(folder, f"{task_id}-work").split()
-    change = Change(task_id=task_id, dispatch_id="1", sha=sha, base=base)
+    change = TaskChange(task_id=task_id, dispatch_id="1", sha=sha, base=base)
     found = shop.line.merge(change, lambda tree: "" if (tree / "a.txt").exists() else "gone")
     if not isinstance(found, Conflict):
         return
@@ -55,7 +55,7 @@ def merge(shop: Workshop, folder: Path, task_id: str) -> None:
         taken = tree.snapshot("Resolved")
         note(folder, f"{task_id}-resolved", f"{taken.sha} {tree.base}")
     sha, base = noted(folder, f"{task_id}-resolved").split()
-    change = Change(task_id=task_id, dispatch_id="2", sha=sha, base=base)
+    change = TaskChange(task_id=task_id, dispatch_id="2", sha=sha, base=base)
     shop.line.merge(change, lambda _: "")
 
 

@@ -12,14 +12,14 @@ from tests.world.clock import FakeClock, drive
 from tests.world.paper import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.notation import read_circuit
-from interlock.engine.schedule import Budget, Suite
+from interlock.engine.schedule import Budget, Schedule
 from interlock.journal.audit import Fault, audit
 from interlock.journal.database import driver, reading, writing
-from interlock.journal.events import Notice
+from interlock.journal.events import Notification
 from interlock.journal.history import cases_of, digest_of, lines_since, refusals_of
 from interlock.journal.journal import Journal
 from interlock.journal.runs import (
@@ -34,12 +34,12 @@ from interlock.journal.runs import (
 )
 from interlock.journal.spending import spent_by_role, spent_on
 from interlock.journal.standstill import last_inquiry, newest_pauses
-from interlock.runtime.application import Application
-from interlock.runtime.limits import Limits, Spending, read_limits
-from interlock.runtime.loop import Loop
-from interlock.runtime.purse import Day, Purse
-from interlock.runtime.tally import Tally
-from interlock.runtime.treasury import KIND, Treasury
+from interlock.runtime.application import CaseHooks
+from interlock.runtime.limits import BudgetLimits, BudgetUsage, read_limits
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.purse import Day, RunBudget
+from interlock.runtime.tally import RunCounts
+from interlock.runtime.treasury import KIND, BudgetQuestion
 
 
 def hours(at: float) -> Day:
@@ -57,8 +57,8 @@ class World:
         self.text = text
         self.circuit = read_circuit(text, "test.yaml").circuit
         self.clock = FakeClock()
-        self.tally = Tally()
-        self.notices: list[Notice] = []
+        self.tally = RunCounts()
+        self.notices: list[Notification] = []
 
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
@@ -85,9 +85,9 @@ class World:
         slots: Mapping[str, int] | None = None,
         desk: bool = False,
         wait: bool = False,
-        at_rest: Iterable[Callable[[Loop], None]] = (),
+        at_rest: Iterable[Callable[[RunLoop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
-        application: Application | None = None,
+        application: CaseHooks | None = None,
         statement: Callable[[str], None] | None = None,
         pages: int | None = None,
     ) -> RunStatus:
@@ -96,7 +96,7 @@ class World:
         agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if desk:
-            crews[HUMAN] = HumanDesk(self.answers, self.clock)
+            crews[HUMAN] = HumanCarrier(self.answers, self.clock)
         crews |= carriers or {}
         roles = {
             name: msgspec.structs.replace(role, slots=(slots or {}).get(name, role.slots))
@@ -105,12 +105,19 @@ class World:
 
         async def sitting(connection: Connection) -> RunStatus:
             found = find_run(connection, run_id)
-            loop = Loop(
-                Journal(connection, run_id), self.circuit, Suite(roles, places), crews, self.clock,
+            loop = RunLoop(
+                Journal(connection, run_id),
+                self.circuit,
+                Schedule(roles, places),
+                crews,
+                self.clock,
                 treasury=self._treasury(connection, found, budget, desk=desk),
-                wait_for_humans=wait, wait_for_limits=patient, application=application,
-                pauses=newest_pauses(connection), tell=self.notices.append,
-            )  # fmt: skip
+                wait_for_humans=wait,
+                wait_for_limits=patient,
+                application=application,
+                pauses=newest_pauses(connection),
+                tell=self.notices.append,
+            )
             loop.take_up(
                 load_cases(connection, self.circuit, run_id),
                 open_dispatches(connection, run_id),
@@ -130,9 +137,9 @@ class World:
 
     def _treasury(
         self, connection: Connection, run: Run, budget: Budget | str | None, *, desk: bool
-    ) -> Treasury:
+    ) -> BudgetQuestion:
         """Limits for the run as a record, or all kinds in words; what was raised goes before."""
-        spending = Spending(
+        spending = BudgetUsage(
             run.spent,
             spent_by_role(connection, run.run_id),
             spent_on(connection, *hours(self.clock.time)),
@@ -141,11 +148,11 @@ class World:
             pair.split("=") for pair in (budget if isinstance(budget, str) else "").split()
         )
         words = {**given, **run.options.get("budget", {})}
-        limits = Limits(budget) if isinstance(budget, Budget) else read_limits(words)
-        return Treasury(
-            Purse(limits, spending, self.clock.time, hours),
+        limits = BudgetLimits(budget) if isinstance(budget, Budget) else read_limits(words)
+        return BudgetQuestion(
+            RunBudget(limits, spending, self.clock.time, hours),
             words,
-            HumanDesk(self.answers, self.clock) if desk else None,
+            HumanCarrier(self.answers, self.clock) if desk else None,
             last_inquiry(connection, run.run_id, KIND),
         )
 

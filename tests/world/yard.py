@@ -12,22 +12,22 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.human import HumanAnswer, HumanDesk, leave_answer
-from interlock.agents.labour import Labour, LabourDesk
-from interlock.delivery.application import Foreman
+from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.labour import AsyncHandler, Labour
+from interlock.delivery.application import DeliveryApplication
 from interlock.delivery.delivery import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import Terms, Work
+from interlock.delivery.terms import DeliveryConfig, DeliverySettings
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.database import reading, writing
 from interlock.journal.history import cases_of as case_lines
 from interlock.journal.history import lines_since
 from interlock.journal.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
 from interlock.runtime.library import find_circuit
-from interlock.runtime.session import Sitting
-from interlock.runtime.tally import Tally
-from interlock.system.clock import RealClock
+from interlock.runtime.session import RunSession
+from interlock.runtime.tally import RunCounts
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 
 Agent = Callable[[Ask, Path], str]
@@ -133,7 +133,7 @@ def _two_times(labour: Labour) -> Labour:
 GOOD: Mapping[str, Agent] = {"developer": develop, "critic": review, "auditor": audit}
 
 
-class Hasty(RealClock):
+class Hasty(SystemClock):
     """Real time, but for what a test has put it ahead."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class Yard:
         self.db = folder / "interlock.db"
         self.answers = folder / "answers"
         self.asked: list[Ask] = []
-        self.tally = Tally()
+        self.tally = RunCounts()
         self.clock = Hasty()
         self.notes: list[str] = []
         self.repo.mkdir(parents=True)
@@ -174,7 +174,7 @@ class Yard:
         """A file as it is on the published branch."""
         return git(self.repo, "show", f"interlock/calc:{path}")
 
-    def terms(self, work: Work, **more: Any) -> Terms:
+    def terms(self, work: DeliverySettings, **more: Any) -> DeliveryConfig:
         usual: dict[str, Any] = {
             "plan": str(self.plan),
             "source": str(self.repo),
@@ -184,11 +184,11 @@ class Yard:
             "workspace": hashlib.sha256(bytes(self.folder)).hexdigest()[:16],
             "work": work,
         }
-        return Terms(**(usual | more))
+        return DeliveryConfig(**(usual | more))
 
-    def begin(self, work: Work | None = None, **more: Any) -> int:
+    def begin(self, work: DeliverySettings | None = None, **more: Any) -> int:
         bundle = find_circuit("delivery", self.folder)
-        terms = self.terms(work or Work(), **more)
+        terms = self.terms(work or DeliverySettings(), **more)
         with writing(self.db) as connection:
             return begin_run(
                 connection,
@@ -219,9 +219,13 @@ class Yard:
             return asyncio.run(self._sat(connection, circuit, agents, parallel, twice))
 
     async def _sat(
-        self, connection: Connection, circuit: Circuit, agents: Mapping[str, Agent], parallel: int,
+        self,
+        connection: Connection,
+        circuit: Circuit,
+        agents: Mapping[str, Agent],
+        parallel: int,
         twice: bool,
-    ) -> RunStatus:  # fmt: skip
+    ) -> RunStatus:
         async def answer(ask: Ask) -> Reply:
             self.asked.append(ask)
             if ask.role not in agents:
@@ -230,21 +234,27 @@ class Yard:
             said = await asyncio.to_thread(agents[ask.role], ask, folder)
             return Reply(ask.dispatch_id, said.encode())
 
-        desk = LabourDesk(answer)
+        desk = AsyncHandler(answer)
         carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, desk)
-        carriers[HUMAN] = HumanDesk(self.answers, RealClock())
+        carriers[HUMAN] = HumanCarrier(self.answers, SystemClock())
         run = find_run(connection)
         terms = run.options["terms"]
         ours = staff(connection, run, circuit, carriers, terms, clock=self.clock)
         foreman = ours.application
-        assert isinstance(foreman, Foreman)
-        again = LabourDesk(_two_times(foreman.labours), foreman.ground.shop.close)
+        assert isinstance(foreman, DeliveryApplication)
+        again = AsyncHandler(_two_times(foreman.labours), foreman.ground.shop.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
-        sitting = Sitting(
-            connection, run, ours.circuit, {**ours.carriers, **programs}, RealClock(),
-            roles=circuit.roles, parallel=parallel, application=ours.application,
+        sitting = RunSession(
+            connection,
+            run,
+            ours.circuit,
+            {**ours.carriers, **programs},
+            SystemClock(),
+            roles=circuit.roles,
+            parallel=parallel,
+            application=ours.application,
             unplaced=ours.unplaced,
-        )  # fmt: skip
+        )
         status = await sitting.work()
         self.tally = sitting.tally
         self.notes = [*foreman.notes()]

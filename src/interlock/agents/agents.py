@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import Clock
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.process import ProcessAgent, Station, nonce
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
 from interlock.agents.cli.profile import NAMES, Profile, profile
 from interlock.agents.cli.settings import AgentSettings, agent_settings
-from interlock.agents.cli.tag import Tag
+from interlock.agents.cli.tag import ProcessTag
 from interlock.journal.database import reading
 from interlock.journal.runs import FINISHED, find_run
 from interlock.system.errors import InterlockError, SourceError
@@ -37,10 +37,10 @@ def workspace_of(db: Path) -> str:
     return blake2b(os.fsencode(db.resolve()), digest_size=8).hexdigest()
 
 
-def ours(db: Path) -> Ours:
+def ours(db: Path) -> WorkspaceOwner:
     """The processes of this database's runs; the database says which runs are over."""
 
-    def is_over(tag: Tag) -> bool:
+    def is_over(tag: ProcessTag) -> bool:
         if not tag.run.isdecimal():
             return False
         try:
@@ -49,7 +49,7 @@ def ours(db: Path) -> Ours:
         except InterlockError:
             return False
 
-    return Ours(workspace_of(db), is_over)
+    return WorkspaceOwner(workspace_of(db), is_over)
 
 
 def cli_agent(
@@ -71,7 +71,7 @@ def cli_agent(
             f"install it, or name it as command in [agent.{word}] of interlock.toml"
         )
     root, project = agents_folder(db).resolve(), Path.cwd()
-    station = Station(root, project, ours(db), environment, nonce)
+    station = AgentHome(root, project, ours(db), environment, nonce)
     return ProcessAgent(known, settings, program, station, clock)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 
-class Answerers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The project's policy, as interlock.toml has it under [inbox]. Without names everybody may."""
 
     answerers: tuple[str, ...] = ()
@@ -34,4 +34,4 @@ class Answerers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ""
 
 
-EVERYBODY = Answerers()
+EVERYBODY = AnswerPolicy()

@@ -16,7 +16,7 @@ MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
 
 
-class Premises(msgspec.Struct, frozen=True, gc=False):
+class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """Where the agent of an ask works, and what its answer must name, where an application says."""
 
     folder: str = ""
@@ -31,7 +31,7 @@ class Premises(msgspec.Struct, frozen=True, gc=False):
     """What an expert's answer names."""
 
 
-NO_PREMISES = Premises()
+NO_PREMISES = ExecutionContext()
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +51,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     case: Case | None = None
     """The case as it stood when it was asked about, for those of our own programs that answer."""
     language: Language = "json"
-    premises: Premises = NO_PREMISES
+    premises: ExecutionContext = NO_PREMISES
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +94,7 @@ class Carrier(Protocol):
 
 
 @runtime_checkable
-class Rationed(Protocol):
+class HasCapacity(Protocol):
     """A carrier that takes asks only now and then, and then only so many."""
 
     def room(self) -> int:
@@ -102,7 +102,7 @@ class Rationed(Protocol):
 
 
 @runtime_checkable
-class Accounted(Protocol):
+class SharesAccount(Protocol):
     """A carrier whose asks share a limit with others: a login, a key, a subscription."""
 
     def account(self, role: str) -> str:
@@ -111,7 +111,7 @@ class Accounted(Protocol):
 
 
 @runtime_checkable
-class Kept(Protocol):
+class KeepsAnswers(Protocol):
     """A carrier whose answers may lie where they are until somebody comes for them."""
 
     def keeps(self) -> bool:

@@ -12,34 +12,34 @@ from math import inf
 from pathlib import Path
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.ours import NOBODYS, Ours
-from interlock.agents.cli.reap import Reaped
-from interlock.agents.cli.sight import Line, Sight
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.ours import NOBODYS, WorkspaceOwner
+from interlock.agents.cli.reap import OrphanReport
+from interlock.agents.cli.sight import OutputLine, Sight
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.errors import SourceError
 
 _TAIL = 2_000
 _FENCES = (b"```", b"~~~")
-_CLOCKS = Clocks(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
+_CLOCKS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
 class CommandAgent:
     """A carrier that starts one process for each ask."""
 
     def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], ours: Ours = NOBODYS
+        self, argv: Sequence[str], environment: Mapping[str, str], ours: WorkspaceOwner = NOBODYS
     ) -> None:
         self._argv = tuple(argv)
         self._environment = dict(environment)
         self._ours = ours
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ready: asyncio.Task[Reaped]
+        self._ready: asyncio.Task[OrphanReport]
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -74,20 +74,20 @@ class CommandAgent:
             del self._talks[ask.dispatch_id]
             self._deliver(reply)
 
-    def _start(self, ask: Ask) -> Start:
+    def _start(self, ask: Ask) -> ProcessSpec:
         tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
         environment = {**self._environment, **variables_of(ask)}
         folder = Path(ask.premises.folder)
-        return Start(self._argv, ask.prompt.encode(), folder, environment, tag)
+        return ProcessSpec(self._argv, ask.prompt.encode(), folder, environment, tag)
 
 
 class _Talk:
     """One process and what it says. Over when it exits, says too much, or is not needed any
     more."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: ProcessSpec) -> None:
         self._said = bytearray()
-        self.agent = Supervised(
+        self.agent = AgentProcess(
             start,
             _CLOCKS,
             self._hear,
@@ -96,7 +96,7 @@ class _Talk:
             most_stdout=MAX_ANSWER,
         )
 
-    def reply(self, ask: Ask, ended: Ended) -> Reply:
+    def reply(self, ask: Ask, ended: ProcessEnd) -> Reply:
         dispatch_id = ask.dispatch_id
         if len(self._said) > MAX_ANSWER:
             reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
@@ -107,7 +107,7 @@ class _Talk:
             return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
         return Reply(dispatch_id, _unfenced(bytes(self._said), ask.language))
 
-    def _hear(self, line: Line) -> Iterable[Sight]:
+    def _hear(self, line: OutputLine) -> Iterable[Sight]:
         """Half a line counts too, also when what the command left behind was ended after it."""
         if (not line.late or line.half) and len(self._said) <= MAX_ANSWER:
             self._said += line.text if line.half else line.text + b"\n"

@@ -10,7 +10,7 @@ from typing import Any
 from interlock.agents.carrier import Ask
 
 
-class Errands:
+class TaskSet:
     """What is under way, by the dispatch it is for."""
 
     def __init__(self, run: Callable[[Ask], Awaitable[None]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.answerers import EVERYBODY, Answerers
+from interlock.agents.answerers import EVERYBODY, AnswerPolicy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
 
@@ -50,10 +50,10 @@ def leave_answer(folder: Path, answer: HumanAnswer) -> Path:
     return path
 
 
-class HumanDesk:
+class HumanCarrier:
     """A carrier that looks for answers to the open questions."""
 
-    def __init__(self, folder: Path, clock: Clock, policy: Answerers = EVERYBODY) -> None:
+    def __init__(self, folder: Path, clock: Clock, policy: AnswerPolicy = EVERYBODY) -> None:
         self._folder = folder
         self._clock = clock
         self._policy = policy

@@ -7,7 +7,7 @@ that run, files that are copied. What is not needed any more is cancelled. Refus
 from collections.abc import Awaitable, Callable, Sequence
 
 from interlock.agents.carrier import Ask, Deliver, Reply
-from interlock.agents.errands import Errands
+from interlock.agents.errands import TaskSet
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
 
@@ -15,14 +15,14 @@ Labour = Callable[[Ask], Awaitable[Reply]]
 """The answer to an ask, after some work. Done twice for the same ask, it must do no harm."""
 
 
-class LabourDesk:
+class AsyncHandler:
     """A carrier whose answers are worked for, each in a task of its own."""
 
     def __init__(self, labour: Labour, leave: Callable[[], None] = lambda: None) -> None:
         """`leave` is called when no work is under way any more and none will be."""
         self._labour = labour
         self._leave = leave
-        self._errands = Errands(self._work)
+        self._errands = TaskSet(self._work)
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:

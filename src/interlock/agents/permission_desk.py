@@ -20,7 +20,7 @@ from interlock.agents.query import (
     put_reply,
     reply_to,
 )
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.query_desk import QueryBroker
 from interlock.system.errors import InterlockError
 
 Leave = Literal["allow", "reject"]
@@ -30,7 +30,7 @@ _POLL = 0.25
 _MOST_OPEN = 100
 
 
-class Wish(msgspec.Struct, frozen=True):
+class PermissionRequest(msgspec.Struct, frozen=True):
     """What an agent wants to do: the kind of tool, its own words for it, and the particulars."""
 
     kind: str
@@ -43,10 +43,10 @@ class _Question(msgspec.Struct):
     reply: "asyncio.Future[QueryReply]"
 
 
-class PermissionDesk:
+class PermissionBroker:
     """Questions of agents that wait, for all dispatches of this process."""
 
-    def __init__(self, queries: QueryDesk, clock: Clock, patience: float) -> None:
+    def __init__(self, queries: QueryBroker, clock: Clock, patience: float) -> None:
         self.queries = queries
         self._clock = clock
         self._patience = patience
@@ -58,7 +58,7 @@ class PermissionDesk:
         for left in open_queries(self.queries.folder, {dispatch_id}):
             self._close(self._reply(left.query_id, ENDED))
 
-    async def ask(self, ask: Ask, wish: Wish) -> Leave:
+    async def ask(self, ask: Ask, wish: PermissionRequest) -> Leave:
         """A human's word, or a no. Cancelled with its dispatch, the question is closed."""
         query_id = self._put(ask, wish)
         if not query_id:
@@ -78,7 +78,7 @@ class PermissionDesk:
                 self._cancel = None
         return "allow" if reply.decision == "allow" else "reject"
 
-    def _put(self, ask: Ask, wish: Wish) -> str:
+    def _put(self, ask: Ask, wish: PermissionRequest) -> str:
         """The id of the question; none if it cannot be asked."""
         if len(self._open) >= _MOST_OPEN:
             return ""
@@ -89,7 +89,7 @@ class PermissionDesk:
             return ""
         return str(found.get("question_id", ""))
 
-    def _text(self, wish: Wish) -> str:
+    def _text(self, wish: PermissionRequest) -> str:
         lines = [f"May it {wish.kind}: {wish.title}", wish.detail]
         lines.append(f"Not answered within {self._patience:g} seconds, it may not.")
         return "\n".join(line for line in lines if line)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from interlock.agents.carrier import Accounted, Ask, Carrier, Deliver, Kept, Rationed, Reply
+from interlock.agents.carrier import (
+    Ask,
+    Carrier,
+    Deliver,
+    HasCapacity,
+    KeepsAnswers,
+    Reply,
+    SharesAccount,
+)
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
 
@@ -17,7 +25,7 @@ Program = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
 
 
-class ProgramDesk:
+class Handler:
     """A carrier whose answers are computed."""
 
     def __init__(self, program: Program, otherwise: Carrier | None = None) -> None:
@@ -31,14 +39,14 @@ class ProgramDesk:
             self.otherwise.start(deliver)
 
     def room(self) -> int:
-        return self.otherwise.room() if isinstance(self.otherwise, Rationed) else sys.maxsize
+        return self.otherwise.room() if isinstance(self.otherwise, HasCapacity) else sys.maxsize
 
     def account(self, role: str) -> str:
-        return self.otherwise.account(role) if isinstance(self.otherwise, Accounted) else ""
+        return self.otherwise.account(role) if isinstance(self.otherwise, SharesAccount) else ""
 
     def keeps(self) -> bool:
         return self.otherwise is None or (
-            isinstance(self.otherwise, Kept) and self.otherwise.keeps()
+            isinstance(self.otherwise, KeepsAnswers) and self.otherwise.keeps()
         )
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -71,7 +79,7 @@ class ProgramDesk:
         return reply
 
 
-class Unprompted(ProgramDesk):
+class PromptlessHandler(Handler):
     """A program that looks things up itself and reads no prompts."""
 
 

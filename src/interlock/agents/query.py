@@ -27,7 +27,7 @@ QUERY: Final = "query"
 PERMISSION: Final = "permission"
 
 
-class Query(msgspec.Struct, frozen=True):
+class AgentQuery(msgspec.Struct, frozen=True):
     """A question of the one who works on a dispatch."""
 
     query_id: str
@@ -85,7 +85,7 @@ def asked(
     if problem:
         return {"asked": False, "answered": False, "sentence": problem}
     where = (about.dispatch_id, about.run_id, about.case_id, about.step, about.role)
-    put_query(folder, Query(query_id, *where, question, options, at, kind))
+    put_query(folder, AgentQuery(query_id, *where, question, options, at, kind))
     return {"asked": True, "answered": False, "question_id": query_id}
 
 
@@ -105,7 +105,7 @@ def next_id(folder: Path, dispatch_id: int) -> str:
     return f"{dispatch_id}.{asked + 1}" if asked < MOST_QUERIES else ""
 
 
-def put_query(folder: Path, query: Query) -> None:
+def put_query(folder: Path, query: AgentQuery) -> None:
     _put(folder / f"{query.query_id}.json", query)
 
 
@@ -120,15 +120,15 @@ def reply_path(folder: Path, query_id: str) -> Path:
     return folder / f"{query_id}.reply.json"
 
 
-def find_query(folder: Path, query_id: str) -> Query | None:
-    return _get(folder / f"{query_id}.json", Query) if is_query(query_id) else None
+def find_query(folder: Path, query_id: str) -> AgentQuery | None:
+    return _get(folder / f"{query_id}.json", AgentQuery) if is_query(query_id) else None
 
 
 def reply_to(folder: Path, query_id: str) -> QueryReply | None:
     return _get(reply_path(folder, query_id), QueryReply) if is_query(query_id) else None
 
 
-def open_queries(folder: Path, dispatches: Collection[int]) -> list[Query]:
+def open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
     """Those about these dispatches that nobody has answered, oldest first."""
     ids = [path.stem for path in folder.glob("*.json") if is_query(path.stem)]
     found = [find_query(folder, each) for each in ids if int(each.partition(".")[0]) in dispatches]

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from interlock.agents import query
-from interlock.agents.answerers import EVERYBODY, Answerers
+from interlock.agents.answerers import EVERYBODY, AnswerPolicy
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.human import owner_of
-from interlock.agents.query import QUERY, Query, QueryReply
-from interlock.journal.events import Notice, Tell, silence
+from interlock.agents.query import QUERY, AgentQuery, QueryReply
+from interlock.journal.events import Notification, Tell, silence
 
 _SHOWN = 80
 
@@ -24,10 +24,10 @@ def _nowhere(_reply: Reply) -> None:
     """Nobody keeps a journal here."""
 
 
-class QueryDesk:
+class QueryBroker:
     """Queries of all dispatches of one carrier. `tell` and `refuse` are put in before it works."""
 
-    def __init__(self, folder: Path, policy: Answerers = EVERYBODY) -> None:
+    def __init__(self, folder: Path, policy: AnswerPolicy = EVERYBODY) -> None:
         self.folder = folder
         self.tell: Tell = silence
         self.refuse: Callable[[Reply], None] = _nowhere
@@ -65,12 +65,12 @@ class QueryDesk:
         return None
 
 
-def _notice(asked: Query) -> Notice:
+def _notice(asked: AgentQuery) -> Notification:
     words = " ".join(asked.question.split())
     short = words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
     choice = "|".join(asked.options) or "ANSWER"
     text = f"{asked.case_id} at {asked.step}: {short} 'interlock answer {asked.query_id} {choice}'"
     about = f"{asked.step}/{asked.query_id}"
-    return Notice(
+    return Notification(
         "query", asked.run_id, asked.asked_at, text, about, (asked.case_id,), (asked.query_id,)
     )

@@ -11,7 +11,7 @@ from interlock.agents.acp.acp import acp_agent
 from interlock.agents.agents import CLI_AGENTS, cli_agent, ours
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.command import CommandAgent
-from interlock.agents.program import Unprompted
+from interlock.agents.program import PromptlessHandler
 from interlock.agents.programs import argv_of
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.runtime.library import read_text
@@ -24,7 +24,7 @@ BASIC = "basic"
 _MOST_SCRIPT = 4_000_000
 
 
-class Vacancy(Unprompted):
+class UnstaffedRole(PromptlessHandler):
     """The place of the built-in analyst, until a run is open that it can look into."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def agent(
 ) -> Carrier:
     kind, _, rest = spec.partition(":")
     if spec == BASIC:
-        return Vacancy()
+        return UnstaffedRole()
     if kind in CLI_AGENTS:
         return cli_agent(kind, rest, read_settings(Path()).agent, db, clock, environment)
     if kind == ACP and rest:

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock
-from interlock.agents.cli.health import Standing
+from interlock.agents.cli.health import AgentHealth
 from interlock.system.census import Census, Process, census
 from interlock.system.safe_file import read_regular, write_whole
 
@@ -42,11 +42,11 @@ class AtWork(Protocol):
     def process(self) -> Process | None:
         """None before it was started."""
 
-    def standing(self, people: Census | None = None) -> Standing:
+    def standing(self, people: Census | None = None) -> AgentHealth:
         """How it stands now."""
 
 
-class Standings:
+class AgentStatusFile:
     """Looks now and then, while somebody works."""
 
     def __init__(self, path: Path, clock: Clock) -> None:

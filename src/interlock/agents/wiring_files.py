@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.files.batch import SIZE, BatchDesk, single
-from interlock.agents.files.briefer import Gauge, PlainBriefer
+from interlock.agents.files.batch import SIZE, BatchCarrier, single
+from interlock.agents.files.briefer import PlainBriefer, ProgressGauge
 from interlock.agents.files.case_folder import Names, plain_names
-from interlock.agents.files.file import FileDesk
-from interlock.agents.files.manual import ManualDesk
-from interlock.agents.mcp.carrier import PullDesk
+from interlock.agents.files.file import FileCarrier
+from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.mcp.carrier import McpCarrier
 from interlock.engine.circuit import Circuit
 from interlock.rca import papers as rca_papers
 from interlock.runtime.settings import DATABASE, pull_folder, query_desk
@@ -43,7 +43,7 @@ def file_carrier(
     files: Files,
     circuit: Circuit,
     clock: Clock,
-    gauge: Gauge,
+    gauge: ProgressGauge,
     tokens: int,
     db: Path = DATABASE,
 ) -> Callable[[str], Carrier]:
@@ -54,24 +54,34 @@ def file_carrier(
         if word != PULL:
             return FILED[word](files, circuit, clock, gauge, tokens)
         nonce = partial(secrets.token_hex, 8)
-        return PullDesk(pull_folder(db), query_desk(db), clock, gauge, nonce)
+        return McpCarrier(pull_folder(db), query_desk(db), clock, gauge, nonce)
 
     return made
 
 
-def _file(files: Files, circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
-    return FileDesk(
+def _file(
+    files: Files, circuit: Circuit, clock: Clock, _gauge: ProgressGauge, _tokens: int
+) -> Carrier:
+    return FileCarrier(
         Path(files.root), clock, names=case_names(circuit, files.root), mode=files.watch
     )
 
 
-def _manual(files: Files, circuit: Circuit, clock: Clock, _gauge: Gauge, _tokens: int) -> Carrier:
-    return ManualDesk(Path(files.root), clock, names=case_names(circuit, files.root), mode="poll")
+def _manual(
+    files: Files, circuit: Circuit, clock: Clock, _gauge: ProgressGauge, _tokens: int
+) -> Carrier:
+    return ManualCarrier(
+        Path(files.root), clock, names=case_names(circuit, files.root), mode="poll"
+    )
 
 
-def _batch(files: Files, circuit: Circuit, clock: Clock, gauge: Gauge, tokens: int) -> Carrier:
-    return BatchDesk(
-        FileDesk(Path(files.root), clock, names=case_names(circuit, files.root), mode=files.watch),
+def _batch(
+    files: Files, circuit: Circuit, clock: Clock, gauge: ProgressGauge, tokens: int
+) -> Carrier:
+    return BatchCarrier(
+        FileCarrier(
+            Path(files.root), clock, names=case_names(circuit, files.root), mode=files.watch
+        ),
         clock,
         PlainBriefer(circuit.name, gauge),
         gauge,
@@ -87,7 +97,7 @@ def case_names(circuit: Circuit, root: str) -> Names:
     return rca_papers.names(Path(root)) if circuit.name == RCA else plain_names
 
 
-FILED: dict[str, Callable[[Files, Circuit, Clock, Gauge, int], Carrier]] = {
+FILED: dict[str, Callable[[Files, Circuit, Clock, ProgressGauge, int], Carrier]] = {
     "batch-file": _batch,
     "file": _file,
     "manual": _manual,

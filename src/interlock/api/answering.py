@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.engine.circuit import Step
-    from interlock.journal.history import Question
-    from interlock.journal.standstill import Asked
+    from interlock.journal.history import OpenGate
+    from interlock.journal.standstill import OpenInquiry
 
 
-class Given(msgspec.Struct, frozen=True):
+class AnswerRequest(msgspec.Struct, frozen=True):
     """What somebody says on the command line."""
 
     question: str
@@ -51,7 +51,7 @@ class Given(msgspec.Struct, frozen=True):
         return self.by or self.user
 
 
-class Ready(msgspec.Struct, frozen=True):
+class PreparedAnswer(msgspec.Struct, frozen=True):
     """An answer that may be saved: for which questions of which run, and what it says."""
 
     run_id: int
@@ -59,7 +59,7 @@ class Ready(msgspec.Struct, frozen=True):
     also: Sequence[int] = ()
 
 
-class Saved(msgspec.Struct, frozen=True):
+class SavedAnswer(msgspec.Struct, frozen=True):
     """An answer that was left where it is found."""
 
     question_id: int | str
@@ -70,7 +70,7 @@ class Saved(msgspec.Struct, frozen=True):
     then: str
 
 
-class Late(msgspec.Struct, frozen=True):
+class LateAnswer(msgspec.Struct, frozen=True):
     """An answer to a question that is not open any more, and the sentence that says so."""
 
     run_id: int
@@ -95,7 +95,7 @@ def given_fields(words: Sequence[str]) -> dict[str, Any]:
     return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
 
 
-def give(path: Path, given: Given) -> Saved:
+def give(path: Path, given: AnswerRequest) -> SavedAnswer:
     """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
     from interlock.agents.query import is_query
     from interlock.journal.database import reading
@@ -105,13 +105,13 @@ def give(path: Path, given: Given) -> Saved:
     given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
     with reading(path) as connection:
         found = prepared(connection, given)
-    if isinstance(found, Late):
+    if isinstance(found, LateAnswer):
         note_late(path, found, given)
         raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
     return _save(path, given, found)
 
 
-def _save(path: Path, given: Given, found: Ready) -> Saved:
+def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
     from interlock.agents.human import HumanAnswer, leave_answer
     from interlock.journal.database import told_plainly
     from interlock.journal.lock import writer_of
@@ -125,10 +125,10 @@ def _save(path: Path, given: Given, found: Ready) -> Saved:
     then = f"'interlock resume {found.run_id}' goes on with it"
     if working:
         then = "the running process takes it"
-    return Saved(given.question_id, found.run_id, working, found.also, then)
+    return SavedAnswer(given.question_id, found.run_id, working, found.also, then)
 
 
-def _to_query(path: Path, given: Given) -> Saved:
+def _to_query(path: Path, given: AnswerRequest) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
     from interlock.agents.query import QueryReply, put_reply, reply_to
     from interlock.api.questions import waiting
@@ -149,10 +149,10 @@ def _to_query(path: Path, given: Given) -> Saved:
         raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
     at = time.time()
     put_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
-    return Saved(number, found[0].run_id, True, (), "the agent that asked gets it")
+    return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
-def prepared(connection: "Connection", given: Given) -> Ready | Late:
+def prepared(connection: "Connection", given: AnswerRequest) -> PreparedAnswer | LateAnswer:
     """The answer, checked; SourceError or StateError if it cannot be one."""
     from interlock.journal.history import open_questions
     from interlock.journal.standstill import find_inquiry
@@ -166,15 +166,17 @@ def prepared(connection: "Connection", given: Given) -> Ready | Late:
     return _to_settled(connection, given)
 
 
-def _to_gate(connection: "Connection", given: Given, question: "Question") -> Ready:
-    from interlock.api.project import Options, open_run
+def _to_gate(
+    connection: "Connection", given: AnswerRequest, question: "OpenGate"
+) -> PreparedAnswer:
+    from interlock.api.project import RunConfig, open_run
     from interlock.journal.questions import family_of
     from interlock.journal.runs import find_run
     from interlock.rca.review import reviewed_with
     from interlock.runtime.apps import unfit_review
 
     run = find_run(connection, question.run_id)
-    circuit, options = open_run(run), msgspec.convert(run.options, Options)
+    circuit, options = open_run(run), msgspec.convert(run.options, RunConfig)
     step = circuit.steps[question.step]
     _refuse_others(question, options.agents)
     refuse_strangers(step.name, given.by, given.user)
@@ -185,10 +187,10 @@ def _to_gate(connection: "Connection", given: Given, question: "Question") -> Re
     if step.family if given.family is None else given.family:
         kin = sorted(reviewed_with(connection, run.run_id, question.question_id))
         kin = kin or [each.question_id for each in family_of(connection, question)]
-    return Ready(run.run_id, data, kin)
+    return PreparedAnswer(run.run_id, data, kin)
 
 
-def _to_inquiry(given: Given, inquiry: "Asked") -> Ready | Late:
+def _to_inquiry(given: AnswerRequest, inquiry: "OpenInquiry") -> PreparedAnswer | LateAnswer:
     from interlock.runtime.limits import read_limits
     from interlock.runtime.treasury import RAISE, STOP
 
@@ -198,7 +200,7 @@ def _to_inquiry(given: Given, inquiry: "Asked") -> Ready | Late:
     if inquiry.answered_at is not None:
         when = clock_time(inquiry.answered_at)
         by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
-        return Late(
+        return LateAnswer(
             inquiry.run_id, None, data, f"question {given.question_id} was settled{by} at {when}"
         )
     if given.decision not in (RAISE, STOP):
@@ -206,10 +208,10 @@ def _to_inquiry(given: Given, inquiry: "Asked") -> Ready | Late:
     if given.decision == RAISE and not given.fields:
         raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
     read_limits(given.fields if given.decision == RAISE else {})
-    return Ready(inquiry.run_id, data)
+    return PreparedAnswer(inquiry.run_id, data)
 
 
-def _to_settled(connection: "Connection", given: Given) -> Late:
+def _to_settled(connection: "Connection", given: AnswerRequest) -> LateAnswer:
     """What to say to an answer that comes after the question was settled."""
     from interlock.journal.history import open_questions
     from interlock.journal.questions import find_question
@@ -225,7 +227,7 @@ def _to_settled(connection: "Connection", given: Given) -> Late:
     then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
     data = {"decision": given.decision, **given.fields}
     sentence = f"question {given.question_id} {how}{when}{then}"
-    return Late(found.run_id, found.case_no, data, sentence)
+    return LateAnswer(found.run_id, found.case_no, data, sentence)
 
 
 def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,7 +276,7 @@ def refuse_strangers(step: str, by: str, user: str) -> None:
         raise StateError(f"{problem}; nothing was saved")
 
 
-def _refuse_others(question: "Question", agents: Mapping[str, str]) -> None:
+def _refuse_others(question: "OpenGate", agents: Mapping[str, str]) -> None:
     """A question that goes to an agent, or into a file, is not answered here."""
     asked = agents.get(HUMAN, "")
     if asked == "manual":
@@ -284,11 +286,11 @@ def _refuse_others(question: "Question", agents: Mapping[str, str]) -> None:
         raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
 
 
-def note_late(path: Path, late: Late, given: Given) -> None:
+def note_late(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
     """Journal that an answer came too late: at once, or by the process that works on the run."""
     from interlock.agents.human import HumanAnswer, leave_answer
     from interlock.journal.database import told_plainly, writing
-    from interlock.journal.journal import Batch, Journal, Refusal
+    from interlock.journal.journal import Journal, Refusal, TurnWrites
     from interlock.journal.lock import writer_of
     from interlock.runtime.settings import answers_folder
 
@@ -302,4 +304,4 @@ def note_late(path: Path, late: Late, given: Given) -> None:
     content = msgspec.json.encode({**late.data, "by": by})
     refusal = Refusal(late.case_no, given.question_id, "Stale", sentence, content)
     with writing(path) as connection:
-        Journal(connection, late.run_id).commit(Batch(time.time(), refusals=[refusal]))
+        Journal(connection, late.run_id).commit(TurnWrites(time.time(), refusals=[refusal]))

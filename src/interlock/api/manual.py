@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.api.project import Options, open_run
+from interlock.api.project import RunConfig, open_run
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, document, say, tell
 from interlock.system.errors import SourceError, StateError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from interlock.agents.wiring_files import Files
     from interlock.engine.circuit import Circuit, Step
-    from interlock.journal.history import CaseLine, Episode
+    from interlock.journal.history import CaseSummary, DispatchRecord
     from interlock.signals.signal_file import Artifact
 
 
@@ -55,8 +55,8 @@ def save(
 
 
 def leave(
-    connection: "Connection", case: "CaseLine", file: Path, asking: str = ""
-) -> "tuple[Episode, Path]":
+    connection: "Connection", case: "CaseSummary", file: Path, asking: str = ""
+) -> "tuple[DispatchRecord, Path]":
     """Check a user's artifact and put it where the next sitting looks for the answer to a case's
     open step; `asking` is the command by which a case gets one."""
     from interlock.agents.files.manual import leave_artifact, read_saved
@@ -69,7 +69,7 @@ def leave(
     asking = asking or f"interlock resume {case.run_id}"
     asked = _open_dispatch(case, life_of(connection, case.case_no), asking)
     circuit = open_run(found)
-    options = msgspec.convert(found.options, Options)
+    options = msgspec.convert(found.options, RunConfig)
     files = _files_for(circuit, options, asked)
     artifact = read_saved(file, asked.dispatch_id)
     _check(artifact, circuit.steps[asked.step], file)
@@ -84,7 +84,7 @@ def leave(
     return asked, left
 
 
-def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseLine]") -> None:
+def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseSummary]") -> None:
     """Take what somebody put, by hand, at the place of an open artifact, with or without its
     wrapper; what cannot be used is told and left there."""
     from interlock.agents.files.manual import laid
@@ -92,7 +92,7 @@ def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseLine]"
     from interlock.journal.runs import find_run
 
     run = find_run(connection, run_id)
-    files = msgspec.convert(msgspec.convert(run.options, Options).files, Files)
+    files = msgspec.convert(msgspec.convert(run.options, RunConfig).files, Files)
     if files.dispatch != "manual":
         return
     names = case_names(open_run(run), files.root)
@@ -108,7 +108,9 @@ def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseLine]"
             tell(f"note: {error}")
 
 
-def _open_dispatch(case: "CaseLine", life: "list[Episode]", asking: str) -> "Episode":
+def _open_dispatch(
+    case: "CaseSummary", life: "list[DispatchRecord]", asking: str
+) -> "DispatchRecord":
     found = [each for each in life if each.dispatch_id == case.dispatch_id]
     if not found:
         over = f"it is {case.state.end or case.status}"
@@ -117,7 +119,7 @@ def _open_dispatch(case: "CaseLine", life: "list[Episode]", asking: str) -> "Epi
     return found[0]
 
 
-def _files_for(circuit: "Circuit", options: Options, asked: "Episode") -> "Files":
+def _files_for(circuit: "Circuit", options: RunConfig, asked: "DispatchRecord") -> "Files":
     """Where that dispatch's papers lie; StateError if it does not travel by files."""
     from interlock.agents.wiring_files import FILED, Files
     from interlock.engine.circuit import HUMAN

@@ -17,15 +17,15 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.agents.carrier import Carrier, Clock
-    from interlock.agents.files.briefer import Gauge
+    from interlock.agents.files.briefer import ProgressGauge
     from interlock.engine.circuit import Circuit, Role
     from interlock.journal.runs import Run
-    from interlock.runtime.herald import Herald
-    from interlock.runtime.limits import Limits as LimitsOf
+    from interlock.runtime.herald import Notifier
+    from interlock.runtime.limits import BudgetLimits as LimitsOf
     from interlock.runtime.settings import Settings
 
 
-class OnLimit(StrEnum):
+class RateLimitPolicy(StrEnum):
     """What to do when all that is left waits for the end of a rate limit."""
 
     WAIT = "wait"
@@ -61,12 +61,12 @@ Parallel = Annotated[
 
 
 Limited = Annotated[
-    OnLimit,
+    RateLimitPolicy,
     typer.Option("--on-limit", help="At a rate limit: wait for its end, or leave with exit 75."),
 ]
 
 
-class Options(msgspec.Struct, frozen=True):
+class RunConfig(msgspec.Struct, frozen=True):
     """What a run was begun with, beside its circuit; a later sitting may change it."""
 
     agents: dict[str, str] = {}
@@ -80,12 +80,12 @@ class Options(msgspec.Struct, frozen=True):
     """Numbers of dispatches come after this one, where runs of several stores share a root."""
 
 
-def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> Options:
+def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> RunConfig:
     """What a project's settings say about any run that begins."""
     from interlock.rca.rca import terms_of
     from interlock.runtime.limits import flat
 
-    return Options(
+    return RunConfig(
         agents=dict(usual.agents),
         slots=dict(usual.slots),
         budget=flat(usual.budget),
@@ -104,13 +104,13 @@ def open_run(found: "Run") -> "Circuit":
 
 
 def merged(
-    before: Options,
+    before: RunConfig,
     agent: list[str] | None,
     slots: list[str] | None,
     budget: list[str] | None,
     parallel: int | None,
     files: dict[str, str | int],
-) -> Options:
+) -> RunConfig:
     from interlock.cli.words import counts, pairs
     from interlock.runtime.roles import split_agent
 
@@ -131,7 +131,7 @@ def merged(
     )
 
 
-class Crew(msgspec.Struct, frozen=True):
+class AgentPool(msgspec.Struct, frozen=True):
     """Who answers, in how many places, at what cost: settled before a run is touched."""
 
     carriers: "Mapping[str, Carrier]"
@@ -142,15 +142,15 @@ class Crew(msgspec.Struct, frozen=True):
     """The limits, as users say them."""
     desk: "Carrier | None"
     """Where questions about the run itself are answered, if anybody may ask them."""
-    herald: "Herald | None"
+    herald: "Notifier | None"
     bell: bool
     clock: "Clock"
-    gauge: "Gauge"
+    gauge: "ProgressGauge"
 
 
-def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
-    from interlock.agents.files.briefer import Gauge
-    from interlock.agents.human import HumanDesk
+def crew_of(circuit: "Circuit", options: RunConfig, path: Path) -> AgentPool:
+    from interlock.agents.files.briefer import ProgressGauge
+    from interlock.agents.human import HumanCarrier
     from interlock.agents.wiring_files import Files, file_carrier
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.apps import programs_of
@@ -158,22 +158,22 @@ def crew_of(circuit: "Circuit", options: Options, path: Path) -> Crew:
     from interlock.runtime.notify import herald
     from interlock.runtime.roles import PARALLEL, agents_by_role, carriers, roles_with
     from interlock.runtime.settings import answers_folder, read_settings
-    from interlock.system.clock import RealClock
+    from interlock.system.clock import SystemClock
 
-    clock, gauge = RealClock(), Gauge()
+    clock, gauge = SystemClock(), ProgressGauge()
     usual = read_settings(Path())
     limits = read_limits(options.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     files = msgspec.convert(options.files, Files)
     ours = programs_of(circuit.name)
     specs = agents_by_role(circuit, options.agents, files.dispatch, ours)
     filed = file_carrier(files, circuit, clock, gauge, limits.run.tokens or 0, path)
-    return Crew(
+    return AgentPool(
         carriers=carriers(specs, path, clock, filed, usual.inbox),
         roles=roles_with(circuit, options.slots),
         parallel=options.parallel or PARALLEL,
         limits=limits,
         words=options.budget,
-        desk=HumanDesk(answers_folder(path), clock, usual.inbox),
+        desk=HumanCarrier(answers_folder(path), clock, usual.inbox),
         herald=herald(usual.notify, clock, lambda problem: tell(f"note: {problem}")),
         bell=usual.notify.bell,
         clock=clock,

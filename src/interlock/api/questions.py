@@ -24,7 +24,7 @@ CUT: Final = "…"
 _SHOWN: Final = 60
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """One question. What it is about the case is empty for a question about the run itself."""
 
     question_id: int | str
@@ -39,14 +39,14 @@ class Waiting(msgspec.Struct, frozen=True):
     answer_saved: bool = False
 
 
-def waiting(connection: "Connection", path: Path) -> list[Waiting]:
+def waiting(connection: "Connection", path: Path) -> list[Question]:
     """Everything that waits, in all runs, oldest first."""
     found = [*_gates(connection), *_inquiries(connection), *_queries(connection, path)]
     saved = [msgspec.structs.replace(each, answer_saved=_is_saved(each, path)) for each in found]
     return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
 
 
-def rows(questions: Sequence[Waiting], reviews: "Sequence[Review]") -> list[tuple[object, ...]]:
+def rows(questions: Sequence[Question], reviews: "Sequence[Review]") -> list[tuple[object, ...]]:
     """A row per question; questions that one answer settles share theirs."""
     first = {each.question_ids[0]: each for each in reviews}
     others = {number for each in reviews for number in each.question_ids[1:]}
@@ -57,7 +57,7 @@ def rows(questions: Sequence[Waiting], reviews: "Sequence[Review]") -> list[tupl
     ]
 
 
-def shown(question: Waiting) -> list[str]:
+def shown(question: Question) -> list[str]:
     """A question whole, for people."""
     case = f", case {question.case_id}" if question.case_id else ""
     since = clock_time(question.asked_at)
@@ -68,7 +68,7 @@ def shown(question: Waiting) -> list[str]:
     return [head, "", question.prompt.rstrip("\n"), "", *choice, *saved]
 
 
-def _row(each: Waiting, review: "Review | None") -> tuple[object, ...]:
+def _row(each: Question, review: "Review | None") -> tuple[object, ...]:
     more = len(review.question_ids) - 1 if review else 0
     line = review.about if review else _line(each)
     long = len(line) > _SHOWN and each.case_id
@@ -77,18 +77,18 @@ def _row(each: Waiting, review: "Review | None") -> tuple[object, ...]:
     return (each.question_id, each.run_id, case, each.step, clock_time(each.asked_at), about)
 
 
-def _line(each: Waiting) -> str:
+def _line(each: Question) -> str:
     choice = f" ({', '.join(each.options)})" if each.options and _is_query(each) else ""
     return " ".join(f"{each.prompt}{choice}".split())
 
 
-def _gates(connection: "Connection") -> list[Waiting]:
+def _gates(connection: "Connection") -> list[Question]:
     from interlock.journal.history import open_questions
 
     found = open_questions(connection)
     circuits = {run_id: _circuit(connection, run_id) for run_id in {each.run_id for each in found}}
     return [
-        Waiting(
+        Question(
             *(each.question_id, GATE, each.run_id, each.case_id, each.step),
             *(each.asked_at, each.prompt, _choices(circuits[each.run_id], each.step)),
         )
@@ -118,12 +118,12 @@ def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
     return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
 
 
-def _inquiries(connection: "Connection") -> list[Waiting]:
+def _inquiries(connection: "Connection") -> list[Question]:
     from interlock.journal.standstill import open_inquiries
     from interlock.runtime.treasury import RAISE, STOP
 
     return [
-        Waiting(
+        Question(
             *(each.question_id, each.kind, each.run_id, "", each.kind, each.asked_at),
             *(each.about, (RAISE, STOP)),
         )
@@ -131,13 +131,13 @@ def _inquiries(connection: "Connection") -> list[Waiting]:
     ]
 
 
-def _queries(connection: "Connection", path: Path) -> list[Waiting]:
+def _queries(connection: "Connection", path: Path) -> list[Question]:
     from interlock.agents.query import open_queries
     from interlock.journal.history import open_dispatch_ids
     from interlock.runtime.settings import queries_folder
 
     return [
-        Waiting(
+        Question(
             *(each.query_id, each.kind, each.run_id, each.case_id, each.step),
             *(each.asked_at, each.question, each.options),
         )
@@ -145,7 +145,7 @@ def _queries(connection: "Connection", path: Path) -> list[Waiting]:
     ]
 
 
-def _is_saved(each: Waiting, path: Path) -> bool:
+def _is_saved(each: Question, path: Path) -> bool:
     from interlock.runtime.settings import answers_folder
 
     if _is_query(each):
@@ -153,5 +153,5 @@ def _is_saved(each: Waiting, path: Path) -> bool:
     return (answers_folder(path) / f"{each.question_id}.json").exists()
 
 
-def _is_query(each: Waiting) -> bool:
+def _is_query(each: Question) -> bool:
     return isinstance(each.question_id, str)

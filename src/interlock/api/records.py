@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _LONGEST_REPORT = 200_000
 
 
-class RunRecords:
+class RunStatusReader:
     """The database, read anew each time: runs come and go while an agent's client stays open."""
 
     def __init__(self, path: Path) -> None:

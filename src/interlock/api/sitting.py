@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from interlock.api.project import Crew, OnLimit, Options, open_run
-from interlock.cli.door import Exit
+from interlock.api.project import AgentPool, RateLimitPolicy, RunConfig, open_run
+from interlock.cli.door import ExitCode
 from interlock.cli.filing import written_out
 from interlock.cli.show import tell
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
     from interlock.engine.circuit import Circuit
     from interlock.engine.schedule import Spent
     from interlock.journal.runs import Run, RunStatus
-    from interlock.runtime.application import Application
-    from interlock.runtime.limits import Limits, Spending
-    from interlock.runtime.session import Sitting
-    from interlock.runtime.staff import Staff
-    from interlock.runtime.tally import Tally
-    from interlock.runtime.treasury import Treasury
+    from interlock.runtime.application import CaseHooks
+    from interlock.runtime.limits import BudgetLimits, BudgetUsage
+    from interlock.runtime.session import RunSession
+    from interlock.runtime.staff import RunSetup
+    from interlock.runtime.tally import RunCounts
+    from interlock.runtime.treasury import BudgetQuestion
 
-View = Callable[[], AbstractContextManager["Callable[[Tally, Spent], None]"]]
+View = Callable[[], AbstractContextManager["Callable[[RunCounts, Spent], None]"]]
 """What shows a run while it is worked on: it is told how the run stands, after every turn."""
 _EXITS = {
-    "done": Exit.DONE,
-    "unhealthy": Exit.UNHEALTHY,
-    "waiting": Exit.WAITING,
-    "budget": Exit.BUDGET,
-    "rate-limited": Exit.RATE_LIMITED,
+    "done": ExitCode.DONE,
+    "unhealthy": ExitCode.UNHEALTHY,
+    "waiting": ExitCode.WAITING,
+    "budget": ExitCode.BUDGET,
+    "rate-limited": ExitCode.RATE_LIMITED,
 }
 
 
-class Sat(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     """How a sitting ended."""
 
     status: "RunStatus"
-    tally: "Tally"
+    tally: "RunCounts"
     spent: "Spent"
     circuit: "Circuit"
     stopped_by: signal.Signals | None
     by_hand: list[str]
     """What waits for an answer by hand, a line each."""
-    application: "Application | None"
+    application: "CaseHooks | None"
 
     def leave(self) -> None:
         """End the command with the exit code of the sitting."""
@@ -59,15 +59,15 @@ class Sat(msgspec.Struct, frozen=True):
 def sit(
     connection: "Connection",
     found: "Run",
-    crew: Crew,
+    crew: AgentPool,
     *,
     wait: bool,
-    on_limit: OnLimit = OnLimit.WAIT,
+    on_limit: RateLimitPolicy = RateLimitPolicy.WAIT,
     only: Collection[int] | None = None,
     view: "View | None" = None,
     once: bool = False,
-    dress: "Callable[[Staff], Staff]" = lambda ours: ours,
-) -> Sat:
+    dress: "Callable[[RunSetup], RunSetup]" = lambda ours: ours,
+) -> RunResult:
     """Work on a run until it ends or waits; on `only` some of its cases, if they are named; `once`
     gives each case one agent's turn. It is shown by `view`, else by a bar; what the work needs
     beyond its staff is added by `dress`."""
@@ -76,12 +76,12 @@ def sit(
     from interlock.runtime.apps import staff
     from interlock.runtime.pull import cry, pulled, seat
     from interlock.runtime.roles import roles_by_hand, with_patience, written_by_hand
-    from interlock.runtime.session import Sitting
+    from interlock.runtime.session import RunSession
 
     by_hand = roles_by_hand(crew.carriers)
     written = open_run(found)
     circuit = with_patience(written, crew.carriers)
-    options = msgspec.convert(found.options, Options)
+    options = msgspec.convert(found.options, RunConfig)
     ours = dress(staff(connection, found, circuit, crew.carriers, options.terms, only=only))
     application = _for_once(ours, circuit) if once else ours.application
     seat(crew.carriers, written, crew.gauge, application)
@@ -90,7 +90,7 @@ def sit(
     told = crier(crew)
     cry(crew.carriers, told)
     with (view or progress)() as watch:
-        sitting = Sitting(
+        sitting = RunSession(
             connection,
             found,
             ours.circuit,
@@ -104,7 +104,7 @@ def sit(
             after=options.after,
             application=application,
             wait_for_humans=wait,
-            wait_for_limits=on_limit == OnLimit.WAIT,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
             tell=told,
             watch=watch,
             draining=_tell_draining,
@@ -113,7 +113,9 @@ def sit(
         status = asyncio.run(_worked(sitting, crew))
     papers = written_by_hand(crew.carriers)
     left = list(written_out(connection, found, circuit, papers))
-    return Sat(status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application)
+    return RunResult(
+        status, sitting.tally, sitting.spent, circuit, sitting.stopped_by, left, application
+    )
 
 
 def _tell_draining(out: int) -> None:
@@ -121,7 +123,7 @@ def _tell_draining(out: int) -> None:
     tell(f"stopping: waiting for {answers} out; ask again to end at once, nothing is lost")
 
 
-def _set_gauge(crew: Crew, sitting: "Sitting", ours: "Staff") -> None:
+def _set_gauge(crew: AgentPool, sitting: "RunSession", ours: "RunSetup") -> None:
     """Let carriers see how far the work is, and what they may tell of it."""
     from interlock.agents.files.briefer import Reading
 
@@ -131,15 +133,15 @@ def _set_gauge(crew: Crew, sitting: "Sitting", ours: "Staff") -> None:
     crew.gauge.enrich = ours.enrich or crew.gauge.enrich
 
 
-def _for_once(ours: "Staff", circuit: "Circuit") -> "Application":
+def _for_once(ours: "RunSetup", circuit: "Circuit") -> "CaseHooks":
     from interlock.engine.circuit import HUMAN
-    from interlock.runtime.application import Plain
-    from interlock.runtime.once import Once
+    from interlock.runtime.application import DefaultApplication
+    from interlock.runtime.once import OneRound
 
-    return Once(ours.application or Plain(), circuit, {HUMAN, *ours.unplaced})
+    return OneRound(ours.application or DefaultApplication(), circuit, {HUMAN, *ours.unplaced})
 
 
-async def _worked(sitting: "Sitting", crew: Crew) -> "RunStatus":
+async def _worked(sitting: "RunSession", crew: AgentPool) -> "RunStatus":
     """Work; then give notices that are under way their last chance."""
     try:
         return await sitting.work()
@@ -148,27 +150,29 @@ async def _worked(sitting: "Sitting", crew: Crew) -> "RunStatus":
             await crew.herald.close()
 
 
-def treasury_of(connection: "Connection", found: "Run", crew: Crew) -> "Treasury":
+def treasury_of(connection: "Connection", found: "Run", crew: AgentPool) -> "BudgetQuestion":
     """What the run may spend, and what it, its roles and this day have cost so far."""
     from interlock.journal.standstill import last_inquiry
-    from interlock.runtime.purse import Purse
-    from interlock.runtime.treasury import KIND, Treasury
+    from interlock.runtime.purse import RunBudget
+    from interlock.runtime.treasury import KIND, BudgetQuestion
     from interlock.system.clock import local_day
 
     now = crew.clock.now()
-    purse = Purse(crew.limits, spending_of(connection, found, crew.limits, now), now, local_day)
+    purse = RunBudget(crew.limits, spending_of(connection, found, crew.limits, now), now, local_day)
     last = last_inquiry(connection, found.run_id, KIND)
-    return Treasury(purse, crew.words, crew.desk, last)
+    return BudgetQuestion(purse, crew.words, crew.desk, last)
 
 
-def spending_of(connection: "Connection", found: "Run", limits: "Limits", at: float) -> "Spending":
+def spending_of(
+    connection: "Connection", found: "Run", limits: "BudgetLimits", at: float
+) -> "BudgetUsage":
     """What is spent of these limits; what nobody limits is not added up."""
     from interlock.engine.schedule import NO_LIMITS, Spent
     from interlock.journal.spending import spent_by_role, spent_on
-    from interlock.runtime.limits import Spending
+    from interlock.runtime.limits import BudgetUsage
     from interlock.system.clock import local_day
 
     roles = spent_by_role(connection, found.run_id) if limits.roles else {}
     counted = limits.day != NO_LIMITS
     today = spent_on(connection, *local_day(at)) if counted else Spent()
-    return Spending(found.spent, roles, today)
+    return BudgetUsage(found.spent, roles, today)

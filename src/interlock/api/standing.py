@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.engine.circuit import Circuit
-    from interlock.journal.history import CaseLine
+    from interlock.journal.history import CaseSummary
     from interlock.journal.journal import Pause
-    from interlock.journal.runs import Loaded, Run
+    from interlock.journal.runs import LoadedCase, Run
 
 
 def whys(
-    connection: "Connection", circuit: "Circuit", run_id: int, lines: "Sequence[CaseLine]"
+    connection: "Connection", circuit: "Circuit", run_id: int, lines: "Sequence[CaseSummary]"
 ) -> Iterator[str]:
     """A reason for each of these cases of a run."""
     from interlock.journal.runs import load_cases
@@ -44,7 +44,7 @@ def whys(
             yield f"waits for the {role} (dispatch {line.dispatch_id})"
 
 
-def _turn(circuit: "Circuit", waiting: "Loaded", cases: "dict[str, Loaded]") -> str:
+def _turn(circuit: "Circuit", waiting: "LoadedCase", cases: "dict[str, LoadedCase]") -> str:
     """Not asked yet: it comes after another case, or places are few."""
     for name in waiting.needs:
         before = cases[name].case
@@ -55,7 +55,7 @@ def _turn(circuit: "Circuit", waiting: "Loaded", cases: "dict[str, Loaded]") -> 
     return "waits for its turn"
 
 
-def _ended(connection: "Connection", circuit: "Circuit", line: "CaseLine") -> str:
+def _ended(connection: "Connection", circuit: "Circuit", line: "CaseSummary") -> str:
     """The reason of the rule that ended it, and of the failure it answered."""
     from interlock.journal.history import life_of
 
@@ -79,11 +79,11 @@ def resting_dispatches(connection: "Connection", run_id: int, at: float) -> "dic
 
 def low_limits(connection: "Connection", run: "Run", at: float) -> list[str]:
     """A line for each limit of a run that is nearly or wholly spent."""
-    from interlock.api.project import Options
+    from interlock.api.project import RunConfig
     from interlock.api.sitting import spending_of
     from interlock.runtime.limits import LOW, low, parts, read_limits
 
-    limits = read_limits(msgspec.convert(run.options, Options).budget)
+    limits = read_limits(msgspec.convert(run.options, RunConfig).budget)
     found = parts(limits, spending_of(connection, run, limits, at))
     return [low(word, part) for word, part in found.items() if part >= LOW]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import Crew, Options, crew_of, open_run
-from interlock.api.sitting import Sat, sit
+from interlock.api.project import AgentPool, RunConfig, crew_of, open_run
+from interlock.api.sitting import RunResult, sit
 from interlock.cli.show import tell
 from interlock.engine.circuit import HUMAN
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from interlock.calibrate.campaign import Campaign
     from interlock.engine.circuit import Circuit
     from interlock.journal.runs import Run
-    from interlock.rca.calibration.capture import Manner
+    from interlock.rca.calibration.capture import CaptureMode
     from interlock.rca.calibration.case_result import CaseResult
-    from interlock.rca.calibration.ideal_agent import Stub
+    from interlock.rca.calibration.ideal_agent import IdealAgent
     from interlock.rca.calibration.scenario import Scenario
     from interlock.runtime.library import Bundle
-    from interlock.runtime.staff import Staff
+    from interlock.runtime.staff import RunSetup
 
 Rulebook = tuple["Bundle", "Circuit", dict[str, Any]]
 """The circuit as a file, as it is run, and the thresholds that were changed."""
@@ -40,11 +40,11 @@ BLIND = (
 _PATIENT = ("done", "unhealthy")
 
 
-class Work(msgspec.Struct, frozen=True):
+class CampaignResult(msgspec.Struct, frozen=True):
     """What came of a campaign: the results of each run, and how the last sitting ended."""
 
     runs: list[tuple["CaseResult", ...]]
-    sat: Sat | None
+    sat: RunResult | None
     """None if nothing was left to do."""
 
     @property
@@ -54,7 +54,7 @@ class Work(msgspec.Struct, frozen=True):
 
 def options_of(
     agent: str, dispatch: str, terms: dict[str, Any], *, parallel: int, budget: int | None
-) -> Options:
+) -> RunConfig:
     """What a run keeps. The stub and the built-in analyst have nobody else who could review."""
     from interlock.agents.specs import BASIC
 
@@ -63,7 +63,7 @@ def options_of(
     if not own:
         agents[HUMAN] = agent or dispatch
     limits: dict[str, str | int | float] = {} if budget is None else {"tokens": budget}
-    return Options(agents=agents, budget=limits, parallel=parallel, terms=terms)
+    return RunConfig(agents=agents, budget=limits, parallel=parallel, terms=terms)
 
 
 def work(
@@ -71,13 +71,13 @@ def work(
     scenario: "Scenario",
     rules: Rulebook,
     *,
-    change: Callable[[Options], Options],
-) -> Work:
+    change: Callable[[RunConfig], RunConfig],
+) -> CampaignResult:
     """Sit through all runs that are not over, in order; stop where one cannot be finished."""
     from interlock.journal.database import writing
 
     found: list[tuple[CaseResult, ...]] = []
-    sat: Sat | None = None
+    sat: RunResult | None = None
     for turn, number in enumerate(campaign.plan.numbers, 1):
         with writing(campaign.store(number)) as connection:
             run = _begun(connection, campaign, scenario, number, rules, change)
@@ -88,7 +88,7 @@ def work(
             found.append(_captured(connection, run, campaign, scenario))
         if sat is not None and sat.status not in _PATIENT:
             break
-    return Work(found, sat)
+    return CampaignResult(found, sat)
 
 
 def _begun(
@@ -97,7 +97,7 @@ def _begun(
     scenario: "Scenario",
     number: int,
     rules: Rulebook,
-    change: Callable[[Options], Options],
+    change: Callable[[RunConfig], RunConfig],
 ) -> "Run":
     """The run of that number, begun now if it was not; what a new command says is kept with it."""
     from interlock.journal.runs import all_runs, find_run, set_options
@@ -106,7 +106,7 @@ def _begun(
     bundle, circuit, thresholds = rules
     if not all_runs(connection):
         options = msgspec.structs.replace(
-            msgspec.convert(campaign.plan.options, Options),
+            msgspec.convert(campaign.plan.options, RunConfig),
             thresholds=thresholds,
             after=campaign.after(number),
         )
@@ -119,44 +119,46 @@ def _begun(
             at=time.time(),
         )
     run = find_run(connection, number)
-    before = msgspec.convert(run.options, Options)
+    before = msgspec.convert(run.options, RunConfig)
     if (after := change(before)) != before:
         set_options(connection, number, msgspec.to_builtins(after))
     return find_run(connection, number)
 
 
-def _sit(connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario") -> Sat:
+def _sit(
+    connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario"
+) -> RunResult:
     from interlock.agents.wiring_files import PULL
     from interlock.runtime.settings import database
 
-    options = msgspec.convert(run.options, Options)
+    options = msgspec.convert(run.options, RunConfig)
     pulled = campaign.plan.dispatch == PULL
     # Workers look for whoever hands out work beside the project's own database.
     path = database(Path(), None) if pulled else campaign.store(run.run_id)
     crew = msgspec.structs.replace(crew_of(open_run(run), options, path), desk=None)
     crew, stub = _cast(connection, crew, campaign.plan.agent, scenario)
 
-    def dress(ours: "Staff") -> "Staff":
+    def dress(ours: "RunSetup") -> "RunSetup":
         return _dressed(connection, run, ours, campaign, stub)
 
     return sit(connection, run, crew, wait=False, dress=dress)
 
 
 def _cast(
-    connection: "Connection", crew: Crew, agent: str, scenario: "Scenario"
-) -> "tuple[Crew, Stub | None]":
+    connection: "Connection", crew: AgentPool, agent: str, scenario: "Scenario"
+) -> "tuple[AgentPool, IdealAgent | None]":
     """The crew with our own programs in their places."""
-    from interlock.agents.program import Unprompted, answer
+    from interlock.agents.program import PromptlessHandler, answer
     from interlock.agents.specs import AGENTS, BASIC
     from interlock.calibrate.meter import Metered
-    from interlock.rca.calibration.ideal_agent import Stub
+    from interlock.rca.calibration.ideal_agent import IdealAgent
 
     if agent == STUB:
-        stub = Stub(scenario, connection)
-        desk = Unprompted(stub.answer)
+        stub = IdealAgent(scenario, connection)
+        desk = PromptlessHandler(stub.answer)
         return msgspec.structs.replace(crew, carriers=dict.fromkeys(crew.carriers, desk)), stub
     if agent == BASIC:
-        approval = Unprompted(lambda ask: answer(ask, {"decision": "approve"}))
+        approval = PromptlessHandler(lambda ask: answer(ask, {"decision": "approve"}))
         return msgspec.structs.replace(crew, carriers={**crew.carriers, HUMAN: approval}), None
     if agent.partition(":")[0] in AGENTS:
         meters = {id(each): Metered(each) for each in crew.carriers.values()}
@@ -168,12 +170,12 @@ def _cast(
 def _dressed(
     connection: "Connection",
     run: "Run",
-    ours: "Staff",
+    ours: "RunSetup",
     campaign: "Campaign",
-    stub: "Stub | None",
-) -> "Staff":
+    stub: "IdealAgent | None",
+) -> "RunSetup":
     """One case after another unless families are investigated; briefings name the scenario."""
-    from interlock.calibrate.in_order import InOrder
+    from interlock.calibrate.in_order import SequentialCases
     from interlock.engine.case import OPEN
     from interlock.rca.knowledge.looks import looks_of
     from interlock.signals.briefing import Briefing
@@ -184,7 +186,7 @@ def _dressed(
     enrich, application = ours.enrich, ours.application
     if application is not None and not run.options["terms"].get("families"):
         waiting = [look.case_id for look in looks if look.status == OPEN]
-        application = InOrder(application, waiting)
+        application = SequentialCases(application, waiting)
 
     def named(briefing: Briefing) -> Briefing:
         plain = msgspec.structs.replace(briefing, scenario=campaign.plan.scenario)
@@ -202,14 +204,14 @@ def _captured(
     return capture(connection, run.run_id, scenario, open_run(run), manner)
 
 
-def manner_of(campaign: "Campaign") -> "Manner":
+def manner_of(campaign: "Campaign") -> "CaptureMode":
     from interlock.agents.agents import CLI_AGENTS
     from interlock.agents.specs import ACP, BASIC
-    from interlock.rca.calibration.capture import Manner
+    from interlock.rca.calibration.capture import CaptureMode
 
     agent = campaign.plan.agent
     kind = agent.partition(":")[0]
-    return Manner(
+    return CaptureMode(
         prompted=agent not in (STUB, BASIC),
         billed=kind in CLI_AGENTS or kind == ACP,
         later=campaign.plan.edition == "v2",

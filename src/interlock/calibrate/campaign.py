@@ -26,7 +26,7 @@ _APART = 1_000_000
 """Dispatches between the first ones of two runs: watchers know each by its number alone."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a calibration was begun with. `scenario` is its name, `digest` tells its labels."""
 
     scenario: str
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Campaign:
     """A plan and its folders."""
 
-    def __init__(self, project: Path, plan: Plan) -> None:
+    def __init__(self, project: Path, plan: CampaignPlan) -> None:
         self.plan = plan
         self._folder = project / FOLDER
 
@@ -66,7 +66,7 @@ class Campaign:
         """Dispatches of a run come after this number: no other run of the project has them."""
         return (number - FIRST + 1) * _APART
 
-    def keep(self, plan: Plan) -> None:
+    def keep(self, plan: CampaignPlan) -> None:
         """The plan as it is from now on."""
         self.plan = plan
         text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
@@ -114,9 +114,9 @@ def unfinished(project: Path, digest: str, agent: str, dispatch: str) -> Campaig
     raise StateError("there is no unfinished calibration of this scenario; begin without --resume")
 
 
-def _plan(path: Path) -> Plan | None:
+def _plan(path: Path) -> CampaignPlan | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Plan)
+        return msgspec.json.decode(path.read_bytes(), type=CampaignPlan)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from interlock.calibrate.metric_table import OVERALL, Bounds, Metric, metric_table
-from interlock.calibrate.metrics import Rules, Sheet
+from interlock.calibrate.metrics import ScoringRules, Sheet
 from interlock.calibrate.scorecard import Calibration, CaseRecord
 from interlock.calibrate.statistics import (
     SEED,
@@ -67,7 +67,7 @@ def compare(
 ) -> Comparison:
     """How B differs from A."""
     _refuse_strangers(one, other)
-    rules = Rules(one.scorecard.edition, one.scorecard.weights, one.scorecard.left_out)
+    rules = ScoringRules(one.scorecard.edition, one.scorecard.weights, one.scorecard.left_out)
     runs_a, runs_b = marks_by_run(one.records), marks_by_run(other.records)
     a, b = Sheet(runs_a, rules), Sheet(runs_b, rules)
     rows = [(*first, *second) for first, second in zip(a.rows, b.rows, strict=True)]

@@ -7,25 +7,25 @@ application's that it stands before.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from interlock.agents.carrier import Premises
+from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase
-from interlock.runtime.application import Application
+from interlock.runtime.application import CaseHooks
 
 
-class InOrder:
+class SequentialCases:
     """An application that holds all cases back but the first that is not over."""
 
-    def __init__(self, application: Application, waiting: Sequence[str]) -> None:
+    def __init__(self, application: CaseHooks, waiting: Sequence[str]) -> None:
         self._own = application
         self._waiting = dict.fromkeys(waiting)
         self._turn = next(iter(self._waiting), "")
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         return self._own.premises(case_no, case, dispatch_id)
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         return self._own.facts(case_no, case, premises)
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:

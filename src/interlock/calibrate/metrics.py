@@ -20,7 +20,7 @@ _ESTIMATED_STEP = 1_000
 """Tokens of a step that nobody measured."""
 
 
-class Rules(msgspec.Struct, frozen=True):
+class ScoringRules(msgspec.Struct, frozen=True):
     """What is counted how: an edition of the table, its weights, and metrics left out of M19."""
 
     edition: str = ""
@@ -50,7 +50,7 @@ class Measure(msgspec.Struct, frozen=True):
     cases: int
 
 
-def tally(scenario: Scenario, results: Iterable[CaseResult], rules: Rules) -> Marks:
+def tally(scenario: Scenario, results: Iterable[CaseResult], rules: ScoringRules) -> Marks:
     """The marks of one run."""
     edition = metric_table().edition(rules.edition_name)
     return marks_of(
@@ -58,7 +58,7 @@ def tally(scenario: Scenario, results: Iterable[CaseResult], rules: Rules) -> Ma
     )
 
 
-def measure(runs: Sequence[Marks], rules: Rules) -> tuple[Measure, ...]:
+def measure(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure, ...]:
     """All metrics over one or more runs of the same cases: means, and the spread of M19."""
     sheet = Sheet(runs, rules)
     total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
@@ -87,7 +87,7 @@ def _plain(value: float | None) -> float:
 class Sheet:
     """Marks as rows that add up: one row for each case, with the columns of every run."""
 
-    def __init__(self, runs: Sequence[Marks], rules: Rules) -> None:
+    def __init__(self, runs: Sequence[Marks], rules: ScoringRules) -> None:
         self.runs = len(runs)
         self.case_ids = sorted({case for marks in runs for each in marks.values() for case in each})
         self._marks = runs
@@ -202,7 +202,9 @@ def _correlation(total: Row, honest: bool) -> float | None:
     return max(-1.0, min(1.0, (count * xy - x * y) / sqrt(x_spread * y_spread)))
 
 
-def overall_by(runs: Sequence[Marks], rules: Rules) -> Mapping[str, tuple[float, float | None]]:
+def overall_by(
+    runs: Sequence[Marks], rules: ScoringRules
+) -> Mapping[str, tuple[float, float | None]]:
     """M19 under every set of weights, in both ways."""
     found = {}
     for name in metric_table().weights:

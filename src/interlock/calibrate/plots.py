@@ -18,7 +18,7 @@ STEP = 26
 """From one bar to the next."""
 
 
-class Dot(msgspec.Struct, frozen=True):
+class PlotDot(msgspec.Struct, frozen=True):
     x: float
     y: float
     radius: float
@@ -38,11 +38,11 @@ class Bar(msgspec.Struct, frozen=True):
     mark: float | None = None
 
 
-def reliability_dots(bins: tuple[Bin, ...]) -> list[Dot]:
+def reliability_dots(bins: tuple[Bin, ...]) -> list[PlotDot]:
     """Confidence to the right, accuracy upwards; the area is the number of answers."""
     most = max((each.count for each in bins), default=1)
     return [
-        Dot(
+        PlotDot(
             round(each.confidence * SIDE, 1),
             round((1 - each.accuracy) * SIDE, 1),
             round(4 + 10 * (each.count / most) ** 0.5, 1),

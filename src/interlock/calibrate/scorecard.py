@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from interlock.calibrate.metric_table import Bounds, Metric, metric_table, passing
-from interlock.calibrate.metrics import Measure, Rules, Sheet, measure, overall_by, tally
+from interlock.calibrate.metrics import Measure, ScoringRules, Sheet, measure, overall_by, tally
 from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
 from interlock.calibrate.statistics import (
     SEED,
@@ -80,7 +80,7 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
     bins: tuple[Bin, ...]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class ScorecardPart(msgspec.Struct, frozen=True, kw_only=True):
     """All cases, or those of one split. `solved` is the mean over runs."""
 
     name: str
@@ -97,7 +97,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return next(row for row in self.rows if row.id == metric)
 
 
-class Spending(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationCost(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     whole: Cost
     by_step: dict[str, Cost]
@@ -119,8 +119,8 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     candidates: int
     failed: int
     """Results of cases that did not come to an end, over all runs."""
-    parts: tuple[Part, ...]
-    spending: Spending
+    parts: tuple[ScorecardPart, ...]
+    spending: CalibrationCost
 
     @property
     def passed(self) -> bool:
@@ -149,7 +149,7 @@ def calibration(
     runs: Sequence[Results],
     *,
     about: About = About(),  # noqa: B008 - frozen
-    rules: Rules = Rules(),  # noqa: B008 - frozen
+    rules: ScoringRules = ScoringRules(),  # noqa: B008 - frozen
     prices: Prices = Prices(),  # noqa: B008 - frozen
     times: int = TIMES,
     seed: int = SEED,
@@ -185,12 +185,16 @@ def _verified(scenario: Scenario, number: int) -> bool:
 
 
 def _part(
-    name: str, scenario: Scenario, runs: Sequence[Results], rules: Rules, chance: tuple[int, int]
-) -> Part:
+    name: str,
+    scenario: Scenario,
+    runs: Sequence[Results],
+    rules: ScoringRules,
+    chance: tuple[int, int],
+) -> ScorecardPart:
     told = [aligned(scenario, run) for run in runs]
     marks = [tally(scenario, run, rules) for run in told]
     answers = [(mark[0], bool(mark[1])) for each in marks for mark in each["M8"].values()]
-    return Part(
+    return ScorecardPart(
         name=name,
         cases=len(scenario.cases),
         solved=_solved(scenario, told),
@@ -213,7 +217,7 @@ def _solved(scenario: Scenario, runs: Sequence[Results]) -> float:
 
 
 def _rows(
-    scenario: Scenario, marks: Sequence[Marks], rules: Rules, chance: tuple[int, int]
+    scenario: Scenario, marks: Sequence[Marks], rules: ScoringRules, chance: tuple[int, int]
 ) -> tuple[MetricRow, ...]:
     sheet = Sheet(marks, rules)
     drawn = draw(sheet.rows, *chance)
@@ -236,7 +240,7 @@ def _rows(
 def _row(
     metric: Metric,
     found: Measure,
-    rules: Rules,
+    rules: ScoringRules,
     around: Interval | None,
     others: dict[str, float | None],
 ) -> MetricRow:
@@ -306,11 +310,11 @@ def _families(scenario: Scenario, runs: Sequence[Results]) -> Grouping | None:
     return Grouping(precision, recall, f, rand, first.cases, first.true_groups, round(groups))
 
 
-def _spending(scenario: Scenario, runs: Sequence[Results], prices: Prices) -> Spending:
+def _spending(scenario: Scenario, runs: Sequence[Results], prices: Prices) -> CalibrationCost:
     results = [result for run in runs for result in run]
     whole = total(cost_of(result, prices) for result in results)
     right = _solved(scenario, runs) * len(runs)
-    return Spending(
+    return CalibrationCost(
         currency=prices.currency,
         whole=whole,
         by_step=cost_by_step(results, prices),
@@ -319,7 +323,7 @@ def _spending(scenario: Scenario, runs: Sequence[Results], prices: Prices) -> Sp
     )
 
 
-def _records(scenario: Scenario, runs: Sequence[Results], rules: Rules) -> list[CaseRecord]:
+def _records(scenario: Scenario, runs: Sequence[Results], rules: ScoringRules) -> list[CaseRecord]:
     found = []
     for number, run in enumerate(runs, 1):
         marks = tally(scenario, run, rules)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from interlock.calibrate.compare import Comparison
 from interlock.calibrate.cost_bill import lasted, money
 from interlock.calibrate.figures import DASH, around, figure, needed, share, signed
-from interlock.calibrate.scorecard import MetricRow, Part, Scorecard
+from interlock.calibrate.scorecard import MetricRow, Scorecard, ScorecardPart
 from interlock.system.text import line
 
 _GROUPS = {
@@ -47,7 +47,7 @@ def _head(card: Scorecard) -> list[str]:
     return said
 
 
-def _metrics(card: Scorecard, part: Part) -> list[str]:
+def _metrics(card: Scorecard, part: ScorecardPart) -> list[str]:
     names = list(part.rows[0].baselines)
     head = ("", "metric", "value", "honest", "95 %", "needs", "", "cases", *names)
     rows: list[tuple[str, ...]] = []
@@ -83,7 +83,7 @@ def _legend(card: Scorecard) -> list[str]:
     ]
 
 
-def _facts(part: Part) -> list[str]:
+def _facts(part: ScorecardPart) -> list[str]:
     rows = [("solved (defect type and component right)", share(round(part.solved, 2), part.cases))]
     for name, (plain, honest) in part.overall.items():
         rows.append((f"M19 with weights {name}", f"{figure(plain)}, honest {figure(honest)}"))
@@ -100,7 +100,7 @@ def _facts(part: Part) -> list[str]:
     return table(("", ""), rows)[1:]
 
 
-def _split(part: Part) -> list[str]:
+def _split(part: ScorecardPart) -> list[str]:
     words = ("M1", "M2", "M5", "M10", "M12", "M15", "M19")
     rows = [
         (row.id, row.name, figure(row.honest), around(row.interval), str(row.cases))
@@ -111,7 +111,7 @@ def _split(part: Part) -> list[str]:
     return table(head, rows)
 
 
-def _classes(part: Part) -> list[str]:
+def _classes(part: ScorecardPart) -> list[str]:
     rows = [
         (line(row.defect_type, 40), share(round(row.right, 2), row.cases), around(row.interval))
         for row in part.classes

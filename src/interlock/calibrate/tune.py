@@ -28,7 +28,7 @@ _AFTERWARDS = (F5, F6)
 """Steps that do not change what was found, unless they say so."""
 
 
-class Words(msgspec.Struct, frozen=True):
+class FindingText(msgspec.Struct, frozen=True):
     """What is said of a cause."""
 
     defect_type: str = ""
@@ -42,7 +42,7 @@ class Recording(msgspec.Struct, frozen=True):
     label: LabelledCase
     start: Case
     recorded: Recorded
-    causes: Mapping[int, Words]
+    causes: Mapping[int, FindingText]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ def recordings(
     """The cases of a run that came to an end."""
     labels = {case.id: case for case in scenario.cases}
     known = {
-        each.rca.rca_id: Words(each.rca.defect_type, each.rca.component, each.rca.description)
+        each.rca.rca_id: FindingText(each.rca.defect_type, each.rca.component, each.rca.description)
         for each in causes(connection, archived=True)
     }
     starts = _starts(connection, run_id, circuit)
@@ -93,7 +93,7 @@ def _starts(connection: Connection, run_id: int, circuit: Circuit) -> dict[str, 
     }
 
 
-class Bench:
+class TuningBench:
     """Tries points on the same recordings, and remembers what each way came to."""
 
     def __init__(self, scenario: Scenario, circuit: Circuit, recorded: Sequence[Recording]) -> None:
@@ -134,7 +134,7 @@ class Bench:
 
 def result_of(recording: Recording, decided: Recorded) -> CaseResult:
     """What the case came to on this way."""
-    words = Words()
+    words = FindingText()
     category = ""
     for decision, data in decided:
         if decision.signal not in (ARTIFACT, LINKED):
@@ -154,8 +154,8 @@ def result_of(recording: Recording, decided: Recorded) -> CaseResult:
 
 
 def _after(
-    words: Words, step: str, rule: str, signal: str, data: Mapping[str, Any], told: Recording
-) -> Words:
+    words: FindingText, step: str, rule: str, signal: str, data: Mapping[str, Any], told: Recording
+) -> FindingText:
     """What is known of the cause after one more decision."""
     if signal == LINKED or (step, rule) == (F4, "H15"):
         return told.causes.get(data.get("linked_rca_id", 0), words)
@@ -163,12 +163,16 @@ def _after(
         case _ if step == F0:
             return told.causes.get(data.get("prior_rca_id", 0), words) if rule == "H1" else words
         case _ if step == F1:
-            return Words(data["defect_type_hypothesis"]) if data["skip_investigation"] else Words()
+            return (
+                FindingText(data["defect_type_hypothesis"])
+                if data["skip_investigation"]
+                else FindingText()
+            )
         case _ if step == F3 and rule != "H8-next":
-            return Words(data["defect_type"], data.get("component", ""), data["rca_message"])
+            return FindingText(data["defect_type"], data.get("component", ""), data["rca_message"])
         case _ if step == F5 and rule == "H14":
             said = data.get("human_override", {})
-            return Words(
+            return FindingText(
                 said.get("defect_type") or words.defect_type,
                 words.component,
                 said.get("rca_message") or words.message,

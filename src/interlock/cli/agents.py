@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, document, say, table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.agents.cli.probe import Found
+    from interlock.agents.cli.probe import ProbeResult
     from interlock.agents.cli.profile import Profile
 
 agents = typer.Typer(help="Agent CLIs: what is installed, and whether it is what we know.")
 app.add_typer(agents, name="agents")
 
 
-class Agent(msgspec.Struct, frozen=True):
+class AgentListing(msgspec.Struct, frozen=True):
     """An agent CLI on this machine."""
 
     name: str
@@ -75,13 +75,13 @@ def probe(
         checks = asyncio.run(probing.probe(program, known, os.environ))
     else:
         there = f"there is no command {' or '.join(known.commands)}; install {known.title}"
-        checks = [probing.Found("agent.installed", False, there)]
+        checks = [probing.ProbeResult("agent.installed", False, there)]
     _tell(known, program, checks, json=json)
     if not all(each.ok for each in checks):
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _tell(known: "Profile", program: str, checks: "list[Found]", *, json: bool) -> None:
+def _tell(known: "Profile", program: str, checks: "list[ProbeResult]", *, json: bool) -> None:
     if json:
         fields: dict[str, Any] = {"name": known.name, "program": program}
         fields |= {"checks": msgspec.to_builtins(checks), "traps": list(known.traps)}
@@ -94,7 +94,7 @@ def _tell(known: "Profile", program: str, checks: "list[Found]", *, json: bool) 
         say(f"note  {trap}")
 
 
-def _agents() -> list[Agent]:
+def _agents() -> list[AgentListing]:
     import asyncio
     from pathlib import Path
 
@@ -116,7 +116,7 @@ def _agents() -> list[Agent]:
         return list(await asyncio.gather(*asked))
 
     return [
-        Agent(
+        AgentListing(
             name=each.name,
             title=each.title,
             program=program,
@@ -137,7 +137,7 @@ async def _none() -> str:
     return ""
 
 
-def _login(each: Agent) -> str:
+def _login(each: AgentListing) -> str:
     if each.login:
         return each.login
     return "not seen" if each.program else "-"

@@ -17,8 +17,8 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.rca.failure import Failure
-    from interlock.rca.launch import Tally
-    from interlock.rca.sources.leaf import Leaf
+    from interlock.rca.launch import TestCounts
+    from interlock.rca.sources.leaf import SourceEntry
 
 
 @analyst.command("read")
@@ -42,7 +42,7 @@ def read(
     _print({"summary": tally})
 
 
-def _read(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     """The failures, then the tally."""
     kind = leaf.kind()
     if kind in ("junit", "xml"):
@@ -53,7 +53,7 @@ def _read(leaf: "Leaf") -> "Iterator[Failure | Tally]":
         yield from _log(leaf)
 
 
-def _report(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     from interlock.rca.sources.junit import read_junit
 
     with leaf.open() as stream:
@@ -64,7 +64,7 @@ def _report(leaf: "Leaf") -> "Iterator[Failure | Tally]":
     yield report.tally
 
 
-def _log(leaf: "Leaf") -> "Iterator[Failure | Tally]":
+def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     from interlock.system.test_output.ci_lines import lines_of
     from interlock.system.test_output.ci_log import read_log
 

@@ -9,17 +9,17 @@ import msgspec
 import typer
 
 from interlock.api.project import (
+    AgentPool,
     Agents,
-    Crew,
     Limited,
     Limits,
-    OnLimit,
     Parallel,
+    RateLimitPolicy,
     Slots,
     crew_of,
     merged,
 )
-from interlock.api.sitting import Sat, sit
+from interlock.api.sitting import RunResult, sit
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Watching, files_of
 from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.sources.intake import Intake
+    from interlock.rca.sources.intake import SourceLaunch
 
 Out = Annotated[
     Path | None,
@@ -87,7 +87,7 @@ def analyze(
     ] = None,
     new: New = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -143,7 +143,7 @@ def _tell_more(suite: "Suite", count: int) -> None:
     tell(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
-def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
+def _nothing_failed(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
         document({"suite_id": None, "tests": tests, "failures": 0})
@@ -156,8 +156,13 @@ def _nothing_failed(intakes: "Sequence[Intake]", *, json: bool) -> None:
 
 
 def _work(
-    connection: "Connection", suite: "Suite", crew: Crew, *, wait: bool, on_limit: OnLimit
-) -> Sat:
+    connection: "Connection",
+    suite: "Suite",
+    crew: AgentPool,
+    *,
+    wait: bool,
+    on_limit: RateLimitPolicy,
+) -> RunResult:
     from interlock.journal.runs import find_run
 
     sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait, on_limit=on_limit)
@@ -168,7 +173,7 @@ def _work(
 
 
 def _show(
-    connection: "Connection", suite: "Suite", folder: Path, sat: Sat | None, *, json: bool
+    connection: "Connection", suite: "Suite", folder: Path, sat: RunResult | None, *, json: bool
 ) -> None:
     from interlock.journal.runs import find_run
     from interlock.rca.report.document import summary_of

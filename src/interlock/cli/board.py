@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interlock.cli.show import printable, tell
 from interlock.engine.schedule import Spent
-from interlock.runtime.tally import Tally
+from interlock.runtime.tally import RunCounts
 from interlock.system.errors import InterlockError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from sqlalchemy import Connection
 
-    from interlock.delivery.report.board import Board, Row
+    from interlock.delivery.report.board import Board, BoardRow
 
-Watch = Callable[[Tally, Spent], None]
+Watch = Callable[[RunCounts, Spent], None]
 _EVERY: Final = 1.0
 _LINES_EVERY: Final = 0.5
 _COUNTED: Final = (
@@ -72,7 +72,7 @@ def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
             to = decision.to or decision.status
             tell(f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {to}")
 
-    def watch(_tally: Tally, _spent: Spent) -> None:
+    def watch(_tally: RunCounts, _spent: Spent) -> None:
         nonlocal told
         if time.monotonic() - told >= _LINES_EVERY:
             told = time.monotonic()
@@ -86,10 +86,10 @@ def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
 def _drawn(console: "Console", run_id: int, db: Path, agents: Mapping[str, str]) -> Iterator[Watch]:
     from rich.live import Live
 
-    latest: list[tuple[Tally, Spent]] = [(Tally(), Spent())]
+    latest: list[tuple[RunCounts, Spent]] = [(RunCounts(), Spent())]
     over = threading.Event()
 
-    def watch(tally: Tally, spent: Spent) -> None:
+    def watch(tally: RunCounts, spent: Spent) -> None:
         latest[0] = (tally, spent)
 
     with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -113,24 +113,24 @@ def _paint(
     run_id: int,
     db: Path,
     agents: Mapping[str, str],
-    latest: list[tuple[Tally, Spent]],
+    latest: list[tuple[RunCounts, Spent]],
     over: threading.Event,
     draw: "Callable[[Board], None]",
 ) -> None:
     """Look and draw, once a second. A look that fails is only not drawn."""
     from interlock.agents.agents import agents_folder
-    from interlock.delivery.report.lookout import Lookout
+    from interlock.delivery.report.lookout import BoardReader
     from interlock.journal.database import reading
 
     with suppress(InterlockError), reading(db) as connection:
-        lookout = Lookout(connection, run_id, agents, agents_folder(db))
+        lookout = BoardReader(connection, run_id, agents, agents_folder(db))
         while not over.is_set():
             with suppress(InterlockError):
                 draw(lookout.look(latest[0][1]))
             over.wait(_EVERY)
 
 
-def picture(found: "Board", now: float, height: int, tally: Tally) -> "RenderableType":
+def picture(found: "Board", now: float, height: int, tally: RunCounts) -> "RenderableType":
     """The whole board, in at most that many lines."""
     from rich.console import Group
     from rich.text import Text
@@ -165,7 +165,7 @@ def _head(found: "Board") -> Any:
     return line
 
 
-def _table(rows: "tuple[Row, ...]", now: float) -> Any:
+def _table(rows: "tuple[BoardRow, ...]", now: float) -> Any:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim", show_edge=False)
@@ -182,7 +182,7 @@ def _table(rows: "tuple[Row, ...]", now: float) -> Any:
     return table
 
 
-def _cells(row: "Row", now: float) -> list[Any]:
+def _cells(row: "BoardRow", now: float) -> list[Any]:
     from rich.text import Text
 
     style = {"at work": "", "asks": "magenta"}.get(row.word, "dim")
@@ -200,7 +200,7 @@ def _cells(row: "Row", now: float) -> list[Any]:
     return [Text(printable(word), style) for word in words]
 
 
-def _sign(row: "Row", now: float) -> str:
+def _sign(row: "BoardRow", now: float) -> str:
     if row.sign:
         return f"{row.standing} {age(now - row.sign)}".strip()
     return row.standing or ("-" if row.word == "at work" else "")

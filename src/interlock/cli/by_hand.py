@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from interlock.api.manual import leave, take_laid
-from interlock.api.project import Options, crew_of, open_run
+from interlock.api.project import RunConfig, crew_of, open_run
 from interlock.api.sitting import sit
 from interlock.cli.analyze import New, analyze, report
 from interlock.cli.calibrate_run import run as calibrate
@@ -35,7 +35,7 @@ from interlock.system.errors import SourceError, StateError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.journal.history import CaseLine
+    from interlock.journal.history import CaseSummary
     from interlock.rca.knowledge.suites import Suite
 
 app = typer.Typer(
@@ -199,7 +199,7 @@ def _advanced(
 
     since = time.time()
     run = find_run(connection, suite.run_id)
-    options = msgspec.convert(run.options, Options)
+    options = msgspec.convert(run.options, RunConfig)
     circuit = open_run(run)
     sit(connection, run, crew_of(circuit, options, path), wait=False, only=set(only))
     root = Path(msgspec.convert(options.files, Files).root)
@@ -224,7 +224,7 @@ def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
     return str(*found.values())
 
 
-def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseLine]":
+def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseSummary]":
     from interlock.journal.history import cases_of
 
     found = [each for each in cases_of(connection, suite.run_id) if each.status == "open"]
@@ -233,7 +233,7 @@ def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseLine]":
     return found
 
 
-def _case(connection: "Connection", suite: "Suite", word: str) -> "CaseLine":
+def _case(connection: "Connection", suite: "Suite", word: str) -> "CaseSummary":
     """The case of that name, number or item; the first open one if none is named."""
     from interlock.journal.history import cases_of
     from interlock.rca.knowledge.looks import case_of_item

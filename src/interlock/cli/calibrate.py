@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from interlock.cli.default_verb import DefaultVerb
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, counted, document, say, table
 
 calibrate = typer.Typer(
@@ -85,7 +85,7 @@ def check(
         cases = counted(len(scenario.cases), "case", "cases")
         told = counted(len(findings), "finding", "findings")
         say(f"{scenario.name}: {cases}, {told}, {'sound' if good else 'not sound'}")
-    raise typer.Exit(Exit.DONE if good else Exit.FINDINGS)
+    raise typer.Exit(ExitCode.DONE if good else ExitCode.FINDINGS)
 
 
 @calibrate.command()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from interlock.cli.door import Exit
+from interlock.cli.door import ExitCode
 from interlock.cli.show import counted, harmless, say, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.calibrate.calibrate_work import Work
+    from interlock.calibrate.calibrate_work import CampaignResult
     from interlock.calibrate.campaign import Campaign
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration, Scorecard
@@ -106,16 +106,18 @@ def leaks_told(campaign: "Campaign", scenario: "Scenario", root: Path) -> bool:
     return found > 0
 
 
-def leave(done: "Work", card: "Scorecard", gates: Sequence[Gate], *, leaking: bool) -> None:
+def leave(
+    done: "CampaignResult", card: "Scorecard", gates: Sequence[Gate], *, leaking: bool
+) -> None:
     """End the command: what broke off goes before what is not good enough."""
     if not done.whole and done.sat is not None:
         done.sat.leave()
     if leaking:
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
     missed = [told for metric, least in gates if (told := _missed(card, metric, least))]
     for each in missed:
         tell(each)
-    raise typer.Exit(Exit.UNHEALTHY if missed else Exit.DONE)
+    raise typer.Exit(ExitCode.UNHEALTHY if missed else ExitCode.DONE)
 
 
 def _missed(card: "Scorecard", metric: str, least: float) -> str:

@@ -32,8 +32,8 @@ from interlock.rca.opening import circuit_for
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.api.project import Options
-    from interlock.calibrate.calibrate_work import Rulebook, Work
+    from interlock.api.project import RunConfig
+    from interlock.calibrate.calibrate_work import CampaignResult, Rulebook
     from interlock.calibrate.campaign import Campaign
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from interlock.rca.calibration.scenario import Scenario
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line says about a calibration."""
 
     source: str
@@ -91,11 +91,16 @@ def run(
     from interlock.rca.papers import CALIBRATE
 
     gates = gates_of(fail_under or [])
-    said = Said(
-        source=scenario, agent=agent, dispatch=str(dispatch or ""), parallel=parallel,
-        runs=runs, tokens=token_budget, edition=edition,
+    said = CalibrateOptions(
+        source=scenario,
+        agent=agent,
+        dispatch=str(dispatch or ""),
+        parallel=parallel,
+        runs=runs,
+        tokens=token_budget,
+        edition=edition,
         files=files_of(None, root or Path(CALIBRATE), watch, batch_size),
-    )  # fmt: skip
+    )
     known = _read(scenario)
     rules = circuit_for(sets or [], prompt_dir)
     campaign = _resumed(said, known) if resume else _begun(said, known, rules[1])
@@ -122,11 +127,11 @@ def _read(source: str) -> "Scenario":
     return scenario
 
 
-def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
+def _begun(said: CalibrateOptions, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     """A new campaign: its agent can be asked, its worlds stand, its plan is kept."""
     from interlock.agents.specs import BASIC
     from interlock.calibrate.calibrate_work import options_of
-    from interlock.calibrate.campaign import Campaign, Plan, new_numbers
+    from interlock.calibrate.campaign import Campaign, CampaignPlan, new_numbers
     from interlock.calibrate.metric_table import metric_table
     from interlock.rca.calibration.suite import terms_of
     from interlock.rca.calibration.world import plant
@@ -141,10 +146,15 @@ def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     parallel = said.parallel or (max(PARALLEL, size) if batched else 1)
     families = batched or parallel > 1
     numbers = new_numbers(Path(), Path(str(said.files["root"])), said.runs)
-    plan = Plan(
-        scenario=scenario.name, digest=scenario.digest, numbers=numbers, agent=agent,
-        dispatch=said.dispatch, edition=said.edition, planted=bool(scenario.worlds),
-    )  # fmt: skip
+    plan = CampaignPlan(
+        scenario=scenario.name,
+        digest=scenario.digest,
+        numbers=numbers,
+        agent=agent,
+        dispatch=said.dispatch,
+        edition=said.edition,
+        planted=bool(scenario.worlds),
+    )
     campaign = Campaign(Path(), plan)
     worlds = campaign.worlds if plan.planted else None
     terms = msgspec.to_builtins(terms_of(scenario, worlds, families=families, cache=campaign.cache))
@@ -158,7 +168,7 @@ def _begun(said: Said, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     return campaign
 
 
-def _refuse_unknown(circuit: "Circuit", options: "Options", campaign: "Campaign") -> None:
+def _refuse_unknown(circuit: "Circuit", options: "RunConfig", campaign: "Campaign") -> None:
     """An agent that cannot be asked is told before anything begins."""
     from interlock.api.project import crew_of
 
@@ -169,16 +179,18 @@ def _refuse_unknown(circuit: "Circuit", options: "Options", campaign: "Campaign"
         raise
 
 
-def _resumed(said: Said, scenario: "Scenario") -> "Campaign":
+def _resumed(said: CalibrateOptions, scenario: "Scenario") -> "Campaign":
     from interlock.calibrate.campaign import unfinished
 
     return unfinished(Path(), scenario.digest, said.agent, said.dispatch)
 
 
-def _work(campaign: "Campaign", scenario: "Scenario", said: Said, rules: "Rulebook") -> "Work":
+def _work(
+    campaign: "Campaign", scenario: "Scenario", said: CalibrateOptions, rules: "Rulebook"
+) -> "CampaignResult":
     from interlock.calibrate.calibrate_work import work
 
-    def change(options: "Options") -> "Options":
+    def change(options: "RunConfig") -> "RunConfig":
         """What may be said anew when a calibration goes on."""
         size = said.files.get("batch_size")
         files = options.files | ({"batch_size": size} if size is not None else {})
@@ -192,9 +204,13 @@ def _work(campaign: "Campaign", scenario: "Scenario", said: Said, rules: "Rulebo
 
 
 def _scored(
-    campaign: "Campaign", scenario: "Scenario", said: Said, done: "Work", weights: str
+    campaign: "Campaign",
+    scenario: "Scenario",
+    said: CalibrateOptions,
+    done: "CampaignResult",
+    weights: str,
 ) -> "Calibration":
-    from interlock.calibrate.metrics import Rules
+    from interlock.calibrate.metrics import ScoringRules
     from interlock.calibrate.scorecard import About, calibration
 
     plan = campaign.plan
@@ -208,7 +224,7 @@ def _scored(
         source=said.source,
         stores=tuple(stores),
     )
-    rules = Rules(plan.edition, weights, scenario.dry_capped_metrics if later else ())
+    rules = ScoringRules(plan.edition, weights, scenario.dry_capped_metrics if later else ())
     return calibration(scenario, done.runs, about=about, rules=rules, prices=_prices())
 
 
@@ -219,7 +235,7 @@ def _prices() -> "Prices":
     return prices_from(read_settings(Path()).calibrate.prices)
 
 
-def _note(campaign: "Campaign", scenario: "Scenario", done: "Work") -> str:
+def _note(campaign: "Campaign", scenario: "Scenario", done: "CampaignResult") -> str:
     """What a partial scorecard says of itself."""
     if done.whole or done.sat is None:
         return ""

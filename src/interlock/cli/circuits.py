@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import CircuitName, Json, Sets, document, say, table
 from interlock.system.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from interlock.engine.notation import Written
+    from interlock.engine.notation import CircuitSource
     from interlock.engine.simulate import Simulation
 
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
@@ -74,7 +74,7 @@ def draw(name: CircuitName, json: Json = False) -> None:
 def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
     """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
     from interlock.cli.verdict import judged, say_report
-    from interlock.engine.verify.finding import Finding, Report, WorstCase
+    from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
 
     try:
         written = _open(name)
@@ -83,13 +83,13 @@ def verify(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
         )
-        report = Report(name, 0, (unreadable,), WorstCase(0, False))
+        report = VerifyReport(name, 0, (unreadable,), WorstCase(0, False))
     if json:
         document({**msgspec.to_builtins(report), "sound": report.sound})
     else:
         say_report(report)
     if any(finding.level != "note" for finding in report.findings):
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
 @circuit.command()
@@ -129,13 +129,13 @@ def simulate(
         _say_simulation(result)
 
 
-def _open(name: str) -> "Written":
+def _open(name: str) -> "CircuitSource":
     from interlock.runtime.library import find_circuit
 
     return find_circuit(name, Path()).open()
 
 
-def _changed(written: "Written", sets: list[str] | None) -> "Written":
+def _changed(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource":
     """The circuit with the thresholds a user gave instead of its own."""
     from interlock.cli.words import thresholds
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, document, say, table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.testing.conform.scenarios import Scenario
-    from interlock.testing.conform.verdict import Verdict
+    from interlock.testing.conform.scenarios import ConformScenario
+    from interlock.testing.conform.verdict import ScenarioResult
 
 
 @app.command()
@@ -46,7 +46,7 @@ def conform(
     """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
     from interlock.engine.format import seconds_of
     from interlock.testing.conform import report
-    from interlock.testing.conform.kit import Kit
+    from interlock.testing.conform.kit import ConformKit
     from interlock.testing.conform.stage import Patience
 
     scenarios = _chosen(only or [])
@@ -55,7 +55,7 @@ def conform(
     if junit and not junit.parent.is_dir():
         raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
     words = tuple(command or ())
-    kit = Kit(words, Patience(seconds_of(timeout)), jobs, keep)
+    kit = ConformKit(words, Patience(seconds_of(timeout)), jobs, keep)
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
         verdicts = kit.play(scenarios)
@@ -67,10 +67,10 @@ def conform(
         document(report.record(words, verdicts))
     else:
         _show(verdicts)
-    raise typer.Exit(Exit.DONE if report.conforms(verdicts) else Exit.FINDINGS)
+    raise typer.Exit(ExitCode.DONE if report.conforms(verdicts) else ExitCode.FINDINGS)
 
 
-def _chosen(only: Sequence[str]) -> "list[Scenario]":
+def _chosen(only: Sequence[str]) -> "list[ConformScenario]":
     from interlock.testing.conform.scenarios import SCENARIOS
 
     names = [name.strip() for word in only for name in word.split(",")]
@@ -81,7 +81,7 @@ def _chosen(only: Sequence[str]) -> "list[Scenario]":
     return [each for each in SCENARIOS if not names or each.name in names]
 
 
-def _list(scenarios: "Sequence[Scenario]", *, json: bool) -> None:
+def _list(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
     if json:
         rows = [{"name": one.name, "checks": one.checks, "why": one.why} for one in scenarios]
         return document({"scenarios": rows})
@@ -90,7 +90,7 @@ def _list(scenarios: "Sequence[Scenario]", *, json: bool) -> None:
     )
 
 
-def _show(verdicts: "Sequence[Verdict]") -> None:
+def _show(verdicts: "Sequence[ScenarioResult]") -> None:
     table(
         ("scenario", "verdict", "expected", "seen"),
         [
@@ -117,4 +117,4 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _terminated(*_: Any) -> NoReturn:
-    raise SystemExit(Exit.TERMINATED)
+    raise SystemExit(ExitCode.TERMINATED)

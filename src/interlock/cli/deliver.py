@@ -8,28 +8,28 @@ import msgspec
 import typer
 
 from interlock.api.project import (
+    AgentPool,
     Agents,
-    Crew,
     Limited,
     Limits,
-    OnLimit,
-    Options,
     Parallel,
+    RateLimitPolicy,
+    RunConfig,
     Slots,
     crew_of,
     merged,
     open_run,
     usual_options,
 )
-from interlock.api.sitting import Sat, sit
+from interlock.api.sitting import RunResult, sit
 from interlock.cli.board import watched
 from interlock.cli.default_verb import DefaultVerb
 from interlock.cli.delivered import as_json, summary
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.run import New, Wait, changed
 from interlock.cli.show import Db, Json, Sets, document, say, tell
 from interlock.delivery.delivering import (
-    Wishes,
+    DeliveryOptions,
     agreed,
     begin,
     free_slug,
@@ -46,7 +46,7 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.delivery.dry_run import Rehearsal
+    from interlock.delivery.dry_run import DryRun
     from interlock.delivery.report.records import Delivered
 
 deliver = typer.Typer(
@@ -71,14 +71,18 @@ Strict = Annotated[
 Untestable = Annotated[
     bool, typer.Option("--allow-untestable", help="Take tasks without acceptance criteria.")
 ]
-DryRun = Annotated[
+DryRunFlag = Annotated[
     bool, typer.Option("--dry-run", help="Only say what would run and cost; touch nothing.")
 ]
 OnceOnly = Annotated[
     bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
 ]
-_EXITS = {"COMPLETE": Exit.DONE, "PARTIAL": Exit.UNHEALTHY, "FAILED": Exit.UNHEALTHY,
-          "HALTED": Exit.FAILED}  # fmt: skip
+_EXITS = {
+    "COMPLETE": ExitCode.DONE,
+    "PARTIAL": ExitCode.UNHEALTHY,
+    "FAILED": ExitCode.UNHEALTHY,
+    "HALTED": ExitCode.FAILED,
+}
 _ADVICE = {
     "rate-limited": "'interlock deliver {plan}' goes on when the limit is over",
     "budget": "the budget is spent: 'interlock deliver {plan} --budget …' goes on",
@@ -100,10 +104,10 @@ def run(
     strict_signals: Strict = False,
     allow_untestable: Untestable = False,
     new: New = False,
-    dry_run: DryRun = False,
+    dry_run: DryRunFlag = False,
     once: OnceOnly = False,
     wait: Wait = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -114,7 +118,7 @@ def run(
     from interlock.runtime.library import find_circuit
     from interlock.runtime.settings import database, read_settings
 
-    wishes = Wishes(plan, repo, base, strict_signals, allow_untestable)
+    wishes = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
     usual, path = read_settings(Path()), database(Path(), db)
     bundle = find_circuit(DELIVERY, Path())
     written, changes = changed(bundle.open(), usual.thresholds, sets or [])
@@ -133,34 +137,41 @@ def run(
         else:
             found = find_run(connection, run_id)
             crew = crew_of(open_run(found), go_on(connection, found, options), path)
-        manner = Manner(wait=wait, on_limit=on_limit, once=once, json=json)
+        manner = RunOptions(wait=wait, on_limit=on_limit, once=once, json=json)
         work_on(connection, run_id, crew, path, manner)
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a sitting is held, and told."""
 
     wait: bool
-    on_limit: OnLimit
+    on_limit: RateLimitPolicy
     once: bool = False
     json: bool
 
 
-def work_on(connection: "Connection", run_id: int, crew: Crew, db: Path, manner: Manner) -> None:
+def work_on(
+    connection: "Connection", run_id: int, crew: AgentPool, db: Path, manner: RunOptions
+) -> None:
     """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
     from interlock.journal.runs import find_run
 
     found = find_run(connection, run_id)
-    agents = msgspec.convert(found.options, Options).agents
+    agents = msgspec.convert(found.options, RunConfig).agents
     view = partial(watched, connection, run_id, db, agents)
     sat = sit(
-        connection, found, crew, wait=manner.wait, on_limit=manner.on_limit, view=view,
+        connection,
+        found,
+        crew,
+        wait=manner.wait,
+        on_limit=manner.on_limit,
+        view=view,
         once=manner.once,
-    )  # fmt: skip
+    )
     _report(connection, run_id, sat, db, json=manner.json, once=manner.once)
 
 
-def _rehearse(told: "Rehearsal", *, json: bool) -> None:
+def _rehearse(told: "DryRun", *, json: bool) -> None:
     """Say what would be done; leave with exit 6 if it could not even begin."""
     if json:
         document({**msgspec.to_builtins(told), "can_go": told.can_go})
@@ -168,11 +179,11 @@ def _rehearse(told: "Rehearsal", *, json: bool) -> None:
         for line in in_words(told):
             say(line)
     if not told.can_go:
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
 def _report(
-    connection: "Connection", run_id: int, sat: Sat, path: Path, *, json: bool, once: bool
+    connection: "Connection", run_id: int, sat: RunResult, path: Path, *, json: bool, once: bool
 ) -> None:
     """Say how a run came out, write its report, and leave with its exit code."""
     from interlock.journal.runs import find_run
@@ -194,7 +205,7 @@ def _report(
     if told.outcome in _EXITS:
         raise typer.Exit(_EXITS[told.outcome])
     if more:
-        raise typer.Exit(Exit.WAITING if told.count("asks") else Exit.DONE)
+        raise typer.Exit(ExitCode.WAITING if told.count("asks") else ExitCode.DONE)
     sat.leave()
 
 
@@ -207,7 +218,7 @@ def _written(told: "Delivered") -> list[str]:
         return []
 
 
-def _advice(sat: Sat, told: "Delivered", more: bool) -> list[str]:
+def _advice(sat: RunResult, told: "Delivered", more: bool) -> list[str]:
     if more:
         return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
     return [_ADVICE[sat.status].format(plan=told.plan)] if sat.status in _ADVICE else []

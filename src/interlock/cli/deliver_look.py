@@ -8,7 +8,7 @@ import typer
 from interlock.cli.deliver import deliver
 from interlock.cli.delivered import as_json
 from interlock.cli.delivered import status as in_words
-from interlock.cli.door import Exit
+from interlock.cli.door import ExitCode
 from interlock.cli.show import Db, Json, RunId, document, say
 from interlock.delivery.delivering import find_delivery, terms_of, told_of
 from interlock.system.errors import StateError
@@ -42,9 +42,12 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
 
 @deliver.command()
 def report(
-    run_id: RunId = None, html: Html = None, markdown: Markdown = None,
-    db: Db = None, json: Json = False,
-) -> None:  # fmt: skip
+    run_id: RunId = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
     """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
     from interlock.delivery.report.delivery_report import write_report
     from interlock.journal.database import reading
@@ -99,4 +102,4 @@ def clean(
         if not rows:
             say("there is nothing to remove")
     if kept:
-        raise typer.Exit(Exit.UNHEALTHY)
+        raise typer.Exit(ExitCode.UNHEALTHY)

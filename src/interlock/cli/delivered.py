@@ -12,8 +12,8 @@ import msgspec
 from interlock.cli.show import aligned, counted
 
 if TYPE_CHECKING:
-    from interlock.delivery.checks.claims import Account
-    from interlock.delivery.report.records import Delivered, Proof, Told
+    from interlock.delivery.checks.claims import ClaimComparison
+    from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
 
 _TASKS: Final = 60
 _NEEDS: Final = 20
@@ -38,11 +38,16 @@ def status(told: "Delivered") -> Iterator[str]:
     yield heading(told)
     rows = [
         (
-            each.task_id, _state(each), each.step or "-", each.attempts or "-",
-            evidence(each.proofs), each.commit[:10] or "-", _last(each),
+            each.task_id,
+            _state(each),
+            each.step or "-",
+            each.attempts or "-",
+            evidence(each.proofs),
+            each.commit[:10] or "-",
+            _last(each),
         )
         for each in _shown(told)
-    ]  # fmt: skip
+    ]
     yield from aligned(("TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"), rows)
     yield from _rest(told)
     yield from claims(told.accounts)
@@ -62,7 +67,7 @@ def heading(told: "Delivered") -> str:
     return f"run {told.run_id} {told.outcome}: {tasks}: {counts}; {', '.join(cost)}{repair}"
 
 
-def claims(accounts: "Sequence[Account]") -> list[str]:
+def claims(accounts: "Sequence[ClaimComparison]") -> list[str]:
     """How far each agent's word could be relied on."""
     rows = [
         (each.agent, each.role, each.claimed, each.verified, each.refuted, each.unchecked)
@@ -89,7 +94,7 @@ def needs(told: "Delivered") -> Iterator[str]:
         yield f"  then 'interlock deliver {told.plan}' goes on"
 
 
-def evidence(proofs: "Sequence[Proof]") -> str:
+def evidence(proofs: "Sequence[CheckEvidence]") -> str:
     """How many of the checks that were run came out well."""
     return f"{sum(each.passed for each in proofs)}/{len(proofs)}" if proofs else "-"
 
@@ -107,7 +112,7 @@ def as_json(told: "Delivered") -> dict[str, Any]:
     return fields
 
 
-def _task_json(task: "Told") -> dict[str, Any]:
+def _task_json(task: "TaskReport") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(task)
     del fields["moves"], fields["proofs"], fields["claims"]
     found = [each.claim.found for each in task.claims]
@@ -130,7 +135,7 @@ def _where(told: "Delivered") -> Iterator[str]:
         yield f"{count} merged on branch {told.branch}; take it with: git merge {told.branch}"
 
 
-def _shown(told: "Delivered") -> "list[Told]":
+def _shown(told: "Delivered") -> "list[TaskReport]":
     """All tasks in their order; of many, the ones that need a look first."""
     tasks = list(told.tasks)
     if len(tasks) > _TASKS:
@@ -150,11 +155,11 @@ def _rest(told: "Delivered") -> Iterator[str]:
         yield f"… and {len(told.tasks) - _TASKS} more; --json lists all"
 
 
-def _state(task: "Told") -> str:
+def _state(task: "TaskReport") -> str:
     return task.end or task.word.upper()
 
 
-def _outline(task: "Told") -> str:
+def _outline(task: "TaskReport") -> str:
     if task.word == "complete":
         return f"{task.commit[:10]}  {_line(task.summary)}".rstrip()
     if task.word == "failed":
@@ -162,7 +167,7 @@ def _outline(task: "Told") -> str:
     return _line(f"question {task.question_id}: {task.question}" if task.question_id else task.why)
 
 
-def _last(task: "Told") -> str:
+def _last(task: "TaskReport") -> str:
     last = task.last
     if task.question_id or last is None:
         return _outline(task)

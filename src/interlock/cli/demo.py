@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, aligned, document, say
 from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
-    from interlock.rca.demo.verdict import Verdict
+    from interlock.rca.demo.verdict import DemoResult
     from interlock.rca.demo.world import World
 
 _CONFIG = """\
@@ -72,7 +72,7 @@ class Show:
         early, late = self._world.earlier.name, self._world.today.name
         self._say("Three weeks ago three tests failed. They are analysed, and a human agrees:")
         green = ("--last-green", self._world.green_before)
-        self._type("analyze", f"results/{early}", *green, expect=Exit.WAITING)
+        self._type("analyze", f"results/{early}", *green, expect=ExitCode.WAITING)
         self._type("inbox")
         for question_id in self._questions():
             self._type("answer", str(question_id), "approve", "--by", "demo", quiet=True)
@@ -81,7 +81,7 @@ class Show:
         self._say("This morning 37 of 94 tests are red. In the middle the analysis is killed:")
         self._kill_in_the_middle("analyze", f"results/{late}")
         self._say("The same command again. It goes on where it was:")
-        self._type("analyze", f"results/{late}", expect=Exit.WAITING)
+        self._type("analyze", f"results/{late}", expect=ExitCode.WAITING)
         self._say("Why does it say so? Every decision is on record:")
         self._type("explain", "C1")
         self._say("What would another threshold have done? Decided again, nobody asked:")
@@ -89,7 +89,7 @@ class Show:
         self._say("Is every case still the fold of its journal?")
         self._type("doctor", "--deep")
 
-    def verdict(self) -> "Verdict":
+    def verdict(self) -> "DemoResult":
         """What was found, next to what was planted."""
         from interlock.journal.database import reading
         from interlock.rca.demo.verdict import HEAD, judge, sentences, table
@@ -110,7 +110,7 @@ class Show:
         self._say(f"The small world is in {self._world.folder}: look around, try your own.")
         return verdict
 
-    def _type(self, *words: str, expect: int = Exit.DONE, quiet: bool = False) -> None:
+    def _type(self, *words: str, expect: int = ExitCode.DONE, quiet: bool = False) -> None:
         self._say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
             _command(*words),

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from interlock import __version__
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Db, Json, document, say
 from interlock.system.errors import InterlockError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WAL_RESET_FIXED = (3, 51, 3)
 
 
-class Check(msgspec.Struct, frozen=True):
+class DoctorCheck(msgspec.Struct, frozen=True):
     """One thing that was looked at. `ok` false is a finding; a `note` is only worth knowing."""
 
     id: str
@@ -47,12 +47,12 @@ def doctor(
     for each in [] if json else checks:
         say(f"{'note' if each.note else 'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
     if not all(each.ok for each in checks):
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _machine() -> "Iterator[Check]":
+def _machine() -> "Iterator[DoctorCheck]":
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Check("machine.python", sys.version_info >= (3, 11), f"Python {version}")
+    yield DoctorCheck("machine.python", sys.version_info >= (3, 11), f"Python {version}")
     old = sqlite3.sqlite_version_info < _WAL_RESET_FIXED
     message = f"SQLite {sqlite3.sqlite_version}"
     if old:
@@ -60,10 +60,10 @@ def _machine() -> "Iterator[Check]":
             " has the rare WAL-reset bug, fixed in 3.51.3: Interlock writes with one process only,"
             " which avoids it; do not write to the database with other tools while it runs"
         )
-    yield Check("machine.sqlite", True, message, note=old)
+    yield DoctorCheck("machine.sqlite", True, message, note=old)
 
 
-def _skills(project: Path) -> "Iterator[Check]":
+def _skills(project: Path) -> "Iterator[DoctorCheck]":
     """Skills are copies: one that an older program wrote teaches what may no longer hold."""
     from interlock.signals.skills import FOLDERS, NAME, stamp_of, version_numbers
 
@@ -77,28 +77,30 @@ def _skills(project: Path) -> "Iterator[Check]":
         message = f"{skill} is of {told}"
         if old:
             message += f", the program of {__version__}: run interlock init --agent {agent} --force"
-        yield Check(f"skills.{agent}", True, message, note=old)
+        yield DoctorCheck(f"skills.{agent}", True, message, note=old)
 
 
-def _database(path: Path, *, deep: bool) -> "Iterator[Check]":
+def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     from interlock.journal.lock import writer_of
 
     if not path.exists():
-        yield Check("store.file", True, f"no database at {path} yet", note=True)
+        yield DoctorCheck("store.file", True, f"no database at {path} yet", note=True)
         return
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     size = f"{path}, {path.stat().st_size:,} bytes"
     advice = "; make the file and its folder writable, or use --db elsewhere"
-    yield Check("store.file", writable, size if writable else f"{size}, read-only{advice}")
+    yield DoctorCheck("store.file", writable, size if writable else f"{size}, read-only{advice}")
     writer = writer_of(path)
-    yield Check("store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it")
+    yield DoctorCheck(
+        "store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it"
+    )
     try:
         yield from _content(path, deep=deep)
     except (InterlockError, msgspec.MsgspecError) as error:
-        yield Check("store.unreadable", False, str(error))
+        yield DoctorCheck("store.unreadable", False, str(error))
 
 
-def _content(path: Path, *, deep: bool) -> "Iterator[Check]":
+def _content(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     from interlock.api.project import open_run
     from interlock.journal.audit import audit
     from interlock.journal.database import HEAD, reading
@@ -108,8 +110,8 @@ def _content(path: Path, *, deep: bool) -> "Iterator[Check]":
         number = len(all_runs(connection))
         faults = audit(connection, open_run) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"
-    yield Check("store.schema", True, f"schema {HEAD}, {runs}")
+    yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
     for fault in faults:
-        yield Check(fault.id, False, f"{fault.subject}: {fault.message}")
+        yield DoctorCheck(fault.id, False, f"{fault.subject}: {fault.message}")
     if deep and not faults:
-        yield Check("store.fold", True, f"{runs}: every case is the fold of its journal")
+        yield DoctorCheck("store.fold", True, f"{runs}: every case is the fold of its journal")

@@ -29,7 +29,7 @@ VERBS = (
 """The order in which --help shows them: as a user meets them."""
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What an exit code means, everywhere."""
 
     DONE = 0
@@ -139,9 +139,9 @@ def _run(verbs: typer.Typer, name: str) -> None:
     except InterlockError as error:
         tell(f"{name}: {error}")
         wrong_words = isinstance(error, SourceError | CircuitError)
-        sys.exit(Exit.USAGE if wrong_words else Exit.FAILED)
+        sys.exit(ExitCode.USAGE if wrong_words else ExitCode.FAILED)
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     finally:
         _let_go()
 

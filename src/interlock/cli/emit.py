@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, document, say, tell
 from interlock.system.errors import SourceError
 
@@ -25,7 +25,7 @@ def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
         document({"line": line, "delivered": None if problem is None else not problem})
     if problem:
         tell(f"interlock: printed, but not delivered: {problem}")
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _line(kind: str, payload: str | None) -> str:

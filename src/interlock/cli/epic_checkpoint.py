@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.cli.door import Exit
+from interlock.cli.door import ExitCode
 from interlock.cli.emit import delivered
 from interlock.cli.epic import epic
 from interlock.cli.show import Json, counted, document, say, table, tell
@@ -18,8 +18,8 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from interlock.epic.checkpoints.checkpoint import Checkpoint, NextAction
     from interlock.epic.checkpoints.checkpoints import Checkpoints
-    from interlock.epic.checkpoints.generations import Loaded
-    from interlock.epic.checkpoints.migrate import Unread
+    from interlock.epic.checkpoints.generations import LoadedCheckpoint
+    from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 
 checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
 epic.add_typer(checkpoint, name="checkpoint")
@@ -47,14 +47,18 @@ Number = Annotated[
 @checkpoint.command()
 def show(epic_id: EpicId = None, json: Json = False) -> None:
     """The checkpoint of an epic, and whether it is sound."""
-    from interlock.epic.checkpoints.migrate import Unread
+    from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 
     kept = _checkpoints()
     wanted = epic_id or kept.active()
-    found = kept.read(wanted) if wanted else Unread("MISSING", "there is no checkpoint here")
-    if isinstance(found, Unread):
+    found = (
+        kept.read(wanted)
+        if wanted
+        else UnreadableCheckpoint("MISSING", "there is no checkpoint here")
+    )
+    if isinstance(found, UnreadableCheckpoint):
         _show_unread(found, wanted, json)
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     if json:
         document({"found": True, "epic_id": wanted, **_described(found)})
         return
@@ -93,7 +97,7 @@ def write(
         tell(f"interlock: {notice}")
     if problem:
         tell(f"interlock: written and printed, but not delivered: {problem}")
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @checkpoint.command()
@@ -164,13 +168,13 @@ def _written(
     status: str,
     note: str | None,
     next_action: str | None,
-) -> "Loaded":
-    from interlock.epic.checkpoints.checkpoint import Moved, moved
+) -> "LoadedCheckpoint":
+    from interlock.epic.checkpoints.checkpoint import StatedPosition, moved
     from interlock.epic.recovery.git_state import current_work
     from interlock.epic.status import read_status
 
     kept, at = _checkpoints(), _now()
-    said = Moved(
+    said = StatedPosition(
         epic_id=epic_id,
         story_id=story_id,
         phase=phase.strip(),
@@ -198,14 +202,14 @@ def _next_action(said: str | None) -> "NextAction | None":
 
 
 def _kept_stashes(kept: "Checkpoints", epic_id: str) -> list[str]:
-    from interlock.epic.checkpoints.generations import Loaded
+    from interlock.epic.checkpoints.generations import LoadedCheckpoint
 
     found = kept.read(epic_id) if epic_id else None
-    entries = found.checkpoint.recoveries if isinstance(found, Loaded) else ()
+    entries = found.checkpoint.recoveries if isinstance(found, LoadedCheckpoint) else ()
     return [each.stash for each in entries if each.state == "stashed"]
 
 
-def _described(found: "Loaded") -> dict[str, Any]:
+def _described(found: "LoadedCheckpoint") -> dict[str, Any]:
     import msgspec
 
     return {
@@ -217,7 +221,7 @@ def _described(found: "Loaded") -> dict[str, Any]:
     }
 
 
-def _show_unread(found: "Unread", epic_id: str, json: bool) -> None:
+def _show_unread(found: "UnreadableCheckpoint", epic_id: str, json: bool) -> None:
     if json:
         why = {"kind": found.kind, "code": found.code, "sentence": found.sentence}
         document({"found": False, "epic_id": epic_id, **why})

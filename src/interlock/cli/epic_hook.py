@@ -16,9 +16,9 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.epic.terms import EpicSettings
-    from interlock.runtime.staff import Staff
+    from interlock.runtime.staff import RunSetup
 
-Dress = Callable[["Staff"], "Staff"]
+Dress = Callable[["RunSetup"], "RunSetup"]
 
 
 @contextmanager
@@ -29,22 +29,22 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
         return
     if settings.hitl != "github":
         raise SourceError("--hook hears of GitHub issues: use it with --hitl github")
-    from interlock.epic.approval.asked import AskedDesk
+    from interlock.epic.approval.asked import CheckpointedGate
     from interlock.epic.approval.github_hook import PATH, GithubHook
-    from interlock.epic.approval.hooked import HookedDesk, door, secret_of
-    from interlock.epic.approval.issue_desk import IssueDesk
+    from interlock.epic.approval.hooked import WebhookGate, door, secret_of
+    from interlock.epic.approval.issue_desk import IssueCarrier
     from interlock.web.listening import address
 
     secret = secret_of(os.environ, settings.hook_secret_env)
     with closing(door(word)) as listening:
 
-        def dress(ours: "Staff") -> "Staff":
+        def dress(ours: "RunSetup") -> "RunSetup":
             asked = ours.carriers[HUMAN]
-            desk = asked.desk if isinstance(asked, AskedDesk) else asked
-            if not isinstance(desk, IssueDesk):
+            desk = asked.desk if isinstance(asked, CheckpointedGate) else asked
+            if not isinstance(desk, IssueCarrier):
                 raise TypeError(f"{desk!r} asks on no issues")
             hook = GithubHook(secret, desk.bound, desk.wake)
-            door_before = HookedDesk(asked, hook, listening)
+            door_before = WebhookGate(asked, hook, listening)
             return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: door_before})
 
         tell(f"webhooks come in at {address(listening)}{PATH}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import Exit
+from interlock.cli.door import ExitCode
 from interlock.cli.epic import epic
 from interlock.cli.show import Db, Json, counted, document, say, table
 from interlock.system.errors import SourceError
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from interlock.epic.checkpoints.checkpoint import Checkpoint
     from interlock.epic.checkpoints.checkpoints import Checkpoints
 
-story = typer.Typer(help="The stories of an epic: list them, set one's status.",
-                    no_args_is_help=True)  # fmt: skip
+story = typer.Typer(
+    help="The stories of an epic: list them, set one's status.", no_args_is_help=True
+)
 epic.add_typer(story, name="story")
 
 EpicArgument = Annotated[
@@ -46,7 +47,7 @@ def status(epic_id: EpicArgument = None, db: Db = None, json: Json = False) -> N
     else:
         _show(wanted, found, problem, worked)
     if found is None and not worked["run_id"]:
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @story.command("list")
@@ -57,9 +58,10 @@ def list_stories(epic_id: EpicId = None, json: Json = False) -> None:
     if json:
         document({"epic_id": checkpoint.epic.id, "stories": rows})
     elif rows:
-        table(("STORY", "STATUS", "COMMIT", "REASON"), [
-            (each["id"], each["status"], each["commit"][:12], each["reason"]) for each in rows
-        ])  # fmt: skip
+        table(
+            ("STORY", "STATUS", "COMMIT", "REASON"),
+            [(each["id"], each["status"], each["commit"][:12], each["reason"]) for each in rows],
+        )
     else:
         say(f"{checkpoint.epic.id} has no stories yet")
 
@@ -144,10 +146,14 @@ def _checkpoints() -> "Checkpoints":
 
 
 def _found(kept: "Checkpoints", epic_id: str) -> "tuple[Checkpoint | None, str]":
-    from interlock.epic.checkpoints.migrate import Unread
+    from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 
     found = kept.read(epic_id)
-    return (None, found.sentence) if isinstance(found, Unread) else (found.checkpoint, "")
+    return (
+        (None, found.sentence)
+        if isinstance(found, UnreadableCheckpoint)
+        else (found.checkpoint, "")
+    )
 
 
 def _sound(kept: "Checkpoints", epic_id: str | None) -> "Checkpoint":
@@ -195,8 +201,16 @@ def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
 def _sessions(connection: "Connection", case_no: int) -> list[dict[str, Any]]:
     from interlock.journal.runs import journal_of
 
-    names = ("ended_by", "message", "checkpoint_before", "checkpoint_after", "exit", "seconds",
-             "counted", "record")  # fmt: skip
+    names = (
+        "ended_by",
+        "message",
+        "checkpoint_before",
+        "checkpoint_after",
+        "exit",
+        "seconds",
+        "counted",
+        "record",
+    )
     return [
         {"attempt": decision.attempt, "rule": decision.rule}
         | {name: answer[name] for name in names if name in answer}
@@ -221,10 +235,14 @@ def _show(
         return
     say(f"run {worked['run_id']}: {worked['outcome']}, at {worked['step']}")
     rows = [
-        (each["attempt"], each.get("ended_by", each["rule"]), f"{each.get('seconds', 0):g} s",
-         " ".join(str(each.get("message", "")).split())[:60])
+        (
+            each["attempt"],
+            each.get("ended_by", each["rule"]),
+            f"{each.get('seconds', 0):g} s",
+            " ".join(str(each.get("message", "")).split())[:60],
+        )
         for each in worked["sessions"][-_SHOWN:]
-    ]  # fmt: skip
+    ]
     table(("SESSION", "ENDED BY", "TOOK", "SAID"), rows)
     for number in worked["questions"]:
         say(f"a human is asked: 'interlock answer {number} DECISION'")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from interlock.api.project import Limited, Limits, OnLimit, crew_of, open_run
-from interlock.api.sitting import Sat, sit
+from interlock.api.project import Limited, Limits, RateLimitPolicy, crew_of, open_run
+from interlock.api.sitting import RunResult, sit
 from interlock.cli.epic import epic
 from interlock.cli.epic_hook import hooked
 from interlock.cli.run import Wait
 from interlock.cli.show import Db, Json, counted, document, say, tell
-from interlock.epic.epic_begin import Wishes, agreed, begun, written_epic
+from interlock.epic.epic_begin import EpicOptions, agreed, begun, written_epic
 from interlock.system.errors import StoreError
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def run(
     hook: Hook = None,
     budget: Limits = None,
     wait: Wait = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Work on an epic, session by session. Run again, it goes on where it was."""
     words = (agent, budget, max_cycles, session_timeout, idle_timeout, hitl, hook)
     text, file = written_epic(what)
-    _work(text.id if text else what, text, file, Wishes(*words), db, wait, on_limit, json)
+    _work(text.id if text else what, text, file, EpicOptions(*words), db, wait, on_limit, json)
 
 
 @epic.command("resume", epilog=_CODES)
@@ -102,7 +102,7 @@ def resume(
     hook: Hook = None,
     budget: Limits = None,
     wait: Wait = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -114,17 +114,17 @@ def resume(
     wanted = epic_id or Checkpoints(find_place(Path())).active()
     if not wanted:
         _nothing(json)
-    _work(wanted, None, "", Wishes(*words), db, wait, on_limit, json)
+    _work(wanted, None, "", EpicOptions(*words), db, wait, on_limit, json)
 
 
 def _work(
     epic_id: str,
     text: "EpicText | None",
     file: str,
-    wishes: Wishes,
+    wishes: EpicOptions,
     db: Path | None,
     wait: bool,
-    on_limit: OnLimit,
+    on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
     from interlock.epic.checkpoints.place import find_place
@@ -181,15 +181,17 @@ def _nothing(json: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _report(connection: "Connection", found: "Run", sat: Sat, epic_id: str, *, json: bool) -> None:
+def _report(
+    connection: "Connection", found: "Run", sat: RunResult, epic_id: str, *, json: bool
+) -> None:
     """Say how the epic stands, and leave with its exit code."""
     from interlock.cli.epic_look import case_of, checkpoint_of, questions_of
-    from interlock.epic.application import Expedition
+    from interlock.epic.application import EpicApplication
     from interlock.epic.outcomes import ENDINGS
 
     case = case_of(connection, found.run_id)
     outcome = outcome_of(sat.status, case)
-    spoken = sat.application.voice.said if isinstance(sat.application, Expedition) else []
+    spoken = sat.application.voice.said if isinstance(sat.application, EpicApplication) else []
     for note in sat.application.notes() if sat.application else ():
         tell(f"note: {note}")
     questions = questions_of(connection, found.run_id)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from interlock.journal.runs import Run
 
 
-class FileCarrier(StrEnum):
+class DispatchMode(StrEnum):
     """Carriers whose asks and answers are files, or are pulled by MCP workers."""
 
     FILE = "file"
@@ -33,7 +33,7 @@ class WatchMode(StrEnum):
 
 
 Dispatch = Annotated[
-    FileCarrier | None,
+    DispatchMode | None,
     typer.Option("--dispatch", help="How roles without an agent are asked: by files, or pulled."),
 ]
 Root = Annotated[
@@ -67,7 +67,7 @@ def written_out(
 
 
 def files_of(
-    dispatch: FileCarrier | None,
+    dispatch: DispatchMode | None,
     root: Path | None,
     watch: WatchMode | None,
     batch_size: int | None,

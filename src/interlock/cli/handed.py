@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import Options, open_run
+from interlock.api.project import RunConfig, open_run
 from interlock.cli.show import document, say
 from interlock.engine.circuit import UNREADABLE
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.engine.circuit import Circuit
-    from interlock.journal.history import CaseLine, Episode
+    from interlock.journal.history import CaseSummary, DispatchRecord
     from interlock.rca.knowledge.suites import Suite
 
 
@@ -29,7 +29,7 @@ def standings(
     from interlock.journal.runs import find_run
 
     run = find_run(connection, suite.run_id)
-    circuit, options = open_run(run), msgspec.convert(run.options, Options)
+    circuit, options = open_run(run), msgspec.convert(run.options, RunConfig)
     cases = {each.case_no: each for each in cases_of(connection, suite.run_id)}
     return [
         _standing(connection, suite, cases[number], circuit, options, since) for number in numbers
@@ -39,9 +39,9 @@ def standings(
 def _standing(
     connection: "Connection",
     suite: "Suite",
-    case: "CaseLine",
+    case: "CaseSummary",
     circuit: "Circuit",
-    options: Options,
+    options: RunConfig,
     since: float,
 ) -> dict[str, Any]:
     from interlock.agents.wiring_files import FILED, Files, case_names
@@ -72,11 +72,11 @@ def _standing(
     }
 
 
-def _unused(each: "Episode") -> bool:
+def _unused(each: "DispatchRecord") -> bool:
     return each.decision is not None and each.decision.signal == UNREADABLE
 
 
-def _asked_of(circuit: "Circuit", options: Options, case: "CaseLine") -> str:
+def _asked_of(circuit: "Circuit", options: RunConfig, case: "CaseSummary") -> str:
     """Whose answer an open case waits for, in the words of --agent and --dispatch."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.roles import agents_by_role
@@ -115,7 +115,7 @@ def _hint(told: dict[str, Any]) -> str:
     return f", which {told['asked_of']} answers" if told["asked_of"] else ""
 
 
-def tell_saved(case: "CaseLine", asked: "Episode", left: Path, *, json: bool) -> None:
+def tell_saved(case: "CaseSummary", asked: "DispatchRecord", left: Path, *, json: bool) -> None:
     """Somebody else writes to the store: the answer lies where they will find it."""
     if json:
         fields = {"run_id": case.run_id, "case_id": case.case_id, "step": asked.step}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, counted, document, say
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read(
     else:
         _show(rows)
     if any("error" in row for row in rows):
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
 def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dict[str, Any]:

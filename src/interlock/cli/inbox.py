@@ -83,12 +83,12 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
-    from interlock.api.answering import Given, give, given_fields, user
+    from interlock.api.answering import AnswerRequest, give, given_fields, user
     from interlock.runtime.settings import database
 
     fields = given_fields(sets or ())
     path = database(Path(), db)
-    given = Given(number, decision, message, fields, by, user(), family)
+    given = AnswerRequest(number, decision, message, fields, by, user(), family)
     found = give(path, given)
     if json:
         document(found)

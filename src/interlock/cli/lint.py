@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, document, say
 from interlock.system.errors import SourceError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from interlock.testing.transcript import Record
 
 
-class Kind(StrEnum):
+class LintKind(StrEnum):
     """What a file is."""
 
     PROMPT = "prompt"
@@ -38,7 +38,7 @@ class Format(StrEnum):
     LINES = "lines"
 
 
-class Report:
+class LintReport:
     """Findings and verdicts, as they come."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ Files = Annotated[
     list[str] | None, typer.Argument(help="Prompts, skills, transcripts; - is stdin.")
 ]
 As = Annotated[
-    Kind | None, typer.Option("--as", help="Take the files as this, whatever they hold.")
+    LintKind | None, typer.Option("--as", help="Take the files as this, whatever they hold.")
 ]
 Role = Annotated[str | None, typer.Option(help="Who speaks in the transcript, or is taught.")]
 Task = Annotated[str | None, typer.Option(help="The task that was dispatched.")]
@@ -98,24 +98,24 @@ def lint(
         strict=strict_signals,
         format=recorded.value if recorded else None,
     )
-    report = Report()
+    report = LintReport()
     for name in files or ():
         _lint_file(name, as_, base, report)
     for name in jsonl or ():
         _lint_records(name, base, report)
     _tell(report, json)
     if report.findings or report.refused:
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _lint_file(name: str, kind: Kind | None, base: "Record", report: Report) -> None:
+def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintReport) -> None:
     from interlock.testing.lint import is_prompt, lint_prompt
     from interlock.testing.transcript import format_of, judge
 
     text = _text(name, report)
     form = base.format or format_of(text)
     asked = base.role is not None or base.format is not None or form != "text"
-    prompt = kind == Kind.PROMPT if kind else not asked and is_prompt(text)
+    prompt = kind == LintKind.PROMPT if kind else not asked and is_prompt(text)
     if prompt:
         for one in lint_prompt(text, base.role):
             report.find(one.id, name, one.line, one.message, one.fix)
@@ -126,7 +126,7 @@ def _lint_file(name: str, kind: Kind | None, base: "Record", report: Report) -> 
     report.records.append(judged.plain())
 
 
-def _lint_records(name: str, base: "Record", report: Report) -> None:
+def _lint_records(name: str, base: "Record", report: LintReport) -> None:
     from interlock.testing.transcript import judge, read_record
 
     for number, raw in enumerate(_lines(name), 1):
@@ -140,7 +140,7 @@ def _lint_records(name: str, base: "Record", report: Report) -> None:
             report.records.append(judge(record).plain())
 
 
-def _text(name: str, report: Report) -> str:
+def _text(name: str, report: LintReport) -> str:
     raw = _bytes(name)
     try:
         return raw.decode()
@@ -177,7 +177,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
 
 
-def _tell(report: Report, json: bool) -> None:
+def _tell(report: LintReport, json: bool) -> None:
     if json:
         document({"findings": report.findings, "records": report.records})
         return

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.agents.status import AgentStanding
-    from interlock.journal.history import CaseLine, Line
+    from interlock.journal.history import CaseSummary, JournalLine
     from interlock.journal.runs import Run
 
 _POLL = 0.25
@@ -136,7 +136,7 @@ def _say_at_work(agents: "list[AgentStanding]") -> None:
     )
 
 
-def _say_notable(lines: "list[CaseLine]", reasons: list[str]) -> None:
+def _say_notable(lines: "list[CaseSummary]", reasons: list[str]) -> None:
     """The first of the cases that are open, stuck or ended badly."""
     table(
         ("CASE", "STATUS", "STEP", "WHY"),
@@ -182,7 +182,7 @@ def logs(
 
 def _growing(
     connection: "Connection", run_id: int, case: str, followed: Path | None
-) -> "Iterator[Line]":
+) -> "Iterator[JournalLine]":
     """The decisions so far, and if the database is followed those to come, to the last one."""
     from interlock.journal.history import lines_since
     from interlock.journal.runs import find_run
@@ -207,7 +207,7 @@ def _status(run: "Run", path: Path) -> str:
     return run.status if run.status != "running" or writer_of(path) else "interrupted"
 
 
-def _say_line(line: "Line", *, json: bool) -> None:
+def _say_line(line: "JournalLine", *, json: bool) -> None:
     if json:
         _say_record({"type": "decision", **_line_fields(line)})
         return
@@ -223,7 +223,7 @@ def _say_record(record: dict[str, Any]) -> None:
     sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")
 
 
-def _line_fields(line: "Line") -> dict[str, Any]:
+def _line_fields(line: "JournalLine") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(line)
     fields["decision"] = msgspec.structs.asdict(line.decision)
     return fields
@@ -236,6 +236,6 @@ def _run_fields(run: "Run") -> dict[str, Any]:
     return fields
 
 
-def _case_fields(line: "CaseLine") -> dict[str, Any]:
+def _case_fields(line: "CaseSummary") -> dict[str, Any]:
     fields = {"case_id": line.case_id, "status": line.status, "step": line.step}
     return {**fields, "dispatch_id": line.dispatch_id, **msgspec.structs.asdict(line.state)}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.api.records import RunRecords
+from interlock.api.records import RunStatusReader
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, document
 from interlock.system.errors import SourceError
@@ -35,10 +35,10 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    from interlock.agents.mcp.doorway import Doorway
+    from interlock.agents.mcp.doorway import StdioTransport
 
     since = time.time()
-    doorway = Doorway(os.dup(0), os.dup(1))
+    doorway = StdioTransport(os.dup(0), os.dup(1))
     os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
     doorway.open()
     _serve(doorway, db, tuple(role or ()), since)
@@ -49,7 +49,7 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     import asyncio
     import secrets
 
-    from interlock.agents.mcp.link import Link
+    from interlock.agents.mcp.link import CoordinatorClient
     from interlock.agents.mcp.server import serve
     from interlock.agents.mcp.worker import Worker
     from interlock.runtime.settings import database, pull_folder, query_desk
@@ -57,8 +57,8 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     path = database(Path(), db).absolute()
 
     async def work() -> None:
-        link = Link(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
-        records = RunRecords(path)
+        link = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
+        records = RunStatusReader(path)
         try:
             queries = query_desk(path)
             await serve(Worker(link, queries, records, roles, since), doorway)

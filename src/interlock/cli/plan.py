@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, aligned, counted, document, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.delivery.plan.plan import Finding, Plan, Task
+    from interlock.delivery.plan.plan import Plan, PlanFinding, Task
 
 plan = typer.Typer(help="Plans of tasks: check and show them.", no_args_is_help=True)
 app.add_typer(plan, name="plan")
@@ -27,7 +27,7 @@ Untestable = Annotated[
 ]
 
 
-class Form(StrEnum):
+class PlanFormat(StrEnum):
     """How a plan can be written."""
 
     MARKDOWN = "markdown"
@@ -55,14 +55,14 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
     else:
         _say_findings(file, read, findings)
     if broken:
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
 @plan.command()
 def show(
     file: PlanFile,
     as_: Annotated[
-        Form | None, typer.Option("--as", help="Write the plan itself, in this form.")
+        PlanFormat | None, typer.Option("--as", help="Write the plan itself, in this form.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -92,7 +92,7 @@ def _alone(file: Path) -> "Plan":
     return read_plan(file)
 
 
-def _say_findings(file: Path, read: "Plan", findings: "tuple[Finding, ...]") -> None:
+def _say_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]") -> None:
     for finding in findings:
         place = f"{file}:{finding.line}" if finding.line else str(file)
         say(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
@@ -106,14 +106,14 @@ def _say_findings(file: Path, read: "Plan", findings: "tuple[Finding, ...]") -> 
         say(f"{tasks}: {found}{'' if errors else '; the plan can be delivered'}")
 
 
-def _written(file: Path, form: Form | None) -> dict[str, Any]:
+def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
     from interlock.delivery.plan.plan_writing import write_markdown
     from interlock.delivery.plan.plan_yaml import write_yaml_plan
 
     if form is None:
         return {}
     read = _alone(file)
-    return {"text": write_yaml_plan(read) if form == Form.YAML else write_markdown(read)}
+    return {"text": write_yaml_plan(read) if form == PlanFormat.YAML else write_markdown(read)}
 
 
 def _described(read: "Plan") -> dict[str, Any]:

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from interlock.engine.schedule import Spent
 from interlock.runtime.occasions import hour
-from interlock.runtime.tally import Tally
+from interlock.runtime.tally import RunCounts
 
 _EVERY = 0.1
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Tally, Spent], None]]:
+def progress() -> Iterator[Callable[[RunCounts, Spent], None]]:
     """A function that is told how the run stands, after every turn."""
     if not sys.stderr.isatty():
         yield lambda _tally, _spent: None
@@ -26,7 +26,7 @@ def progress() -> Iterator[Callable[[Tally, Spent], None]]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Tally, Spent], None]]:
+def _bar() -> Iterator[Callable[[RunCounts, Spent], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -39,7 +39,7 @@ def _bar() -> Iterator[Callable[[Tally, Spent], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def move(tally: Tally, spent: Spent) -> None:
+        def move(tally: RunCounts, spent: Spent) -> None:
             nonlocal drawn, limited
             if time.monotonic() - drawn < _EVERY and tally.limited_until == limited:
                 return
@@ -56,7 +56,7 @@ def _bar() -> Iterator[Callable[[Tally, Spent], None]]:
         yield move
 
 
-def _limited(tally: Tally) -> str:
+def _limited(tally: RunCounts) -> str:
     if not tally.limited_until:
         return ""
     until = hour(tally.limited_until, time.time())

@@ -9,7 +9,7 @@ import typer
 
 from interlock.api.answering import user
 from interlock.cli.analyze import SuiteId
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Db, Json, counted, document, say
 from interlock.rca import suites
 from interlock.system.errors import StateError
@@ -76,7 +76,7 @@ def push(
     else:
         _tell(pushed, left)
     if pushed.unwritten:
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _place(launch: "Launch") -> tuple[str, str]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.cli.door import Exit, app
+from interlock.cli.door import ExitCode, app
 from interlock.cli.show import Json, document, tell
 
 if TYPE_CHECKING:
     from interlock.testing.responder.answer import Hire
-    from interlock.testing.responder.responder import Responder, Tally
+    from interlock.testing.responder.responder import Responder, ResponderCounts
 
 _USUAL = (Path(".interlock") / "runs", Path(".asterisk"))
 
@@ -45,7 +45,7 @@ def respond(
     from interlock.engine.format import seconds_of
     from interlock.testing.responder.answer import Answerer
     from interlock.testing.responder.batch import Notes
-    from interlock.testing.responder.lookout import Lookout
+    from interlock.testing.responder.lookout import SignalFinder
     from interlock.testing.responder.responder import Responder
 
     hire = _hire(agent)
@@ -55,7 +55,7 @@ def respond(
         tell(f"nothing at {' or '.join(map(str, paths))} yet")
 
     async def work() -> int:
-        lookout = Lookout(paths, tell)
+        lookout = SignalFinder(paths, tell)
         answerer = Answerer(hire, seconds, lookout)
         responder = Responder(lookout, answerer, Notes(lookout, _now), parallel=parallel, tell=tell)
         return await _work(responder, once=once, json=json)
@@ -65,13 +65,13 @@ def respond(
 
 def _hire(spec: str) -> "Hire":
     from interlock.agents.specs import agent
-    from interlock.system.clock import RealClock
+    from interlock.system.clock import SystemClock
     from interlock.system.errors import SourceError
 
     if not spec:
         raise SourceError("who answers? Say it with --agent exec:COMMAND")
-    agent(spec, RealClock())
-    return lambda named: agent(spec, RealClock(), {**os.environ, **named})
+    agent(spec, SystemClock())
+    return lambda named: agent(spec, SystemClock(), {**os.environ, **named})
 
 
 async def _work(responder: "Responder", *, once: bool, json: bool) -> int:
@@ -90,10 +90,10 @@ async def _work(responder: "Responder", *, once: bool, json: bool) -> int:
     return 128 + stopped[0] if stopped else _exit(tally)
 
 
-def _exit(tally: "Tally") -> Exit:
+def _exit(tally: "ResponderCounts") -> ExitCode:
     if tally.failed:
-        return Exit.FAILED
-    return Exit.BUDGET if tally.budget_spent else Exit.DONE
+        return ExitCode.FAILED
+    return ExitCode.BUDGET if tally.budget_spent else ExitCode.DONE
 
 
 def _now() -> str:

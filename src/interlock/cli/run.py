@@ -10,20 +10,20 @@ import msgspec
 import typer
 
 from interlock.api.project import (
+    AgentPool,
     Agents,
-    Crew,
     Limited,
     Limits,
-    OnLimit,
-    Options,
     Parallel,
+    RateLimitPolicy,
+    RunConfig,
     Slots,
     crew_of,
     merged,
     open_run,
     usual_options,
 )
-from interlock.api.sitting import Sat, sit
+from interlock.api.sitting import RunResult, sit
 from interlock.cli.door import app
 from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
@@ -32,7 +32,7 @@ from interlock.system.errors import StateError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.engine.notation import Written
+    from interlock.engine.notation import CircuitSource
 
 
 New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
@@ -56,7 +56,7 @@ def run(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -114,7 +114,7 @@ def resume(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
-    on_limit: Limited = OnLimit.WAIT,
+    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -131,14 +131,14 @@ def resume(
         found = find_run(connection, run_id)
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
-        before = msgspec.convert(found.options, Options)
+        before = msgspec.convert(found.options, RunConfig)
         files = files_of(dispatch, root, watch, batch_size)
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
         if found.circuit == DELIVERY:
-            from interlock.cli.deliver import Manner, work_on
+            from interlock.cli.deliver import RunOptions, work_on
 
-            manner = Manner(wait=wait, on_limit=on_limit, json=json)
+            manner = RunOptions(wait=wait, on_limit=on_limit, json=json)
             work_on(connection, found.run_id, crew, path, manner)
             return
         sat = sit(
@@ -148,8 +148,8 @@ def resume(
 
 
 def _taken_up(
-    connection: "Connection", run_id: int, options: Options, path: Path, text: str = ""
-) -> "Crew":
+    connection: "Connection", run_id: int, options: RunConfig, path: Path, text: str = ""
+) -> "AgentPool":
     """A crew for a run that has begun, by its own circuit; a later `text` of it changes nothing."""
     from interlock.journal.runs import find_run, set_options
 
@@ -165,8 +165,8 @@ def _taken_up(
 
 
 def changed(
-    written: "Written", usual: "Mapping[str, Any]", words: list[str]
-) -> "tuple[Written, dict[str, Any]]":
+    written: "CircuitSource", usual: "Mapping[str, Any]", words: list[str]
+) -> "tuple[CircuitSource, dict[str, Any]]":
     """The circuit with the thresholds the project and the command line ask for, and those."""
     from interlock.cli.words import checked_thresholds, thresholds
 
@@ -176,7 +176,7 @@ def changed(
     return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
 
 
-def _report(connection: "Connection", run_id: int, sat: Sat, *, json: bool) -> None:
+def _report(connection: "Connection", run_id: int, sat: RunResult, *, json: bool) -> None:
     """Say how a run stands, and leave with its exit code."""
     from interlock.journal.history import counts, digest_of
     from interlock.journal.runs import find_run

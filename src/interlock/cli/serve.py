@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interlock.api.records import RunRecords
+from interlock.api.records import RunStatusReader
 from interlock.cli.door import app
 from interlock.cli.show import Db, Json, document, say
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.agents.mcp.roster import Hire
-    from interlock.web.access import Rules
+    from interlock.web.access import AccessRules
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
@@ -56,7 +56,7 @@ def serve(
     import asyncio
 
     from interlock.runtime.settings import database
-    from interlock.web.house import HEALTH, House
+    from interlock.web.house import HEALTH, WebServer
     from interlock.web.listening import address, listen, place
     from interlock.web.workers import PATH, workers
 
@@ -71,14 +71,14 @@ def serve(
             say(f"serving at {where}: MCP at {where}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    house = House([workers(_hire(path))])
+    house = WebServer([workers(_hire(path))])
     raise typer.Exit(128 + asyncio.run(listen(house, rules, listening, ready)))
 
 
 def _rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
-) -> "Rules":
-    from interlock.web.access import SHORTEST_TOKEN, Rules, is_loopback
+) -> "AccessRules":
+    from interlock.web.access import SHORTEST_TOKEN, AccessRules, is_loopback
     from interlock.web.house import HEALTH
 
     token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
@@ -90,7 +90,7 @@ def _rules(
             f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
         )
     named = tuple(name.lower() for name in (*hosts, host))
-    return Rules(not near, named, tuple(origins), token, (HEALTH,))
+    return AccessRules(not near, named, tuple(origins), token, (HEALTH,))
 
 
 def _token_in(path: Path) -> str:
@@ -112,14 +112,14 @@ def _hire(path: Path) -> "Hire":
     """What makes a worker for each that comes."""
     import secrets
 
-    from interlock.agents.mcp.link import Link
+    from interlock.agents.mcp.link import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
     from interlock.runtime.settings import pull_folder, query_desk
 
-    records = RunRecords(path)
+    records = RunStatusReader(path)
 
     def hire(there_for: float) -> Worker:
-        link = Link(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
+        link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
         queries = query_desk(path)
         return Worker(link, queries, records, since=time.time() - there_for)
 

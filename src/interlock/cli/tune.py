@@ -41,16 +41,16 @@ def tune(
 ) -> None:
     """Try other thresholds on recorded calibrations. No agent is asked."""
     from interlock.calibrate.grid import points
-    from interlock.calibrate.tune import Bench, ranked
+    from interlock.calibrate.tune import TuningBench, ranked
 
     known, circuit, recorded = _recorded(results, scenario)
     tried = points(grid or [], circuit)
     train = [each for each in recorded if each.label.split == "train"]
     held_out = [each for each in recorded if each.label.split == "test"]
-    bench = Bench(known, circuit, train or recorded)
+    bench = TuningBench(known, circuit, train or recorded)
     trials = ranked([bench.trial(point) for point in tried])
     usual = bench.trial({})
-    test = Bench(known, circuit, held_out).trial(trials[0].thresholds) if held_out else None
+    test = TuningBench(known, circuit, held_out).trial(trials[0].thresholds) if held_out else None
     if write is not None:
         _write(write, trials[0].thresholds)
     told = {"on": "train" if train else "all cases", "recorded": len(recorded)}

@@ -13,7 +13,7 @@ from interlock.cli.show import Db, Json, RunId, Sets, clock_time, document, say,
 if TYPE_CHECKING:
     from interlock.engine.circuit import Circuit
     from interlock.engine.replay import Replayed
-    from interlock.journal.history import CaseLine, Episode
+    from interlock.journal.history import CaseSummary, DispatchRecord
 
 
 @app.command()
@@ -87,7 +87,7 @@ def replay(
         _say_replay(found.run_id, changes, results, turned)
 
 
-def _say_episode(episode: "Episode", circuit: "Circuit", *, prompts: bool) -> None:
+def _say_episode(episode: "DispatchRecord", circuit: "Circuit", *, prompts: bool) -> None:
     from interlock.runtime.occasions import hour
 
     say()
@@ -144,7 +144,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:280]}… ({len(text)} characters)"
 
 
-def _life_fields(line: "CaseLine", circuit: "Circuit", life: "list[Episode]") -> dict[str, Any]:
+def _life_fields(
+    line: "CaseSummary", circuit: "Circuit", life: "list[DispatchRecord]"
+) -> dict[str, Any]:
     episodes = []
     for episode in life:
         fields = msgspec.structs.asdict(episode)

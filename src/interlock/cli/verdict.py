@@ -10,25 +10,25 @@ from collections.abc import Iterator
 import msgspec
 import typer
 
-from interlock.cli.door import Exit
+from interlock.cli.door import ExitCode
 from interlock.cli.show import say, tell
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import Written
+from interlock.engine.notation import CircuitSource
 from interlock.engine.verify import verify
-from interlock.engine.verify.finding import Finding, Report
+from interlock.engine.verify.finding import Finding, VerifyReport
 
 _UNREACHABLE = "circuit.unreachable"
 _OVERLAP = "circuit.overlap"
 """Told in one line each: tables whose first fitting row goes first have many."""
 
 
-def judged(written: Written) -> Report:
+def judged(written: CircuitSource) -> VerifyReport:
     """All findings about a circuit and its prompts."""
     report = verify(written)
     return msgspec.structs.replace(report, findings=(*_prompts(written), *report.findings))
 
 
-def refuse_unsound(written: Written, own: Circuit) -> None:
+def refuse_unsound(written: CircuitSource, own: Circuit) -> None:
     """A circuit with errors is not run: its findings are shown instead. `own` is it with its own
     thresholds: a rule that only a user's turn off is told, not refused."""
     errors = [finding for finding in judged(written).findings if finding.level == "error"]
@@ -39,10 +39,10 @@ def refuse_unsound(written: Written, own: Circuit) -> None:
         tell(f"circuit {written.circuit.name} is not sound, so nothing was started:")
         for finding in errors:
             tell(describe(finding))
-        raise typer.Exit(Exit.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _turned_off(written: Written, own: Circuit, errors: list[Finding]) -> list[Finding]:
+def _turned_off(written: CircuitSource, own: Circuit, errors: list[Finding]) -> list[Finding]:
     found = [finding for finding in errors if finding.id == _UNREACHABLE]
     if not found or own == written.circuit:
         return []
@@ -51,7 +51,7 @@ def _turned_off(written: Written, own: Circuit, errors: list[Finding]) -> list[F
     return [finding for finding in found if finding.subject not in known]
 
 
-def say_report(report: Report) -> None:
+def say_report(report: VerifyReport) -> None:
     for finding in report.findings:
         say(_headline(finding) if finding.id == _OVERLAP else describe(finding))
     if not report.version:
@@ -86,7 +86,7 @@ def describe(finding: Finding) -> str:
     return "\n".join(lines)
 
 
-def _prompts(written: Written) -> Iterator[Finding]:
+def _prompts(written: CircuitSource) -> Iterator[Finding]:
     from interlock.runtime.apps import prompt_names
     from interlock.runtime.prompt import FACTS, unfillable
 

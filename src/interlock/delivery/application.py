@@ -13,21 +13,21 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, Clock, Premises
+from interlock.agents.carrier import NO_PREMISES, Clock, ExecutionContext
 from interlock.delivery import history, steps
 from interlock.delivery.briefs import Briefs
-from interlock.delivery.checking import Checking
+from interlock.delivery.checking import CheckHandler
 from interlock.delivery.experts import Experts, asked_for, is_name
-from interlock.delivery.history import Past
-from interlock.delivery.inspection import Inspection
-from interlock.delivery.labours import Labours
-from interlock.delivery.merging import Merging
+from interlock.delivery.history import PastDecision
+from interlock.delivery.inspection import TreeInspection
+from interlock.delivery.labours import DeliveryHandlers
+from interlock.delivery.merging import MergeHandler
 from interlock.delivery.params import parameters
 from interlock.delivery.plan.watch import PlanWatch
-from interlock.delivery.queues import Queues
-from interlock.delivery.site import Ground
+from interlock.delivery.queues import WaitQueues
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.tree import Tree
+from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.write_set import covers, may_meet
 from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
 from interlock.engine.circuit import HUMAN, Circuit
@@ -40,7 +40,7 @@ _CONFLICT: Final = "FILE CONFLICT"
 _BLOCKED: Final = ("INFRA_BLOCKED", "AUDIT_BLOCKED")
 
 
-class Foreman:
+class DeliveryApplication:
     """What the circuit `delivery` needs while a run of it is worked on."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Foreman:
         connection: Connection,
         run_id: int,
         circuit: Circuit,
-        ground: Ground,
+        ground: TaskEnvironment,
         watch: PlanWatch,
         clock: Clock,
         told: list[str],
@@ -58,16 +58,16 @@ class Foreman:
         self.told = told
         told.extend(ground.shop.notes)
         self.experts = Experts(Path(terms.source) / terms.work.experts, ground.made_experts)
-        inspection = Inspection(ground, clock)
-        merging = Merging(ground, inspection, self._idle, self.told.append)
-        self.checking = Checking(ground, inspection, merging, self._reported_by, self._declared)
-        self.labours = Labours(ground, clock, merging, self.checking, inspection)
+        inspection = TreeInspection(ground, clock)
+        merging = MergeHandler(ground, inspection, self._idle, self.told.append)
+        self.checking = CheckHandler(ground, inspection, merging, self._reported_by, self._declared)
+        self.labours = DeliveryHandlers(ground, clock, merging, self.checking, inspection)
         self._briefs = Briefs(ground, self.checking, self.experts)
-        self.queues = Queues(terms.work.per_expert, self._at_work)
+        self.queues = WaitQueues(terms.work.per_expert, self._at_work)
         self._connection = connection
         self._circuit = circuit
         self._watch = watch
-        self._stories: dict[int, list[Past]] = {}
+        self._stories: dict[int, list[PastDecision]] = {}
         self._cases: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._out: set[str] = set()
@@ -76,7 +76,7 @@ class Foreman:
 
     # Where an agent works, and what it is told
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         self._goes_out(case_no, case)
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS or step.role == HUMAN:
@@ -85,7 +85,7 @@ class Foreman:
         self._put_back_after_judges(case_no, case, tree)
         terms = self.ground.terms
         mark = f"{terms.secret}:{dispatch_id}".encode()
-        return Premises(
+        return ExecutionContext(
             folder=str(tree.folder),
             variables=tree.environment(self.ground.ports(case_no)),
             nonce=hashlib.blake2b(mark, digest_size=8).hexdigest(),
@@ -94,7 +94,7 @@ class Foreman:
             request_id=_request_id(case) if case.step == steps.CONSULT else "",
         )
 
-    def _put_back_after_judges(self, case_no: int, case: Case, tree: Tree) -> None:
+    def _put_back_after_judges(self, case_no: int, case: Case, tree: TaskTree) -> None:
         """A developer goes on from their own work: what a judge did to it is taken away first."""
         story = self._story(case_no)
         judged = bool(story) and story[-1].decision.step in (steps.REVIEW, steps.AUDIT)
@@ -107,7 +107,7 @@ class Foreman:
                 f"{case.case_id}: a judge changed files of the work; they were put back"
             )
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS:
             return {}
@@ -159,7 +159,7 @@ class Foreman:
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        self._story(case_no).append(Past(decision, data))
+        self._story(case_no).append(PastDecision(decision, data))
         self._out.discard(case.case_id)
         self._note_hold(case.case_id, decision)
         if case.step == steps.CONSULT:
@@ -266,11 +266,12 @@ class Foreman:
             if past.decision.signal == _CONFLICT
         )
 
-    def _story(self, case_no: int) -> list[Past]:
+    def _story(self, case_no: int) -> list[PastDecision]:
         """What became of a case so far, this turn's decisions included."""
         if case_no not in self._stories:
             self._stories[case_no] = [
-                Past(decision, answer) for decision, answer in journal_of(self._connection, case_no)
+                PastDecision(decision, answer)
+                for decision, answer in journal_of(self._connection, case_no)
             ]
         return self._stories[case_no]
 

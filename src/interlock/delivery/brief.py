@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 
-class TaskText(Protocol):
+class TaskDescription(Protocol):
     """A task as a plan has it. Any record with these fields will do."""
 
     @property
@@ -47,7 +47,7 @@ class Expert(msgspec.Struct, frozen=True):
     ask_when: str = ""
 
 
-class Place(msgspec.Struct, frozen=True):
+class CheckLocation(msgspec.Struct, frozen=True):
     """An environment in which checks run, and how a command is run there."""
 
     name: str
@@ -55,7 +55,7 @@ class Place(msgspec.Struct, frozen=True):
     how: str = ""
 
 
-class Command(msgspec.Struct, frozen=True):
+class CheckCommand(msgspec.Struct, frozen=True):
     """A check that must hold: what is run, where, and which exit code it must have."""
 
     check: str
@@ -64,16 +64,16 @@ class Command(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-class Brief(msgspec.Struct, frozen=True, kw_only=True):
+class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     """All that a prompt can be made of beside the case itself. `fence` is 8 to 64 hexadecimal
     digits of chance, new for each prompt; the rest is in the order of the work."""
 
-    task: TaskText
+    task: TaskDescription
     fence: str
     plan: str = ""
     """An excerpt of the plan around the task."""
-    commands: tuple[Command, ...] = ()
-    places: tuple[Place, ...] = ()
+    commands: tuple[CheckCommand, ...] = ()
+    places: tuple[CheckLocation, ...] = ()
     experts: tuple[Expert, ...] = ()
     guidance: tuple[str, ...] = ()
     """What humans said about this task, oldest first."""

@@ -8,13 +8,13 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from interlock.agents.carrier import Premises
+from interlock.agents.carrier import ExecutionContext
 from interlock.delivery import history, steps
-from interlock.delivery.brief import Brief, Command, Place
-from interlock.delivery.checking import Checking
+from interlock.delivery.brief import CheckCommand, CheckLocation, TaskContext
+from interlock.delivery.checking import CheckHandler
 from interlock.delivery.experts import Experts, asked_for
-from interlock.delivery.history import Past
-from interlock.delivery.site import Ground
+from interlock.delivery.history import PastDecision
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
 from interlock.engine.case import Case
 
@@ -24,8 +24,8 @@ class Briefs:
 
     def __init__(
         self,
-        ground: Ground,
-        checking: Checking,
+        ground: TaskEnvironment,
+        checking: CheckHandler,
         experts: Experts,
         fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
@@ -34,22 +34,24 @@ class Briefs:
         self._experts = experts
         self._fence = fence
 
-    def brief(self, case: Case, story: Sequence[Past], premises: Premises) -> Brief:
+    def brief(
+        self, case: Case, story: Sequence[PastDecision], premises: ExecutionContext
+    ) -> TaskContext:
         plan = self._ground.plan
         look = history.last_of(story, steps.CHECK, steps.PROVE)
         seen = self._seen(case, look)
         wanted = asked_for(case)
         made = case.step == steps.RECRUIT
-        return Brief(
+        return TaskContext(
             task=self._ground.task(case.case_id),
             fence=self._fence(),
             plan=plan.overview,
             commands=tuple(
-                Command(each.name, " ".join(each.command), each.environment, each.exit_code)
+                CheckCommand(each.name, " ".join(each.command), each.environment, each.exit_code)
                 for each in plan.checks
             ),
             places=tuple(
-                Place(each.name, each.description, " ".join(each.prefix))
+                CheckLocation(each.name, each.description, " ".join(each.prefix))
                 for each in plan.environments
             ),
             experts=self._experts.all(),

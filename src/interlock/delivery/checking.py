@@ -14,27 +14,27 @@ from interlock.agents.carrier import Ask
 from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming
 from interlock.delivery.checks import findings
-from interlock.delivery.checks.records import Cell, Result
+from interlock.delivery.checks.records import CheckCell, CheckResult
 from interlock.delivery.diff_findings import find_tells
-from interlock.delivery.inspection import Inspection
-from interlock.delivery.merging import Merging
-from interlock.delivery.site import Ground
+from interlock.delivery.inspection import TreeInspection
+from interlock.delivery.merging import MergeHandler
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.tree import Snapshot, Tree
+from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.violation import Violation
 from interlock.delivery.worktrees.write_set import compare
 from interlock.engine.case import Case
 
 
-class Checking:
+class CheckHandler:
     """Looks at the work of tasks and repairs. `seen` keeps the change it saw last of each task,
     for the prompts of those who judge it."""
 
     def __init__(
         self,
-        ground: Ground,
-        inspection: Inspection,
-        merging: Merging,
+        ground: TaskEnvironment,
+        inspection: TreeInspection,
+        merging: MergeHandler,
         conflicts_of: Callable[[str], frozenset[str]],
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
@@ -61,14 +61,16 @@ class Checking:
                 notes.append("the work was put on top of what was repaired meanwhile")
         return {**found, "notes": [*notes, *found["notes"]]}
 
-    async def _looked(self, ask: Ask, case: Case, tree: Tree, snapshot: Snapshot) -> dict[str, Any]:
+    async def _looked(
+        self, ask: Ask, case: Case, tree: TaskTree, snapshot: Snapshot
+    ) -> dict[str, Any]:
         """The checks on one recorded state, and all that is noticed about it."""
         repairing = ask.step in steps.REPAIR
         diff = await self._diff(case.case_id, tree, snapshot.sha)
         violations = [*snapshot.violations, *self._trespasses(case, ask.step, diff)]
         empty = not diff.files and not repairing
         cells = self._ground.cells(None if repairing else self._ground.task(case.case_id))
-        results: tuple[Result, ...] = ()
+        results: tuple[CheckResult, ...] = ()
         if not violations and not empty:
             results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
         told = await asyncio.to_thread(self._told, ask.step, tree, diff, cells, results, violations)
@@ -83,7 +85,7 @@ class Checking:
             "refuted": sum(each.found == "refuted" for each in claimed),
         }
 
-    async def _diff(self, case_id: str, tree: Tree, sha: str) -> Diff:
+    async def _diff(self, case_id: str, tree: TaskTree, sha: str) -> Diff:
         """What changed; looked up once for the same two commits."""
         commits = (tree.base, sha)
         if self._commits.get(case_id) != commits or case_id not in self.seen:
@@ -94,10 +96,10 @@ class Checking:
     def _told(
         self,
         step: str,
-        tree: Tree,
+        tree: TaskTree,
         diff: Diff,
-        cells: tuple[Cell, ...],
-        results: tuple[Result, ...],
+        cells: tuple[CheckCell, ...],
+        results: tuple[CheckResult, ...],
         violations: list[Violation],
     ) -> dict[str, Any]:
         """What the checks and the text of the change itself say."""
@@ -135,8 +137,8 @@ class Checking:
         ]
 
     def _claims(
-        self, step: str, case: Case, results: tuple[Result, ...], diff: Diff, tree: Tree
-    ) -> tuple[claiming.Claim, ...]:
+        self, step: str, case: Case, results: tuple[CheckResult, ...], diff: Diff, tree: TaskTree
+    ) -> tuple[claiming.AgentClaim, ...]:
         where, signal = steps.CLAIMED[step]
         said = case.answers.get(where, {})
         found = claiming.compare(claiming.rows_of(signal, said), results, self._ground.plan.checks)
@@ -145,7 +147,7 @@ class Checking:
         return found
 
 
-def _recorded(tree: Tree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
+def _recorded(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
     """The work as it is; where only judges looked at it since, as we recorded it before."""
     if ask.step != steps.PROVE:
         message = f"{case.case_id}: {ask.step.lower()} {ask.attempt}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from interlock.api.project import Options
+from interlock.api.project import RunConfig
 from interlock.cli.show import tell
 from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.delivery.report.records import Delivered
-    from interlock.delivery.terms import Terms
+    from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.circuit import Circuit
     from interlock.journal.runs import Run
     from interlock.runtime.library import Bundle
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CIRCUIT: Final = "delivery"
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class DeliveryOptions(msgspec.Struct, frozen=True):
     """What a user says about a delivery, beside who works on it."""
 
     plan: Path
@@ -47,7 +47,7 @@ class Wishes(msgspec.Struct, frozen=True):
         return hashlib.sha256(words.encode()).hexdigest()
 
 
-def with_roles(options: Options, usual: "Settings") -> Options:
+def with_roles(options: RunConfig, usual: "Settings") -> RunConfig:
     """The options with what `[roles.NAME]` says: who plays it, in how many places."""
     agents = {
         name: f"{role.agent}:{role.model}" if role.model else role.agent
@@ -70,7 +70,7 @@ STAND_INS = {
 """Who plays a role that is rarely needed, if nobody is named for it."""
 
 
-def with_stand_ins(options: Options) -> Options:
+def with_stand_ins(options: RunConfig) -> RunConfig:
     """Three agents are enough for a delivery: a developer, a critic and an auditor."""
     named = options.agents
     if "" in named:
@@ -79,7 +79,7 @@ def with_stand_ins(options: Options) -> Options:
     return msgspec.structs.replace(options, agents={**others, **named})
 
 
-def refuse_vacancies(circuit: "Circuit", options: Options) -> None:
+def refuse_vacancies(circuit: "Circuit", options: RunConfig) -> None:
     """Every role that is not ours must have somebody who plays it."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.apps import programs_of
@@ -94,12 +94,12 @@ def refuse_vacancies(circuit: "Circuit", options: Options) -> None:
         )
 
 
-def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
+def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "DeliveryConfig":
     from interlock.agents.agents import workspace_of
-    from interlock.delivery.terms import Terms
+    from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.format import seconds_of
 
-    return Terms(
+    return DeliveryConfig(
         plan=str(wishes.plan.resolve()),
         source=str(wishes.repo.resolve()),
         home=str(db.resolve().parent / "delivery" / slug),
@@ -118,7 +118,7 @@ def agreed(wishes: Wishes, usual: "Settings", db: Path, slug: str) -> "Terms":
     )
 
 
-def free_slug(wishes: Wishes, db: Path) -> str:
+def free_slug(wishes: DeliveryOptions, db: Path) -> str:
     """A name for the work that no other delivery has: no folder and no branch is called so."""
     from interlock.delivery.worktrees.names import published_ref
     from interlock.system.git import Git, declared_safe
@@ -138,7 +138,11 @@ def free_slug(wishes: Wishes, db: Path) -> str:
 
 
 def begin(
-    connection: "Connection", bundle: "Bundle", options: Options, terms: "Terms", mark: str
+    connection: "Connection",
+    bundle: "Bundle",
+    options: RunConfig,
+    terms: "DeliveryConfig",
+    mark: str,
 ) -> int:
     """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
     from interlock.delivery.plan.watch import cases_of, usable_plan
@@ -160,12 +164,12 @@ def begin(
     )
 
 
-def go_on(connection: "Connection", found: "Run", options: Options) -> Options:
+def go_on(connection: "Connection", found: "Run", options: RunConfig) -> RunConfig:
     """The options of a run that has begun, with today's words about who works on it."""
     from interlock.journal.runs import set_options
 
     _refuse_cleaned(found)
-    before = msgspec.convert(found.options, Options)
+    before = msgspec.convert(found.options, RunConfig)
     now = msgspec.structs.replace(
         options,
         terms=before.terms,
@@ -190,15 +194,15 @@ def _refuse_cleaned(found: "Run") -> None:
         )
 
 
-def terms_of(found: "Run") -> "Terms":
-    from interlock.delivery.terms import Terms
+def terms_of(found: "Run") -> "DeliveryConfig":
+    from interlock.delivery.terms import DeliveryConfig
 
     if found.circuit != _CIRCUIT:
         raise SourceError(
             f"run {found.run_id} is none of deliver, but of {found.circuit}; "
             "'interlock runs' lists them"
         )
-    return msgspec.convert(found.options["terms"], Terms)
+    return msgspec.convert(found.options["terms"], DeliveryConfig)
 
 
 def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
@@ -225,13 +229,13 @@ def told_of(
 ) -> "Delivered":
     """All that is known of a run; `sat` says that it is this process that has worked on it."""
     from interlock.api.project import open_run
-    from interlock.delivery.report.telling import Teller
+    from interlock.delivery.report.telling import ReportCollector
     from interlock.journal.lock import writer_of
 
-    options = msgspec.convert(found.options, Options)
+    options = msgspec.convert(found.options, RunConfig)
     alive = sat or found.status != "running" or writer_of(db) is not None
     status = found.status if alive else "interrupted"
-    teller = Teller(found, open_run(found), terms_of(found), options.agents, status)
+    teller = ReportCollector(found, open_run(found), terms_of(found), options.agents, status)
     return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
 
 

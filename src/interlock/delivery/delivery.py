@@ -8,18 +8,18 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.labour import LabourDesk
-from interlock.delivery.application import Foreman
+from interlock.agents.labour import AsyncHandler
+from interlock.delivery.application import DeliveryApplication
 from interlock.delivery.params import NAMES
 from interlock.delivery.plan.watch import PlanWatch, usable_plan
-from interlock.delivery.site import Ground
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import Terms
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.terms import DeliveryConfig
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, given_cases
-from interlock.runtime.staff import App, Staff
-from interlock.system.clock import RealClock
+from interlock.runtime.staff import Application, RunSetup
+from interlock.system.clock import SystemClock
 
 
 def staff(
@@ -31,24 +31,24 @@ def staff(
     *,
     only: Collection[int] | None = None,
     clock: Clock | None = None,
-) -> Staff:
+) -> RunSetup:
     """The workshop is opened, our programs take their places, and the application its own."""
-    agreed = msgspec.convert(terms, Terms)
-    clock, plan = clock or RealClock(), usable_plan(agreed)
-    shop = Workshop.found(
+    agreed = msgspec.convert(terms, DeliveryConfig)
+    clock, plan = clock or SystemClock(), usable_plan(agreed)
+    shop = DeliveryWorkspace.found(
         *(Path(agreed.source), Path(agreed.home), agreed.slug, agreed.base),
         keep_hooks=agreed.work.hooks,
     )
     told = _published(shop)
     watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
-    ground = Ground(shop, agreed, watch.plan)
-    foreman = Foreman(connection, run.run_id, circuit, ground, watch, clock, told)
-    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(foreman.labours, shop.close))
+    ground = TaskEnvironment(shop, agreed, watch.plan)
+    foreman = DeliveryApplication(connection, run.run_id, circuit, ground, watch, clock, told)
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, AsyncHandler(foreman.labours, shop.close))
     timed = _with_timeouts(circuit, agreed.timeouts)
-    return Staff(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
+    return RunSetup(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
 
 
-def _published(shop: Workshop) -> list[str]:
+def _published(shop: DeliveryWorkspace) -> list[str]:
     """What an earlier sitting merged and could not show, as when its branch was checked out; with
     the reason if it still cannot."""
     if shop.line.tip == shop.base:
@@ -66,4 +66,4 @@ def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
     return msgspec.structs.replace(circuit, steps=steps)
 
 
-APP = App(staff, prompt_names=NAMES, programs=PROGRAMS)
+APP = Application(staff, prompt_names=NAMES, programs=PROGRAMS)

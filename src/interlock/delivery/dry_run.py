@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from interlock.api.project import Options
+from interlock.api.project import RunConfig
 from interlock.cli.show import aligned, counted
-from interlock.delivery.delivering import Wishes, agreed, free_slug
+from interlock.delivery.delivering import DeliveryOptions, agreed, free_slug
 from interlock.system.errors import InterlockError
 
 if TYPE_CHECKING:
-    from interlock.delivery.plan.plan import Finding, Plan
-    from interlock.delivery.terms import Terms
-    from interlock.engine.notation import Written
+    from interlock.delivery.plan.plan import Plan, PlanFinding
+    from interlock.delivery.terms import DeliveryConfig
+    from interlock.engine.notation import CircuitSource
     from interlock.runtime.settings import Settings
 
 _SHOWN: Final = 60
 
 
-class Part(msgspec.Struct, frozen=True):
+class DryRunPart(msgspec.Struct, frozen=True):
     """Who plays a role; or what is in the way."""
 
     role: str
@@ -32,7 +32,7 @@ class Part(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class DryRunStep(msgspec.Struct, frozen=True):
     """One task, when it can start at the earliest, and after whom."""
 
     task_id: str
@@ -50,7 +50,7 @@ class Probe(msgspec.Struct, frozen=True):
     exit_code: int
 
 
-class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     """All that can be said beforehand."""
 
     plan: str
@@ -61,11 +61,11 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     """What would stop it, beside the errors among the findings."""
     notes: tuple[str, ...]
-    findings: "tuple[Finding, ...]"
-    tasks: tuple[Step, ...]
+    findings: "tuple[PlanFinding, ...]"
+    tasks: tuple[DryRunStep, ...]
     startable: tuple[str, ...]
     at_once: int
-    roles: tuple[Part, ...]
+    roles: tuple[DryRunPart, ...]
     checks: tuple[Probe, ...]
     most_per_task: int
     """Dispatches, those of our own programs and the questions to humans among them."""
@@ -80,8 +80,12 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rehearse(
-    wishes: Wishes, usual: "Settings", written: "Written", options: Options, db: Path
-) -> Rehearsal:
+    wishes: DeliveryOptions,
+    usual: "Settings",
+    written: "CircuitSource",
+    options: RunConfig,
+    db: Path,
+) -> DryRun:
     from interlock.delivery.plan import plan_graph as graph
     from interlock.delivery.plan import read_plan
     from interlock.delivery.plan.plan_check import check_plan
@@ -96,7 +100,7 @@ def rehearse(
     worst = verify(written).worst_case
     base, notes, problems = _ground(wishes, terms)
     checks, unfit = _checks(plan)
-    return Rehearsal(
+    return DryRun(
         plan=str(wishes.plan),
         title=plan.title,
         goes_on_with=None if not db.exists() else _earlier(wishes, db),
@@ -106,7 +110,7 @@ def rehearse(
         notes=notes,
         findings=check_plan(plan, allow_untestable=terms.allow_untestable),
         tasks=tuple(
-            Step(name, tasks[name].title, depth[name], tasks[name].blocked_by)
+            DryRunStep(name, tasks[name].title, depth[name], tasks[name].blocked_by)
             for name in graph.order(plan)
         ),
         startable=graph.startable(plan),
@@ -120,7 +124,9 @@ def rehearse(
     )
 
 
-def _ground(wishes: Wishes, terms: "Terms") -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _ground(
+    wishes: DeliveryOptions, terms: "DeliveryConfig"
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Where the work would begin, what there is to say, and what is in the way."""
     from interlock.delivery.worktrees.source import look
 
@@ -131,7 +137,7 @@ def _ground(wishes: Wishes, terms: "Terms") -> tuple[str, tuple[str, ...], tuple
     return found.base, found.notes, ()
 
 
-def _earlier(wishes: Wishes, db: Path) -> int | None:
+def _earlier(wishes: DeliveryOptions, db: Path) -> int | None:
     from interlock.journal.database import reading
     from interlock.journal.runs import newest_run
 
@@ -139,12 +145,12 @@ def _earlier(wishes: Wishes, db: Path) -> int | None:
         return newest_run(connection, wishes.mark)
 
 
-def _parts(written: "Written", options: Options, db: Path) -> Iterator[Part]:
+def _parts(written: "CircuitSource", options: RunConfig, db: Path) -> Iterator[DryRunPart]:
     """Each role that an agent plays, the agent's words, and whether it is there."""
     from interlock.agents.specs import agent
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.apps import programs_of
-    from interlock.system.clock import RealClock
+    from interlock.system.clock import SystemClock
 
     circuit = written.circuit
     ours = {HUMAN, *programs_of(circuit.name)}
@@ -153,10 +159,10 @@ def _parts(written: "Written", options: Options, db: Path) -> Iterator[Part]:
         problem = "" if spec else f"nobody plays it; say --agent {role}=AGENT"
         try:
             if spec:
-                agent(spec, RealClock(), db=db)
+                agent(spec, SystemClock(), db=db)
         except InterlockError as error:
             problem = str(error)
-        yield Part(role, spec, problem)
+        yield DryRunPart(role, spec, problem)
 
 
 def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
@@ -172,7 +178,7 @@ def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
     ), ()
 
 
-def in_words(told: Rehearsal) -> Iterator[str]:
+def in_words(told: DryRun) -> Iterator[str]:
     tasks = counted(len(told.tasks), "task", "tasks")
     yield f"{told.title or told.plan}: {tasks} would be worked on"
     if told.goes_on_with:
@@ -192,14 +198,16 @@ def in_words(told: Rehearsal) -> Iterator[str]:
         yield ""
     yield from aligned(
         ("CHECK", "ENVIRONMENT", "EXIT", "COMMAND"),
-        [(each.check, each.environment, each.exit_code, " ".join(each.command))
-         for each in told.checks],
-    )  # fmt: skip
+        [
+            (each.check, each.environment, each.exit_code, " ".join(each.command))
+            for each in told.checks
+        ],
+    )
     yield from _cost(told)
     yield "nothing was touched" if told.can_go else "it cannot begin like this; nothing was touched"
 
 
-def _tasks(told: Rehearsal) -> Iterator[str]:
+def _tasks(told: DryRun) -> Iterator[str]:
     yield ""
     rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in told.tasks]
     yield from aligned(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
@@ -209,7 +217,7 @@ def _tasks(told: Rehearsal) -> Iterator[str]:
     yield f"can start now: {started}; {told.at_once} agents at once at most"
 
 
-def _cost(told: Rehearsal) -> Iterator[str]:
+def _cost(told: DryRun) -> Iterator[str]:
     yield ""
     yield f"at most {told.most_per_task:,} dispatches per task, {told.most:,} in all"
     if told.why_so_many:

@@ -15,7 +15,7 @@ LONGEST_POINT: Final = 4_000
 _ROOM_TO_SAY: Final = 60
 
 
-class Told(msgspec.Struct, frozen=True):
+class FeedbackText(msgspec.Struct, frozen=True):
     """The text, how many points of all are in it, and how many characters are not."""
 
     text: str = ""
@@ -24,7 +24,7 @@ class Told(msgspec.Struct, frozen=True):
     cut: int = 0
 
 
-def tell(points: Sequence[Point], most: int) -> Told:
+def tell(points: Sequence[Point], most: int) -> FeedbackText:
     """The points in at most that many characters; a newer one is never left out for an older."""
     parts: list[str] = []
     room, cut = most - _ROOM_TO_SAY, 0
@@ -40,4 +40,4 @@ def tell(points: Sequence[Point], most: int) -> Told:
     cut += sum(len(point.text) for point in older)
     if older:
         parts.append(f"[... {len(older):,} older points are not shown ...]")
-    return Told("\n\n".join(parts), len(points) - len(older), len(points), cut)
+    return FeedbackText("\n\n".join(parts), len(points) - len(older), len(points), cut)

@@ -26,14 +26,14 @@ _CONTENT: Final = {"reviewed": "critic", "audited": "auditor", "checked": "check
 """The rules by which a judge has nothing against the work any more."""
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastDecision(msgspec.Struct, frozen=True):
     """One decision and the answer it was made on."""
 
     decision: Decision
     answer: Mapping[str, Any]
 
 
-def open_points(story: Iterable[Past]) -> tuple[Point, ...]:
+def open_points(story: Iterable[PastDecision]) -> tuple[Point, ...]:
     """What judges hold against the work and have not taken back, oldest first."""
     points: list[Point] = []
     for past in story:
@@ -45,7 +45,7 @@ def open_points(story: Iterable[Past]) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def guidance(story: Iterable[Past]) -> tuple[str, ...]:
+def guidance(story: Iterable[PastDecision]) -> tuple[str, ...]:
     """What humans said about the task, oldest first."""
     return tuple(
         str(past.answer["text"])
@@ -54,7 +54,7 @@ def guidance(story: Iterable[Past]) -> tuple[str, ...]:
     )
 
 
-def last_of(story: Iterable[Past], *names: str) -> Mapping[str, Any]:
+def last_of(story: Iterable[PastDecision], *names: str) -> Mapping[str, Any]:
     """The latest answer at one of these steps."""
     found: Mapping[str, Any] = {}
     for past in story:

@@ -15,23 +15,23 @@ from interlock.agents.cli.tag import variables
 from interlock.delivery.checks.baseline import take_baseline
 from interlock.delivery.checks.checks import Bounds, run_checks
 from interlock.delivery.checks.checks import Site as CheckSite
-from interlock.delivery.checks.records import Cell, Result
-from interlock.delivery.checks.verdict import Verdict, judge
-from interlock.delivery.site import Ground
+from interlock.delivery.checks.records import CheckCell, CheckResult
+from interlock.delivery.checks.verdict import CheckVerdict, judge
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.prepare import Ground as Tree
+from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
 from interlock.delivery.worktrees.prepare import prepare
-from interlock.delivery.worktrees.tree import Tree as TaskTree
+from interlock.delivery.worktrees.tree import TaskTree
 from interlock.system.files import write_whole
 
 _MOST_OUTPUT: Final = 3_000
 _CHECKED: Final = "checked"
 
 
-class Inspection:
+class TreeInspection:
     """Looks at trees of one ground."""
 
-    def __init__(self, ground: Ground, clock: Clock) -> None:
+    def __init__(self, ground: TaskEnvironment, clock: Clock) -> None:
         self._ground = ground
         self._clock = clock
         self._bounds = Bounds(at_once=ground.terms.work.checks_at_once)
@@ -47,7 +47,7 @@ class Inspection:
             return ""
         return f"the set-up command failed: {done.output[-_MOST_OUTPUT:]}"
 
-    async def take_baseline(self, tree: TaskTree, cells: tuple[Cell, ...], ask: Ask) -> None:
+    async def take_baseline(self, tree: TaskTree, cells: tuple[CheckCell, ...], ask: Ask) -> None:
         """How the checks stand in a tree that shows the work before any task."""
         ground, base = self._ground, self._ground.shop.base
         site = self._site(tree.folder, tree.environment(self._ground.ports(ask.case_no)), ask)
@@ -55,8 +55,8 @@ class Inspection:
         await asyncio.to_thread(tree.restore, base)
 
     async def run_recorded(
-        self, tree: TaskTree, sha: str, cells: tuple[Cell, ...], ask: Ask
-    ) -> tuple[Result, ...]:
+        self, tree: TaskTree, sha: str, cells: tuple[CheckCell, ...], ask: Ask
+    ) -> tuple[CheckResult, ...]:
         """On recorded work: what the checks leave in the tree is nobody's, and taken away again."""
         mark = self._mark(tree)
         mark.parent.mkdir(exist_ok=True)
@@ -78,14 +78,16 @@ class Inspection:
         """Holds the recorded state of a tree while checks are at work in it."""
         return self._ground.shop.home / _CHECKED / tree.name
 
-    async def run(self, tree: Tree, cells: tuple[Cell, ...], ask: Ask) -> tuple[Result, ...]:
+    async def run(
+        self, tree: Tree, cells: tuple[CheckCell, ...], ask: Ask
+    ) -> tuple[CheckResult, ...]:
         environ = tree.environment(self._ground.ports(ask.case_no))
         site = self._site(tree.folder, environ, ask)
         return await run_checks(cells, site, self._clock, bounds=self._bounds)
 
     def judge(
-        self, base: str, cells: tuple[Cell, ...], results: tuple[Result, ...], diff: Diff
-    ) -> Verdict:
+        self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
+    ) -> CheckVerdict:
         """The results against how the checks stood at that commit."""
         work = self._ground.terms.work
         return judge(

@@ -12,11 +12,11 @@ from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.reap import reap
 from interlock.agents.program import answer
 from interlock.delivery import steps
-from interlock.delivery.checking import Checking
-from interlock.delivery.inspection import Inspection
-from interlock.delivery.merging import Merging
+from interlock.delivery.checking import CheckHandler
+from interlock.delivery.inspection import TreeInspection
+from interlock.delivery.merging import MergeHandler
 from interlock.delivery.plan.assess import assess
-from interlock.delivery.site import Ground
+from interlock.delivery.site import TaskEnvironment
 from interlock.engine.case import Case
 from interlock.system.errors import SourceError
 
@@ -27,7 +27,7 @@ _TO_EXPAND: Final = {"scope", "criteria"}
 class Preparing:
     """A tree of its own for each task; and how things stood before, once for the whole run."""
 
-    def __init__(self, ground: Ground, inspection: Inspection) -> None:
+    def __init__(self, ground: TaskEnvironment, inspection: TreeInspection) -> None:
         self._ground = ground
         self._inspection = inspection
         self._turn = asyncio.Lock()
@@ -61,13 +61,17 @@ class Preparing:
             return problem
 
 
-class Labours:
+class DeliveryHandlers:
     """Our own work for each step whose role is a program's."""
 
     def __init__(
-        self, ground: Ground, clock: Clock, merging: Merging, checking: Checking,
-        inspection: Inspection,
-    ) -> None:  # fmt: skip
+        self,
+        ground: TaskEnvironment,
+        clock: Clock,
+        merging: MergeHandler,
+        checking: CheckHandler,
+        inspection: TreeInspection,
+    ) -> None:
         self._workspace = ground.terms.workspace
         self._clock = clock
         self._reaped: asyncio.Task[Any] | None = None

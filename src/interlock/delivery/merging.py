@@ -11,14 +11,21 @@ from typing import Any, Final
 from interlock.agents.carrier import Ask
 from interlock.delivery import steps
 from interlock.delivery.checks import findings
-from interlock.delivery.inspection import Inspection
+from interlock.delivery.inspection import TreeInspection
 from interlock.delivery.plan.plan import Task
-from interlock.delivery.site import Ground
+from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.ledger import MovedError
-from interlock.delivery.worktrees.line import AlreadyMerged, Change, Conflict, Empty, Line, Proposal
+from interlock.delivery.worktrees.line import (
+    AlreadyMerged,
+    Conflict,
+    MergeBranch,
+    NothingToMerge,
+    Proposal,
+    TaskChange,
+)
 from interlock.delivery.worktrees.publish import moved_branches
-from interlock.delivery.worktrees.tree import Tree
+from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.case import Case
 from interlock.system.errors import InterlockError, SourceError
 
@@ -26,14 +33,14 @@ _TRIES: Final = 5
 _MARKED: Final = "Your work is on top of theirs now; resolve the conflict markers in these files: "
 
 
-class Merging:
+class MergeHandler:
     """Brings recorded work onto the line. `idle` are the tasks in whose trees nobody works now, and
     the step at which each stands."""
 
     def __init__(
         self,
-        ground: Ground,
-        inspection: Inspection,
+        ground: TaskEnvironment,
+        inspection: TreeInspection,
         idle: Callable[[], Mapping[str, str]],
         note: Callable[[str], None],
     ) -> None:
@@ -51,7 +58,7 @@ class Merging:
         task = self._ground.task(case.case_id)
         tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
         sha, base = _recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
-        change = Change(
+        change = TaskChange(
             task_id=case.case_id,
             dispatch_id=str(ask.dispatch_id),
             sha=sha,
@@ -67,7 +74,7 @@ class Merging:
         return found
 
     async def _in_turn(
-        self, ask: Ask, change: Change, task: Task | None, tree: Tree
+        self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
         """One after the other. The user is shown the line when nobody else waits to be merged."""
         self._waiting += 1
@@ -79,20 +86,20 @@ class Merging:
                 if self._unshown and not self._waiting:
                     await asyncio.to_thread(self._show)
 
-    async def bring_up_to_date(self, ask: Ask, tree: Tree) -> str:
+    async def bring_up_to_date(self, ask: Ask, tree: TaskTree) -> str:
         """The recorded work on top of the line's tip, in its own tree: the commit that shows it so.
         Nothing if it is there already, or does not fit: then all is as it was."""
         async with self._turn:
             return await asyncio.to_thread(self._brought_up, ask, tree)
 
-    def _brought_up(self, ask: Ask, tree: Tree) -> str:
+    def _brought_up(self, ask: Ask, tree: TaskTree) -> str:
         line, sha, base = self._ground.shop.line, tree.tip, tree.base
         if base == line.tip:
             return ""
         task_id = tree.record.task_id
         aim = f"update-{ask.dispatch_id}"
-        proposal = line.propose(Change(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
-        if not isinstance(proposal, Proposal | Empty):
+        proposal = line.propose(TaskChange(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
+        if not isinstance(proposal, Proposal | NothingToMerge):
             return ""
         commit = proposal.commit if isinstance(proposal, Proposal) else line.tip
         tree.restore(commit)
@@ -112,7 +119,7 @@ class Merging:
             await self._inspection.prepare(tree, ask)
 
     async def _merged(
-        self, ask: Ask, change: Change, task: Task | None, tree: Tree
+        self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
         line = self._ground.shop.line
         for _ in range(_TRIES):
@@ -120,7 +127,7 @@ class Merging:
             match proposal:
                 case AlreadyMerged(sha):
                     return self._told_merged(sha)
-                case Empty():
+                case NothingToMerge():
                     return {"outcome": "empty", "summary": "the line has all of this already"}
                 case Conflict():
                     return await self._sent_back(line, tree, change, findings.conflict(proposal))
@@ -153,7 +160,7 @@ class Merging:
                 )
 
     async def _refuted(
-        self, ask: Ask, line: Line, proposal: Proposal, task: Task | None
+        self, ask: Ask, line: MergeBranch, proposal: Proposal, task: Task | None
     ) -> dict[str, Any] | None:
         """What the checks have against it on top of the line; nothing if they hold."""
         cells = self._ground.cells(task)
@@ -168,7 +175,7 @@ class Merging:
         return {"outcome": "refuted", "summary": findings.summary(verdict, results)}
 
     async def _sent_back(
-        self, line: Line, tree: Tree, change: Change, told: dict[str, Any]
+        self, line: MergeBranch, tree: TaskTree, change: TaskChange, told: dict[str, Any]
     ) -> dict[str, Any]:
         """The work goes onto the line's tip in its own tree, with marks where it does not fit."""
         replanted = await asyncio.to_thread(line.replant, tree, change.sha, change.base)
@@ -176,7 +183,7 @@ class Merging:
         more = f"\n\n{_MARKED}{', '.join(files)}" if files else ""
         return {**told, "files": files, "summary": f"{told['summary']}{more}"}
 
-    def _put_away(self, tree: Tree) -> None:
+    def _put_away(self, tree: TaskTree) -> None:
         """The folder of a finished task is not needed any more; its branch and commits stay."""
         try:
             tree.close(force=True)
@@ -195,7 +202,7 @@ def _recorded(case: Case, step: str) -> tuple[str, str]:
     return sha, base
 
 
-def _renew(tree: Tree, tip: str) -> None:
+def _renew(tree: TaskTree, tip: str) -> None:
     """The tree of a repair that is merged begins anew where the line is."""
     tree.restore(tip)
     tree.begin_at(tip)

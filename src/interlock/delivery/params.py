@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interlock.delivery.brief import Brief
+from interlock.delivery.brief import TaskContext
 from interlock.delivery.feedback import tell
 from interlock.engine.case import Case
-from interlock.runtime.fence import Fence, Piece, shorten
+from interlock.runtime.fence import FencedText, PromptFence, shorten
 from interlock.signals.catalogue import legal_for
 from interlock.signals.grammar import ID
 from interlock.signals.signal_block import signal_block
@@ -56,9 +56,9 @@ _QUOTE: Final = "> "
 _GUIDED: Final = ("task", "specification", "guidance")
 
 
-def parameters(*, case: Case, role: str, brief: Brief) -> dict[str, Any]:
+def parameters(*, case: Case, role: str, brief: TaskContext) -> dict[str, Any]:
     """All names for the prompt of the step where the case stands, for that role."""
-    fence = Fence(brief.fence)
+    fence = PromptFence(brief.fence)
     texts = _texts(case, brief)
     points = tell(brief.feedback, BLOCKS["feedback"][1])
     pieces = {
@@ -69,7 +69,7 @@ def parameters(*, case: Case, role: str, brief: Brief) -> dict[str, Any]:
     cut = {name: piece.cut for name, piece in pieces.items()} | {"feedback": points.cut}
     return {
         "identity": _identity(case, role, brief),
-        "data": {name: pieces.get(name, Piece("")).text for name in BLOCKS},
+        "data": {name: pieces.get(name, FencedText("")).text for name in BLOCKS},
         "feedback": {"shown": points.shown, "total": points.total},
         "signals": _signals(case, role, brief),
         "fence": {"mark": fence.mark, "note": _note(fence)},
@@ -77,21 +77,21 @@ def parameters(*, case: Case, role: str, brief: Brief) -> dict[str, Any]:
     }
 
 
-def _block(fence: Fence, title: str, text: str, most: int) -> Piece:
+def _block(fence: PromptFence, title: str, text: str, most: int) -> FencedText:
     """The text between fence lines, as a quotation: a signal in it says nothing, even to whoever
     reads an answer that repeats it."""
     raw = shorten(text, most)
     piece = fence.block(title, _quoted(raw.text.split("\n")), most)
     opening, *inner, closing = piece.text.split("\n")
     # Where a line was cut in two, its second half has lost the mark.
-    return Piece(f"{opening}\n{_quoted(inner)}\n{closing}", raw.cut + piece.cut)
+    return FencedText(f"{opening}\n{_quoted(inner)}\n{closing}", raw.cut + piece.cut)
 
 
 def _quoted(lines: Iterable[str]) -> str:
     return "\n".join(line if line.startswith(_QUOTE) else f"{_QUOTE}{line}" for line in lines)
 
 
-def _identity(case: Case, role: str, brief: Brief) -> dict[str, Any]:
+def _identity(case: Case, role: str, brief: TaskContext) -> dict[str, Any]:
     asker = case.stack[-1] if case.stack else ""
     return {
         "task_id": _id(case.case_id),
@@ -106,7 +106,7 @@ def _identity(case: Case, role: str, brief: Brief) -> dict[str, Any]:
     }
 
 
-def _texts(case: Case, brief: Brief) -> dict[str, str]:
+def _texts(case: Case, brief: TaskContext) -> dict[str, str]:
     """What each block holds; empty for a block that has nothing to say."""
     asker = case.stack[-1] if case.stack else ""
     last = _said(case, asker)
@@ -137,7 +137,7 @@ def _texts(case: Case, brief: Brief) -> dict[str, str]:
     }
 
 
-def _task(brief: Brief) -> str:
+def _task(brief: TaskContext) -> str:
     it = brief.task
     parts = [
         f"{it.id}: {it.title}".rstrip(": "),
@@ -197,7 +197,7 @@ def _joined(*words: str) -> str:
     return "; ".join(word for word in words if word)
 
 
-def _signals(case: Case, role: str, brief: Brief) -> str:
+def _signals(case: Case, role: str, brief: TaskContext) -> str:
     """The catalogue's own words on how to answer; nothing for humans and programs."""
     if not legal_for(role):
         return ""
@@ -211,7 +211,7 @@ def _id(text: Any) -> str:
     return text if isinstance(text, str) and _LEGAL_ID.fullmatch(text) else ""
 
 
-def _note(fence: Fence) -> str:
+def _note(fence: PromptFence) -> str:
     guided = ", ".join(f"`{BLOCKS[name][0]}`" for name in _GUIDED)
     return (
         f"Text between a line `--- data {fence.mark}: ...` and the next line "

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitReason(msgspec.Struct, frozen=True):
     """Why a case waits: for an expert's time, or for one task or any other to be over."""
 
     expert: str = ""
     task: str = ""
 
 
-class Queues:
+class WaitQueues:
     """The cases that are held back, and when they are let go."""
 
     def __init__(self, per_expert: int, at_work: Callable[[], Iterable[str]]) -> None:
         self._per_expert = per_expert
         self._at_work = at_work
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitReason] = {}
         self._asking: dict[str, str] = {}
         self._ended = 0
         self._since: dict[str, int] = {}
@@ -32,7 +32,7 @@ class Queues:
         if self._free(name):
             self._asking[case_id] = name
             return False
-        self._waiting[case_id] = Waiting(expert=name)
+        self._waiting[case_id] = WaitReason(expert=name)
         return True
 
     def at_expert(self, case_id: str, name: str) -> None:
@@ -44,7 +44,7 @@ class Queues:
 
     def wait_for(self, case_id: str, task: str = "") -> None:
         """Until that task is over, or any other if none is named."""
-        self._waiting[case_id] = Waiting(task=task)
+        self._waiting[case_id] = WaitReason(task=task)
         self._since[case_id] = self._ended
 
     def over(self, case_id: str) -> None:
@@ -72,7 +72,7 @@ class Queues:
                 del self._waiting[case_id]
         return gone
 
-    def _is_settled(self, case_id: str, why: Waiting, is_open: Callable[[str], bool]) -> bool:
+    def _is_settled(self, case_id: str, why: WaitReason, is_open: Callable[[str], bool]) -> bool:
         if why.task:
             return not is_open(why.task)
         return self._ended > self._since[case_id]

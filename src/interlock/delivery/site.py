@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.cli.environment import cleaned
-from interlock.agents.cli.tag import Tag
+from interlock.agents.cli.tag import ProcessTag
 from interlock.delivery.checks.baseline import Baseline, read_baseline, write_baseline
 from interlock.delivery.checks.checks import Site as CheckSite
-from interlock.delivery.checks.records import Cell, Result, canonical, matrix
+from interlock.delivery.checks.records import CheckCell, CheckResult, canonical, matrix
 from interlock.delivery.plan.plan import Plan, Task
 from interlock.delivery.plan.plan_graph import task_named
 from interlock.delivery.steps import REPAIR
-from interlock.delivery.terms import Terms
-from interlock.delivery.worktrees.tree import Tree
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.terms import DeliveryConfig
+from interlock.delivery.worktrees.tree import TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 _EXPERTS: Final = "experts"
@@ -30,13 +30,13 @@ _BEFORE: Final = "interlock#baseline"
 """The tree in which the baseline is taken. No task has this id: a plan's may not hold it."""
 
 
-class Ground:
+class TaskEnvironment:
     """Where tasks are worked on. Its trees are entered once and kept."""
 
     def __init__(
         self,
-        shop: Workshop,
-        terms: Terms,
+        shop: DeliveryWorkspace,
+        terms: DeliveryConfig,
         plan: Plan,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
@@ -48,7 +48,7 @@ class Ground:
         self.baselines = Path(terms.home) / _BASELINES
         self._workspace = terms.workspace
         self._environ = cleaned(environ, terms.work.let_in)
-        self._trees: dict[str, Tree] = {}
+        self._trees: dict[str, TaskTree] = {}
 
     def replan(self, plan: Plan) -> None:
         self.plan = plan
@@ -60,20 +60,20 @@ class Ground:
             raise SourceError(f"task {task_id!r} is not in the plan any more; put it back")
         return found
 
-    def tree_of(self, case_id: str, step: str) -> Tree:
+    def tree_of(self, case_id: str, step: str) -> TaskTree:
         """The tree in which a step of a case works: the task's, or that of its repair."""
         return self._tree(f"{case_id}#repair" if step in REPAIR else case_id)
 
-    def before(self) -> Tree:
+    def before(self) -> TaskTree:
         """The tree that shows the work before any task."""
         return self._tree(_BEFORE)
 
-    def _tree(self, name: str) -> Tree:
+    def _tree(self, name: str) -> TaskTree:
         if name not in self._trees:
             self._trees[name] = self.shop.tree(name)
         return self._trees[name]
 
-    def forget(self, tree: Tree) -> None:
+    def forget(self, tree: TaskTree) -> None:
         """It is entered anew when somebody asks for it."""
         self._trees.pop(tree.record.task_id, None)
 
@@ -85,7 +85,7 @@ class Ground:
         blocks = max(1, (_LAST_PORT + 1 - work.first_port) // work.ports)
         return work.first_port + case_no % min(blocks, _BLOCKS) * work.ports, work.ports
 
-    def cells(self, task: Task | None = None) -> tuple[Cell, ...]:
+    def cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
         """What is run for a task: all checks, or those of its environment if it names one."""
         cells = matrix(self.plan.checks, self.plan.environments)
         wanted = canonical(task.environment) if task else ""
@@ -96,9 +96,9 @@ class Ground:
     def check_site(
         self, folder: Path, environ: Mapping[str, str], tag: tuple[str, ...]
     ) -> CheckSite:
-        return CheckSite(folder, {**self._environ, **environ}, Tag(self._workspace, *tag))
+        return CheckSite(folder, {**self._environ, **environ}, ProcessTag(self._workspace, *tag))
 
-    def baseline(self, commit: str, cells: tuple[Cell, ...]) -> tuple[Result, ...]:
+    def baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
         """How these checks stood at that commit, or else before the first task."""
         for each in (commit, self.shop.base):
             kept = read_baseline(self.baselines, each)
@@ -107,7 +107,7 @@ class Ground:
         return kept.of(cells)
 
     def keep_baseline(
-        self, commit: str, cells: tuple[Cell, ...], results: tuple[Result, ...]
+        self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
         """What was seen at that commit, which is on the line now, is what later work is held to."""
         kept = Baseline(1, commit)

@@ -13,7 +13,7 @@ from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
 Expand = Literal["auto", "always", "never"]
 
 
-class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How tasks are worked on, as `[delivery]` in interlock.toml says."""
 
     copy: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of environment variables that checks may see, such as DATABASE_*."""
 
 
-class Terms(msgspec.Struct, frozen=True):
+class DeliveryConfig(msgspec.Struct, frozen=True):
     """All that is agreed for one run."""
 
     plan: str
@@ -55,6 +55,6 @@ class Terms(msgspec.Struct, frozen=True):
     """Seconds that a role may take, where somebody said so."""
     strict_signals: bool = False
     allow_untestable: bool = False
-    work: Work = Work()
+    work: DeliverySettings = DeliverySettings()
     checks: tuple[CheckText, ...] = ()
     environments: tuple[EnvironmentText, ...] = ()

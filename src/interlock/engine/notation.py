@@ -40,16 +40,16 @@ from interlock.engine.format import (
 )
 from interlock.engine.shape import shape_of
 from interlock.system.errors import CircuitError
-from interlock.system.yaml_text import Page, read_yaml
+from interlock.system.yaml_text import YamlDocument, read_yaml
 
 RESERVED = (AGAIN, ANY, BACK)
 
 
-class Written(msgspec.Struct, frozen=True):
+class CircuitSource(msgspec.Struct, frozen=True):
     """A circuit together with the text it came from, for errors that name a line."""
 
     circuit: Circuit
-    page: Page
+    page: YamlDocument
 
     @property
     def file(self) -> str:
@@ -61,24 +61,28 @@ class Written(msgspec.Struct, frozen=True):
 
 def read_circuit(
     text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
-) -> Written:
+) -> CircuitSource:
     """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
     return circuit_on(read_yaml(text, file), shapes)
 
 
-def circuit_on(page: Page, shapes: Mapping[str, dict[str, Any]] | None = None) -> Written:
+def circuit_on(
+    page: YamlDocument, shapes: Mapping[str, dict[str, Any]] | None = None
+) -> CircuitSource:
     """The circuit on a page that was read already."""
     try:
         written = msgspec.convert(page.value, CircuitText)
     except msgspec.ValidationError as error:
         raise _explained(str(error), page) from None
-    return Written(_Builder(written, page, {**NAMED_SHAPES, **(shapes or {})}).build(), page)
+    return CircuitSource(_Builder(written, page, {**NAMED_SHAPES, **(shapes or {})}).build(), page)
 
 
 class _Builder:
     """Turns the written form into the circuit, naming the line where something cannot be."""
 
-    def __init__(self, text: CircuitText, page: Page, shapes: Mapping[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, text: CircuitText, page: YamlDocument, shapes: Mapping[str, dict[str, Any]]
+    ) -> None:
         self.text = text
         self.page = page
         self.shapes = shapes
@@ -280,7 +284,7 @@ def _tuple(given: str | list[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _explained(message: str, page: Page) -> CircuitError:
+def _explained(message: str, page: YamlDocument) -> CircuitError:
     """msgspec's complaint, with the line it is about and the word that was probably meant."""
     problem, _, where = message.partition(" - at `$")
     path = [
@@ -304,7 +308,7 @@ def _explained(message: str, page: Page) -> CircuitError:
     )
 
 
-def _key_of(message: str, page: Page, section: str) -> list[str]:
+def _key_of(message: str, page: YamlDocument, section: str) -> list[str]:
     """msgspec does not say under which name it found the fault: the one that fails alone."""
     for name, value in page.value[section].items():
         try:

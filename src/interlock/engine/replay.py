@@ -16,7 +16,7 @@ from interlock.engine.circuit import Circuit
 Recorded = Sequence[tuple[Decision, dict[str, Any]]]
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Divergence(msgspec.Struct, frozen=True):
     """The first point where the ways part."""
 
     step: str
@@ -33,7 +33,7 @@ class Replayed(msgspec.Struct, frozen=True):
     the numbers after it are a lower bound."""
 
     case_id: str
-    turn: Turn | None
+    turn: Divergence | None
     dispatches_before: int
     dispatches_after: int
     path_before: tuple[str, ...]
@@ -85,10 +85,10 @@ def standing(case: Case) -> str:
     return case.end or (case.step if case.status == OPEN else case.status)
 
 
-def _parting(before: Decision, after: Decision) -> Turn | None:
+def _parting(before: Decision, after: Decision) -> Divergence | None:
     if (before.to, before.status) == (after.to, after.status):
         return None
-    return Turn(
+    return Divergence(
         step=after.step,
         attempt=after.attempt,
         rule_before=before.rule,

@@ -88,7 +88,7 @@ def _circle(trail: list[str], found: str) -> str:
     return f"these cases wait for each other: {' after '.join(circle)}"
 
 
-class Suite:
+class Schedule:
     """The cases of a run that still move: who waits for a place, who is out, what is held."""
 
     def __init__(
@@ -208,7 +208,7 @@ class Suite:
 
 
 def ready(
-    suite: Suite, left: int | None = None, closed: Collection[str] = frozenset()
+    suite: Schedule, left: int | None = None, closed: Collection[str] = frozenset()
 ) -> list[str]:
     """The cases that may be dispatched now, first things first; `left` is the budget's limit,
     `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
@@ -227,7 +227,7 @@ def ready(
     return [place[-1] for place in chosen]
 
 
-def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place]:
+def _merged(suite: Schedule, names: Sequence[str], most: int | None) -> list[_Place]:
     """The first of all who wait for these roles, as far as each role has places."""
     queues = [
         _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
@@ -237,7 +237,7 @@ def _merged(suite: Suite, names: Sequence[str], most: int | None) -> list[_Place
     return list(islice(merge(*queues), most))
 
 
-def _free(suite: Suite, role: Role) -> int | None:
+def _free(suite: Schedule, role: Role) -> int | None:
     return None if role.slots is None else max(0, role.slots - suite.out[role.name])
 
 
@@ -245,6 +245,6 @@ def _least(one: int | None, other: int | None) -> int | None:
     return one if other is None else other if one is None else min(one, other)
 
 
-def _allowed(suite: Suite, role: str, most: int | None) -> list[_Place]:
+def _allowed(suite: Schedule, role: str, most: int | None) -> list[_Place]:
     queue = suite.of_holders(role) if suite.holds else suite.waiting.get(role, [])
     return queue[:most]

@@ -25,10 +25,25 @@ _KINDS: dict[str, tuple[str, ...]] = {
 """Kinds of JSON by the names of the types they are read as."""
 _NOTES = {"title", "description", "examples", "default", "$schema", "$id", "$comment", "$defs"}
 _CHECKED = {
-    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
-    "pattern", "minItems", "maxItems", "$ref",
-}  # fmt: skip
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "$ref",
+}
 MAX_DEPTH = 20
 MAX_PARTS = 5_000
 

@@ -16,7 +16,7 @@ from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.verify.cells import Cell
 from interlock.engine.verify.domain import sample
 from interlock.engine.verify.guards import Key, placed
-from interlock.engine.verify.outcome import Table
+from interlock.engine.verify.outcome import OutcomeTable
 from interlock.engine.verify.routes import signals_at
 
 FAILURE_RATE = 0.08
@@ -63,7 +63,7 @@ class Simulation(msgspec.Struct, frozen=True):
 
 def simulate(circuit: Circuit, cases: int, chance: Chance) -> Simulation:
     """Walk that many cases from the start until each has ended or is stuck."""
-    player = Player(circuit, chance)
+    player = AnswerSampler(circuit, chance)
     walks = [player.walk(f"case-{number}") for number in range(1, cases + 1)]
     hits = Counter(rule for _, rules, _ in walks for rule in rules)
     paths = Counter((steps, case.end) for steps, _, case in walks)
@@ -79,13 +79,13 @@ def simulate(circuit: Circuit, cases: int, chance: Chance) -> Simulation:
     )
 
 
-class Player:
+class AnswerSampler:
     """Plays the agents: answers every dispatch with something legal."""
 
     def __init__(self, circuit: Circuit, chance: Chance) -> None:
         self.circuit = circuit
         self.chance = chance
-        self.table = Table(circuit)
+        self.table = OutcomeTable(circuit)
 
     def walk(self, case_id: str) -> tuple[tuple[str, ...], list[str], Case]:
         """The steps, the rules taken or noted, and the case when it is over."""

@@ -7,22 +7,22 @@ this fills prompts, names questions and says the signals that belong to them.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interlock.agents.carrier import NO_PREMISES, Premises
+from interlock.agents.carrier import NO_PREMISES, ExecutionContext
 from interlock.engine.case import Case
-from interlock.epic.keeper import EpicKeeper
+from interlock.epic.keeper import CheckpointKeeper
 from interlock.epic.parameters import parameters
-from interlock.epic.terms import Terms
-from interlock.epic.voice import Voice
-from interlock.runtime.application import Plain
+from interlock.epic.terms import EpicConfig
+from interlock.epic.voice import SignalLog
+from interlock.runtime.application import DefaultApplication
 from interlock.system.errors import InterlockError
 
 _GATES: Final = ("REVIEW", "GIT_GATE")
 
 
-class Questions:
+class GateQuestions:
     """The numbers by which people know what they are asked: an issue's, or the inbox's own."""
 
-    def __init__(self, voice: Voice, *, on_issues: bool) -> None:
+    def __init__(self, voice: SignalLog, *, on_issues: bool) -> None:
         self._voice = voice
         self._on_issues = on_issues
         self.last = 0
@@ -42,15 +42,15 @@ class Questions:
         self._voice.say("HITL_WAITING", [str(number)])
 
 
-class Expedition(Plain):
+class EpicApplication(DefaultApplication):
     """What the circuit `epic` needs while a run of it is worked on."""
 
     def __init__(
         self,
-        terms: Terms,
-        keeper: EpicKeeper,
-        voice: Voice,
-        questions: Questions,
+        terms: EpicConfig,
+        keeper: CheckpointKeeper,
+        voice: SignalLog,
+        questions: GateQuestions,
         told: list[str],
     ) -> None:
         self.voice = voice
@@ -59,14 +59,14 @@ class Expedition(Plain):
         self._questions = questions
         self._told = told
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if case.step in _GATES:
             self._questions.opened(case.step, dispatch_id)
         if case.step != "SESSION":
             return NO_PREMISES
-        return Premises(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
+        return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         terms = self._terms
         epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
         say = terms.settings.resume_prompt

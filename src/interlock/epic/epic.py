@@ -14,31 +14,31 @@ from sqlalchemy import Connection
 from interlock.agents.agents import agents_folder, program_of, settings_of, workspace_of
 from interlock.agents.agents import ours as owned
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.agents.cli.process import Station, nonce, zone_named
+from interlock.agents.cli.process import AgentHome, nonce, zone_named
 from interlock.agents.cli.profile import NAMES, profile
 from interlock.agents.cli.settings import for_writing
-from interlock.agents.labour import LabourDesk
+from interlock.agents.labour import AsyncHandler
 from interlock.agents.programs import argv_of
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.epic import parameters
-from interlock.epic.application import Expedition, Questions
-from interlock.epic.approval.asked import REVIEW, AskedDesk
+from interlock.epic.application import EpicApplication, GateQuestions
+from interlock.epic.approval.asked import REVIEW, CheckpointedGate
 from interlock.epic.approval.github_address import github_address
-from interlock.epic.approval.github_issues import Issue, Issues
+from interlock.epic.approval.github_issues import GithubIssue, Issues
 from interlock.epic.approval.github_rest import GithubRest
-from interlock.epic.approval.issue_desk import IssueDesk
+from interlock.epic.approval.issue_desk import IssueCarrier
 from interlock.epic.checkpoints.checkpoints import Checkpoints
 from interlock.epic.checkpoints.place import find_place
-from interlock.epic.keeper import EpicKeeper
-from interlock.epic.pilot import PROGRAMS, Pilot
-from interlock.epic.sessions.carrier import Limits, SessionAgent
-from interlock.epic.sessions.listen import CliTongue, ExecTongue, Tongue
-from interlock.epic.terms import EpicSettings, Terms, seconds
-from interlock.epic.voice import Voice
+from interlock.epic.keeper import CheckpointKeeper
+from interlock.epic.pilot import PROGRAMS, EpicDriver
+from interlock.epic.sessions.carrier import SessionAgent, SessionLimits
+from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
+from interlock.epic.terms import EpicConfig, EpicSettings, seconds
+from interlock.epic.voice import SignalLog
 from interlock.journal.runs import Run
 from interlock.runtime.settings import read_settings as project_settings
-from interlock.runtime.staff import App, Staff
-from interlock.system.clock import RealClock
+from interlock.runtime.staff import Application, RunSetup
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 
 _SESSION = "session"
@@ -53,30 +53,30 @@ def staff(
     terms: Any,
     *,
     only: Collection[int] | None = None,
-) -> Staff:
+) -> RunSetup:
     """The session's carrier, the pilot, and whoever is asked at a gate."""
-    agreed = msgspec.convert(terms, Terms)
-    clock, told = RealClock(), list[str]()
+    agreed = msgspec.convert(terms, EpicConfig)
+    clock, told = SystemClock(), list[str]()
     db, settings = Path(agreed.db), agreed.settings
     checkpoints = Checkpoints(find_place(Path(agreed.root)))
     folder = agents_folder(db) / str(run.run_id)
-    voice = Voice(folder / "signals.jsonl", _show, clock.now)
-    questions = Questions(voice, on_issues=settings.hitl == "github")
-    keeper = EpicKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
-    pilot = Pilot(checkpoints, agreed, voice, clock.now, lambda: questions.last)
+    voice = SignalLog(folder / "signals.jsonl", _show, clock.now)
+    questions = GateQuestions(voice, on_issues=settings.hitl == "github")
+    keeper = CheckpointKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
+    pilot = EpicDriver(checkpoints, agreed, voice, clock.now, lambda: questions.last)
 
     async def piloted(ask: Ask) -> Reply:
         return await asyncio.to_thread(pilot, ask)
 
     around = {name: os.environ[name] for name in os.environ if name != settings.hook_secret_env}
-    station = Station(agents_folder(db), Path(agreed.root), owned(db), around, nonce)
+    station = AgentHome(agents_folder(db), Path(agreed.root), owned(db), around, nonce)
     tongue = tongue_of(_spec(run), settings)
-    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, LabourDesk(piloted))
+    ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, AsyncHandler(piloted))
     ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
     ours[HUMAN] = _asked(settings, carriers, workspace_of(db), clock, questions, keeper)
-    application = Expedition(agreed, keeper, voice, questions, told)
+    application = EpicApplication(agreed, keeper, voice, questions, told)
     timed = _with_patience(circuit, settings)
-    return Staff(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
+    return RunSetup(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
 
 
 def refuse_cases(*_words: Any, **_more: Any) -> int:
@@ -94,7 +94,7 @@ def _spec(run: Run) -> str:
     return str(agents.get(_SESSION) or agents.get("") or "")
 
 
-def tongue_of(spec: str, settings: EpicSettings) -> Tongue:
+def tongue_of(spec: str, settings: EpicSettings) -> AgentDialect:
     """How the agent that these words name is started and heard."""
     kind, _, rest = spec.partition(":")
     if kind == "exec" and rest:
@@ -113,8 +113,8 @@ def tongue_of(spec: str, settings: EpicSettings) -> Tongue:
     return CliTongue(known_profile, writing, found, zone_named, bare=bool(settings.resume_prompt))
 
 
-def limits_of(settings: EpicSettings) -> Limits:
-    return Limits(
+def limits_of(settings: EpicSettings) -> SessionLimits:
+    return SessionLimits(
         session=seconds(settings.session_timeout, "session_timeout"),
         idle=seconds(settings.idle_timeout, "idle_timeout"),
         grace=seconds(settings.grace, "grace"),
@@ -123,28 +123,36 @@ def limits_of(settings: EpicSettings) -> Limits:
 
 
 def _asked(
-    settings: EpicSettings, carriers: Mapping[str, Carrier], workspace: str, clock: Clock,
-    questions: Questions, keeper: EpicKeeper,
-) -> AskedDesk:  # fmt: skip
+    settings: EpicSettings,
+    carriers: Mapping[str, Carrier],
+    workspace: str,
+    clock: Clock,
+    questions: GateQuestions,
+    keeper: CheckpointKeeper,
+) -> CheckpointedGate:
     """Who is asked at a gate, and the checkpoint told of it."""
     patience = seconds(settings.hitl_timeout, "hitl_timeout")
     if settings.hitl == "github":
         desk = issue_desk(settings, workspace, clock, questions, keeper)
-        return AskedDesk(desk, keeper, patience, desk.request_id)
-    return AskedDesk(carriers[HUMAN], keeper, patience)
+        return CheckpointedGate(desk, keeper, patience, desk.request_id)
+    return CheckpointedGate(carriers[HUMAN], keeper, patience)
 
 
 def issue_desk(
-    settings: EpicSettings, workspace: str, clock: Clock, questions: Questions, keeper: EpicKeeper
-) -> IssueDesk:
+    settings: EpicSettings,
+    workspace: str,
+    clock: Clock,
+    questions: GateQuestions,
+    keeper: CheckpointKeeper,
+) -> IssueCarrier:
     issues = Issues(GithubRest(github_address(os.environ)))
 
-    def opened(ask: Ask, issue: Issue) -> None:
+    def opened(ask: Ask, issue: GithubIssue) -> None:
         questions.on_issue(ask.step, issue.number)
         if ask.step == REVIEW:
             keeper.on_issue(issue.number, issue.url)
 
-    return IssueDesk(
+    return IssueCarrier(
         issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True
     )
 
@@ -158,4 +166,4 @@ def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
     return msgspec.structs.replace(circuit, steps=steps)
 
 
-APP = App(staff, refuse_cases, prompt_names=parameters.NAMES, programs=PROGRAMS)
+APP = Application(staff, refuse_cases, prompt_names=parameters.NAMES, programs=PROGRAMS)

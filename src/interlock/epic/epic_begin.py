@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import Options, merged, usual_options
+from interlock.api.project import RunConfig, merged, usual_options
 from interlock.cli.run import changed
 from interlock.cli.show import tell
 from interlock.system.errors import SourceError
@@ -19,9 +19,9 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.epic.checkpoints.place import Place
+    from interlock.epic.checkpoints.place import StateFolder
     from interlock.epic.epic_file import EpicText
-    from interlock.epic.terms import EpicSettings, Terms
+    from interlock.epic.terms import EpicConfig, EpicSettings
     from interlock.journal.runs import Run
     from interlock.runtime.library import Bundle
     from interlock.runtime.settings import Settings
@@ -31,7 +31,7 @@ _FOLDERS = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
 _LARGEST = 4_000_000
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class EpicOptions(msgspec.Struct, frozen=True):
     """What the user asked for."""
 
     agent: list[str] | None = None
@@ -67,7 +67,7 @@ def _place_of(epic_id: str) -> Path | None:
     return None
 
 
-def settings_for(usual: "Settings", wishes: Wishes) -> "EpicSettings":
+def settings_for(usual: "Settings", wishes: EpicOptions) -> "EpicSettings":
     from interlock.epic.terms import check_settings
 
     given: dict[str, Any] = {
@@ -80,8 +80,8 @@ def settings_for(usual: "Settings", wishes: Wishes) -> "EpicSettings":
 
 
 def options_for(
-    usual: "Settings", wishes: Wishes, before: Options | None
-) -> "tuple[Bundle, Options]":
+    usual: "Settings", wishes: EpicOptions, before: RunConfig | None
+) -> "tuple[Bundle, RunConfig]":
     """The circuit and what a run of it is begun, or gone on, with."""
     from interlock.agents.wiring_files import EPIC
     from interlock.runtime.library import find_circuit
@@ -95,12 +95,17 @@ def options_for(
 
 
 def agreed(
-    epic_id: str, text: "EpicText | None", file: str, place: "Place", path: Path, usual: "Settings",
-    wishes: Wishes,
-) -> "Terms":  # fmt: skip
-    from interlock.epic.terms import Terms
+    epic_id: str,
+    text: "EpicText | None",
+    file: str,
+    place: "StateFolder",
+    path: Path,
+    usual: "Settings",
+    wishes: EpicOptions,
+) -> "EpicConfig":
+    from interlock.epic.terms import EpicConfig
 
-    return Terms(
+    return EpicConfig(
         epic_id=epic_id,
         root=str(place.root),
         db=str(path.resolve()),
@@ -113,8 +118,8 @@ def agreed(
 
 
 def begun(
-    connection: "Connection", terms: "Terms", usual: "Settings", wishes: Wishes
-) -> "tuple[Run, Options]":
+    connection: "Connection", terms: "EpicConfig", usual: "Settings", wishes: EpicOptions
+) -> "tuple[Run, RunConfig]":
     """The run of the epic: the one that is unfinished, or a new one."""
     from interlock.engine.circuit import Circuit
     from interlock.journal.runs import (
@@ -129,7 +134,7 @@ def begun(
     mark = hashlib.sha256(f"epic:{terms.root}:{terms.epic_id}".encode()).hexdigest()
     run_id, last = unfinished_run(connection, mark), newest_run(connection, mark)
     found = find_run(connection, run_id) if run_id is not None else None
-    before = msgspec.convert(find_run(connection, last).options, Options) if last else None
+    before = msgspec.convert(find_run(connection, last).options, RunConfig) if last else None
     bundle, options = options_for(usual, wishes, before)
     if before and not terms.fresh:
         kept = _kept(before)
@@ -159,10 +164,10 @@ def begun(
     return find_run(connection, run_id), options
 
 
-def _kept(before: Options) -> "Terms":
-    from interlock.epic.terms import Terms
+def _kept(before: RunConfig) -> "EpicConfig":
+    from interlock.epic.terms import EpicConfig
 
     try:
-        return msgspec.convert(before.terms, Terms)
+        return msgspec.convert(before.terms, EpicConfig)
     except msgspec.ValidationError as error:
         raise SourceError(f"the run's terms cannot be read: {error}") from None

@@ -12,11 +12,11 @@ import msgspec
 
 from interlock.agents.carrier import Ask
 from interlock.epic import progress
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Work
+from interlock.epic.checkpoints.checkpoint import Checkpoint, GitWork
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import Loaded
+from interlock.epic.checkpoints.generations import LoadedCheckpoint
 from interlock.epic.recovery.git_state import current_work
-from interlock.epic.sessions.carrier import Life
+from interlock.epic.sessions.carrier import SessionAttempt
 from interlock.system.errors import InterlockError
 
 _SHOWN: Final = 50
@@ -26,7 +26,7 @@ _KEPT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
 _LONGEST: Final = 2_000
 
 
-class EpicKeeper:
+class CheckpointKeeper:
     """Keeps the checkpoint of one epic."""
 
     def __init__(
@@ -44,12 +44,12 @@ class EpicKeeper:
     def read(self) -> Checkpoint | None:
         """The checkpoint, if it is sound."""
         found = self._checkpoints.read(self._epic_id)
-        return found.checkpoint if isinstance(found, Loaded) else None
+        return found.checkpoint if isinstance(found, LoadedCheckpoint) else None
 
     def before(self, ask: Ask) -> str:
         return progress.mark_of(self.read())
 
-    def after(self, ask: Ask, life: Life) -> Mapping[str, Any]:
+    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
         kept, problem = self._kept(life)
         fields = life.word.fields if life.word else {}
         success = life.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
@@ -77,10 +77,10 @@ class EpicKeeper:
             "record": life.record,
         }
 
-    def _kept(self, life: Life) -> tuple[Checkpoint | None, str]:
+    def _kept(self, life: SessionAttempt) -> tuple[Checkpoint | None, str]:
         """The checkpoint with all that the session said; or as it was, and why."""
         before, word = self.read(), life.word
-        work: Work | None = None
+        work: GitWork | None = None
         if word is not None and word.type == "CHECKPOINT:WRITE":
             written = progress.is_written(life.before, before, word)
             work = None if written else current_work(self._checkpoints.place.root)
@@ -125,7 +125,7 @@ class EpicKeeper:
 
 
 def _changed(
-    before: Checkpoint | None, life: Life, work: Work | None, at: str
+    before: Checkpoint | None, life: SessionAttempt, work: GitWork | None, at: str
 ) -> tuple[Checkpoint | None, list[str]]:
     """The checkpoint after the session, and what could not be followed. With `work`, the session
     has announced a place that it did not write down."""
@@ -147,7 +147,7 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _message(life: Life) -> str:
+def _message(life: SessionAttempt) -> str:
     fields = life.word.fields if life.word else {}
     for name in ("message", "error", "status"):
         if fields.get(name):

@@ -11,7 +11,7 @@ import msgspec
 from interlock.epic.status import Status
 
 
-class Ending(msgspec.Struct, frozen=True):
+class EpicOutcome(msgspec.Struct, frozen=True):
     """One way to end. An epic whose `status` is None keeps the one it has."""
 
     exit_code: int
@@ -20,18 +20,20 @@ class Ending(msgspec.Struct, frozen=True):
     means: str
 
 
-ENDINGS: Final[dict[str, Ending]] = {
-    "COMPLETE": Ending(0, Status.DONE, "EPIC_COMPLETE", "all of it is done"),
-    "FATAL": Ending(1, Status.FAILED, "FATAL_ERROR", "it cannot go on; the code says why"),
-    "PARTIAL": Ending(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended, and not all succeeded"),
-    "PAUSED_DISCUSS": Ending(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
-    "PAUSED_TIMEOUT": Ending(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
-    "PAUSED_DEFERRED": Ending(12, Status.DEFERRED, "HITL_HALT", "a human put it off"),
-    "HALTED": Ending(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
-    "LIMIT": Ending(14, Status.PAUSED, "FATAL_ERROR", "a limit is spent, or nothing moves"),
-    "NO_CHECKPOINT": Ending(15, None, "FATAL_ERROR", "there is nothing to resume from"),
-    "GIT_MISMATCH": Ending(16, Status.BLOCKED, "FATAL_ERROR", "git does not fit the checkpoint"),
-    "NO_SIGNAL": Ending(17, Status.BLOCKED, "FATAL_ERROR", "a session ended without a word"),
+ENDINGS: Final[dict[str, EpicOutcome]] = {
+    "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "all of it is done"),
+    "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot go on; the code says why"),
+    "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended, and not all succeeded"),
+    "PAUSED_DISCUSS": EpicOutcome(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
+    "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
+    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "HITL_HALT", "a human put it off"),
+    "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
+    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is spent, or nothing moves"),
+    "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
+    "GIT_MISMATCH": EpicOutcome(
+        16, Status.BLOCKED, "FATAL_ERROR", "git does not fit the checkpoint"
+    ),
+    "NO_SIGNAL": EpicOutcome(17, Status.BLOCKED, "FATAL_ERROR", "a session ended without a word"),
 }
 LOCKED: Final = "LOCKED"
 LOCKED_EXIT: Final = 18

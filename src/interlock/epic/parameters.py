@@ -6,11 +6,20 @@ Knows names and how long each text may be. Refuses to know where a checkpoint li
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Failure, Story
+from interlock.epic.checkpoints.checkpoint import Checkpoint, EpicFailure, Story
 from interlock.epic.epic_file import EpicStory
 
-NAMES: Final = ("epic", "place", "stories", "first", "note", "failures", "stashes", "issue",
-                "resume_prompt")  # fmt: skip
+NAMES: Final = (
+    "epic",
+    "place",
+    "stories",
+    "first",
+    "note",
+    "failures",
+    "stashes",
+    "issue",
+    "resume_prompt",
+)
 _MOST: Final = 200
 _LAST_FAILURES: Final = 3
 _LONGEST: Final = 4_000
@@ -76,7 +85,7 @@ def _others(kept: tuple[Story, ...], written: tuple[EpicStory, ...]) -> list[dic
     ]
 
 
-def _failure(failure: Failure) -> str:
+def _failure(failure: EpicFailure) -> str:
     return _cut(f"{failure.at} {failure.type}: {failure.message}")
 
 

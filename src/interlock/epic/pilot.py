@@ -16,16 +16,16 @@ from interlock.engine.case import Case
 from interlock.epic import progress
 from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, Story
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import Loaded
-from interlock.epic.checkpoints.migrate import Unread
+from interlock.epic.checkpoints.generations import LoadedCheckpoint
+from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 from interlock.epic.keeper import moment
 from interlock.epic.outcomes import ENDINGS
 from interlock.epic.recovery.git_state import current_work
 from interlock.epic.recovery.policy import Action
-from interlock.epic.recovery.recovery import Outcome, recover
+from interlock.epic.recovery.recovery import RecoveryResult, recover
 from interlock.epic.status import NEXT, Status
-from interlock.epic.terms import Terms
-from interlock.epic.voice import Voice
+from interlock.epic.terms import EpicConfig
+from interlock.epic.voice import SignalLog
 from interlock.system.errors import SourceError
 
 PROGRAMS: Final = ("pilot",)
@@ -34,14 +34,14 @@ _ANSWERS: Final = {"continue": Action.CONTINUE, "stash": Action.STASH}
 _LONGEST: Final = 1_000
 
 
-class Pilot:
+class EpicDriver:
     """Answers RESUME and CLOSE of one epic. `issue` is the number of the question asked last."""
 
     def __init__(
         self,
         checkpoints: Checkpoints,
-        terms: Terms,
-        voice: Voice,
+        terms: EpicConfig,
+        voice: SignalLog,
         now: Callable[[], float],
         issue: Callable[[], int],
     ) -> None:
@@ -60,13 +60,17 @@ class Pilot:
 
     def resume(self, case: Case) -> dict[str, Any]:
         found = self._checkpoints.read(self._terms.epic_id)
-        fresh = isinstance(found, Unread) and found.kind == "MISSING" and case.attempt == 1
+        fresh = (
+            isinstance(found, UnreadableCheckpoint)
+            and found.kind == "MISSING"
+            and case.attempt == 1
+        )
         if fresh and self._terms.fresh:
             self._voice.say("CHECKPOINT:MISSING")
             self._update(self._begun)
             self._voice.say("EPIC_STARTED", [self._terms.epic_id])
             return _said(ready=True, fresh=True, checkpoint="MISSING", summary="it begins")
-        if isinstance(found, Unread):
+        if isinstance(found, UnreadableCheckpoint):
             if found.kind == "MISSING":
                 self._voice.say("CHECKPOINT:MISSING")
             return _said(checkpoint=found.kind, code=found.code, summary=found.sentence)
@@ -96,7 +100,7 @@ class Pilot:
         ending = ENDINGS[outcome]
         review = _review(case)
         found = self._checkpoints.read(self._terms.epic_id)
-        if ending.status is not None and isinstance(found, Loaded):
+        if ending.status is not None and isinstance(found, LoadedCheckpoint):
             closed = _closed(found.checkpoint, ending.status, review, self._at())
             if closed != found.checkpoint:
                 self._update(lambda before: _closed(before, ending.status, review, self._at()))
@@ -186,7 +190,7 @@ def _comment(review: Mapping[str, Any]) -> str:
     return str(review.get("comment", ""))[:_LONGEST]
 
 
-def _compared(outcome: Outcome, **more: Any) -> dict[str, Any]:
+def _compared(outcome: RecoveryResult, **more: Any) -> dict[str, Any]:
     state = outcome.state
     findings = ", ".join(state.findings) if state else ""
     if outcome.stash:
@@ -197,9 +201,16 @@ def _compared(outcome: Outcome, **more: Any) -> dict[str, Any]:
 
 def _said(**facts: Any) -> dict[str, Any]:
     usual = {
-        "ready": False, "fresh": False, "finished": False, "review": False, "code": "",
-        "checkpoint": "LOADED", "git": "", "action": "continue", "summary": "",
-    }  # fmt: skip
+        "ready": False,
+        "fresh": False,
+        "finished": False,
+        "review": False,
+        "code": "",
+        "checkpoint": "LOADED",
+        "git": "",
+        "action": "continue",
+        "summary": "",
+    }
     if not facts.get("ready"):
         usual["action"] = "refuse"
     return {**usual, **facts}

@@ -12,23 +12,30 @@ import msgspec
 
 from interlock.epic.checkpoints.checkpoint import (
     Checkpoint,
-    Failure,
+    EpicFailure,
+    GitWork,
     Hitl,
-    Moved,
     NextAction,
+    StatedPosition,
     Story,
-    Work,
     moved,
 )
-from interlock.epic.sessions.carrier import Life
-from interlock.epic.sessions.record import Heard
+from interlock.epic.sessions.carrier import SessionAttempt
+from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status, read_status
 from interlock.system.errors import SourceError
 
 _ON_THE_WAY: Final = (Status.READY, Status.IN_PROGRESS)
 _BROKEN: Final = (Status.FAILED, Status.BLOCKED, Status.HALTED, Status.PARTIAL)
-_FAILED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT", "FATAL_ERROR", "RECOVERABLE_ERROR",
-                  "RECOVERY_FAILED", "NOTHING")  # fmt: skip
+_FAILED: Final = (
+    "CRASH",
+    "SESSION_TIMEOUT",
+    "IDLE_TIMEOUT",
+    "FATAL_ERROR",
+    "RECOVERABLE_ERROR",
+    "RECOVERY_FAILED",
+    "NOTHING",
+)
 _LONGEST: Final = 1_000
 _MOST_STORIES: Final = 1_000
 _MOST_NOTES: Final = 20
@@ -56,7 +63,9 @@ def reached(before: Status, after: Status) -> Status | None:
     return after if after in NEXT[here] else None
 
 
-def with_stories(checkpoint: Checkpoint, heard: Iterable[Heard]) -> tuple[Checkpoint, list[str]]:
+def with_stories(
+    checkpoint: Checkpoint, heard: Iterable[HeardSignal]
+) -> tuple[Checkpoint, list[str]]:
     """The checkpoint after all that was said about stories, and what could not be followed."""
     notes: list[str] = []
     for each in heard:
@@ -86,7 +95,9 @@ def _with_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[
     return checkpoint.with_story(msgspec.structs.replace(known, status=found)), ""
 
 
-def with_place(checkpoint: Checkpoint | None, word: Heard, work: Work, at: str) -> Checkpoint:
+def with_place(
+    checkpoint: Checkpoint | None, word: HeardSignal, work: GitWork, at: str
+) -> Checkpoint:
     """The checkpoint that a session announced and did not write itself."""
     fields = {name: str(value) for name, value in word.fields.items()}
     known = checkpoint.story(fields["story_id"]) if checkpoint else None
@@ -97,7 +108,7 @@ def with_place(checkpoint: Checkpoint | None, word: Heard, work: Work, at: str) 
         if found:
             ready = msgspec.structs.replace(known, status=Status.IN_PROGRESS)
             checkpoint = checkpoint.with_story(ready)
-    said = Moved(
+    said = StatedPosition(
         epic_id=fields["epic_id"],
         story_id=fields["story_id"],
         phase=fields["phase"],
@@ -107,7 +118,7 @@ def with_place(checkpoint: Checkpoint | None, word: Heard, work: Work, at: str) 
     return moved(checkpoint, said, work, at)
 
 
-def is_written(before: str, checkpoint: Checkpoint | None, word: Heard) -> bool:
+def is_written(before: str, checkpoint: Checkpoint | None, word: HeardSignal) -> bool:
     """Whether the session has written the checkpoint that it announced."""
     if checkpoint is None or mark_of(checkpoint) == before:
         return False
@@ -116,7 +127,7 @@ def is_written(before: str, checkpoint: Checkpoint | None, word: Heard) -> bool:
     return (place.story_id, place.phase, place.task) == wanted
 
 
-def with_request(checkpoint: Checkpoint, word: Heard, at: str) -> Checkpoint:
+def with_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpoint:
     """A human is asked; the work waits until one has approved, whatever happens meanwhile."""
     issue = word.fields.get("issue", 0)
     hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
@@ -157,10 +168,10 @@ def is_unanswered(checkpoint: Checkpoint) -> bool:
     return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
 
 
-def with_failure(checkpoint: Checkpoint, life: Life, at: str) -> Checkpoint:
+def with_failure(checkpoint: Checkpoint, life: SessionAttempt, at: str) -> Checkpoint:
     if life.ended_by not in _FAILED:
         return checkpoint
-    failure = Failure(
+    failure = EpicFailure(
         at=at,
         story_id=checkpoint.position.story_id,
         task=checkpoint.position.task,

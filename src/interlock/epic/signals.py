@@ -43,14 +43,14 @@ FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
 """These count wherever they stand, the first of them before the others."""
 
 
-class Spoken(Protocol):
+class SessionSignal(Protocol):
     """A signal that was accepted."""
 
     @property
     def type(self) -> str: ...
 
 
-S = TypeVar("S", bound=Spoken)
+S = TypeVar("S", bound=SessionSignal)
 
 
 def deciding(spoken: Iterable[S]) -> S | None:

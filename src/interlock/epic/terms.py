@@ -37,7 +37,7 @@ class EpicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is done about each state of git on resume: continue, stash, ask or refuse."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class EpicConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What one run agreed to."""
 
     epic_id: str

@@ -18,7 +18,7 @@ _OPEN: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLO
 _LONGEST: Final = 500
 
 
-class Voice:
+class SignalLog:
     """Says signals. `show` gets each line at once."""
 
     def __init__(self, path: Path, show: Callable[[str], None], now: Callable[[], float]) -> None:

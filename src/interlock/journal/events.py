@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import msgspec
 
-Event = Literal["gate", "query", "stuck", "rate-limit", "budget-low", "budget", "over"]
+NotificationKind = Literal["gate", "query", "stuck", "rate-limit", "budget-low", "budget", "over"]
 MOST_NAMED = 100
 """Cases and questions that one notice names; it says how many there are."""
 
 
-class Notice(msgspec.Struct, frozen=True):
+class Notification(msgspec.Struct, frozen=True):
     """Something happened that a person may want to act on."""
 
-    event: Event
+    event: NotificationKind
     run_id: int
     at: float
     text: str
@@ -31,14 +31,14 @@ class Notice(msgspec.Struct, frozen=True):
     """When a rate limit ends."""
 
 
-Tell = Callable[[Notice], None]
+Tell = Callable[[Notification], None]
 
 
-def silence(_notice: Notice) -> None:
+def silence(_notice: Notification) -> None:
     """Nobody wants to hear of it."""
 
 
-def joined(one: Notice, other: Notice) -> Notice:
+def joined(one: Notification, other: Notification) -> Notification:
     """Two notices about the same as one: of gates that opened, cases that got stuck."""
     cases = tuple(dict.fromkeys(one.cases + other.cases))
     questions = tuple(dict.fromkeys(one.questions + other.questions))
@@ -48,7 +48,9 @@ def joined(one: Notice, other: Notice) -> Notice:
     )
 
 
-def many(event: Event, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]) -> str:
+def many(
+    event: NotificationKind, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]
+) -> str:
     """One line about cases that wait at the same gate, or are stuck."""
     step = about.partition("/")[0]
     named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"
@@ -57,7 +59,7 @@ def many(event: Event, about: str, cases: tuple[str, ...], questions: tuple[int 
     return f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
 
 
-def as_json(notice: Notice) -> Mapping[str, Any]:
+def as_json(notice: Notification) -> Mapping[str, Any]:
     """A notice for programs. `id` is the same whenever the same notice is sent again."""
     body: dict[str, Any] = msgspec.to_builtins(notice)
     marks = (notice.run_id, notice.event, notice.about, *notice.questions[:1], notice.at)

@@ -24,7 +24,7 @@ _decision = msgspec.json.Decoder(Decision).decode
 _state = msgspec.json.Decoder(State).decode
 
 
-class CaseLine(msgspec.Struct, frozen=True):
+class CaseSummary(msgspec.Struct, frozen=True):
     """A case as its row shows it."""
 
     case_no: int
@@ -36,7 +36,7 @@ class CaseLine(msgspec.Struct, frozen=True):
     state: State
 
 
-class RefusedLine(msgspec.Struct, frozen=True):
+class RefusalRecord(msgspec.Struct, frozen=True):
     """An answer that was not accepted."""
 
     at: float
@@ -45,7 +45,7 @@ class RefusedLine(msgspec.Struct, frozen=True):
     content: str
 
 
-class Episode(msgspec.Struct, frozen=True):
+class DispatchRecord(msgspec.Struct, frozen=True):
     """One dispatch: what was asked, what came back, what was decided."""
 
     dispatch_id: int
@@ -54,7 +54,7 @@ class Episode(msgspec.Struct, frozen=True):
     role: str
     sent_at: float
     prompt: str
-    refused: list[RefusedLine] = []
+    refused: list[RefusalRecord] = []
     pauses: list[Pause] = []
     answered_at: float | None = None
     answer: Any = None
@@ -62,7 +62,7 @@ class Episode(msgspec.Struct, frozen=True):
     answered_by: str | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
+class JournalLine(msgspec.Struct, frozen=True):
     """One decision in the order of the journal."""
 
     seq: int
@@ -72,7 +72,7 @@ class Line(msgspec.Struct, frozen=True):
     decision: Decision
 
 
-class Question(msgspec.Struct, frozen=True):
+class OpenGate(msgspec.Struct, frozen=True):
     """A gate that waits for a human."""
 
     question_id: int
@@ -83,13 +83,13 @@ class Question(msgspec.Struct, frozen=True):
     prompt: str
 
 
-def cases_of(connection: Connection, run_id: int) -> list[CaseLine]:
+def cases_of(connection: Connection, run_id: int) -> list[CaseSummary]:
     cases = schema.cases
     query = select(cases).where(cases.c.run_id == run_id).order_by(cases.c.case_no)
     return [_case_line(row) for row in connection.execute(query)]
 
 
-def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseLine:
+def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
     """That case, in that run or in the newest run that has it."""
     cases = schema.cases
     query = select(cases).where(cases.c.case_id == case_id).order_by(cases.c.run_id.desc())
@@ -110,7 +110,7 @@ def counts(connection: Connection, run_id: int) -> Counter[str]:
     return found
 
 
-def life_of(connection: Connection, case_no: int) -> list[Episode]:
+def life_of(connection: Connection, case_no: int) -> list[DispatchRecord]:
     """All dispatches of a case, in order."""
     raw = driver(connection)
     rows = raw.execute(
@@ -123,7 +123,7 @@ def life_of(connection: Connection, case_no: int) -> list[Episode]:
         (case_no, case_no),
     ).fetchall()
     return [
-        Episode(
+        DispatchRecord(
             dispatch_id=row[0],
             step=row[1],
             attempt=row[2],
@@ -141,14 +141,16 @@ def life_of(connection: Connection, case_no: int) -> list[Episode]:
     ]
 
 
-def lines_since(connection: Connection, run_id: int, seq: int, case_id: str = "") -> list[Line]:
+def lines_since(
+    connection: Connection, run_id: int, seq: int, case_id: str = ""
+) -> list[JournalLine]:
     """The decisions of a run after that point of the journal."""
     return list(each_line(connection, run_id, seq, case_id))
 
 
 def each_line(
     connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
-) -> Iterator[Line]:
+) -> Iterator[JournalLine]:
     """The same one by one, for those who need not hold all of a long run."""
     journal, cases = schema.journal, schema.cases
     query = (
@@ -160,16 +162,16 @@ def each_line(
     if case_id:
         query = query.where(cases.c.case_id == case_id)
     for row in connection.execute(query):
-        yield Line(row.seq, row.at, row.case_id, row.dispatch_id, _decision(row.decision))
+        yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, _decision(row.decision))
 
 
-def refusals_of(connection: Connection, run_id: int) -> list[RefusedLine]:
+def refusals_of(connection: Connection, run_id: int) -> list[RefusalRecord]:
     table = schema.refusals
     query = select(table).where(table.c.run_id == run_id).order_by(table.c.refusal_id)
     return [_refused_line(connection, row) for row in connection.execute(query)]
 
 
-def open_questions(connection: Connection) -> list[Question]:
+def open_questions(connection: Connection) -> list[OpenGate]:
     """Every gate that waits, in every run, oldest first."""
     dispatches, cases, questions = schema.dispatches, schema.cases, schema.questions
     query = (
@@ -181,12 +183,16 @@ def open_questions(connection: Connection) -> list[Question]:
     )
     raw = driver(connection)
     return [
-        Question(
-            row.dispatch_id, row.run_id, row.case_id, row.step, row.at,
+        OpenGate(
+            row.dispatch_id,
+            row.run_id,
+            row.case_id,
+            row.step,
+            row.at,
             read_blob(raw, row.prompt).decode(),
         )
         for row in connection.execute(query)
-    ]  # fmt: skip
+    ]
 
 
 def open_dispatch_ids(connection: Connection) -> set[int]:
@@ -212,8 +218,8 @@ def digest_of(connection: Connection, run_id: int) -> str:
     return whole.hexdigest()
 
 
-def _case_line(row: Row[Any]) -> CaseLine:
-    return CaseLine(
+def _case_line(row: Row[Any]) -> CaseSummary:
+    return CaseSummary(
         case_no=row.case_no,
         case_id=row.case_id,
         run_id=row.run_id,
@@ -224,13 +230,13 @@ def _case_line(row: Row[Any]) -> CaseLine:
     )
 
 
-def _refused(connection: Connection, dispatch_id: int) -> Iterator[RefusedLine]:
+def _refused(connection: Connection, dispatch_id: int) -> Iterator[RefusalRecord]:
     table = schema.refusals
     query = select(table).where(table.c.dispatch_id == dispatch_id).order_by(table.c.refusal_id)
     for row in connection.execute(query):
         yield _refused_line(connection, row)
 
 
-def _refused_line(connection: Connection, row: Row[Any]) -> RefusedLine:
+def _refused_line(connection: Connection, row: Row[Any]) -> RefusalRecord:
     content = read_blob(driver(connection), row.content).decode(errors="replace")
-    return RefusedLine(row.at, row.reason, row.sentence, content)
+    return RefusalRecord(row.at, row.reason, row.sentence, content)

@@ -73,7 +73,7 @@ class NewDispatch(msgspec.Struct, frozen=True, gc=False):
     human: bool = False
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     """An accepted answer and what was decided on it."""
 
     case_no: int
@@ -115,7 +115,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     about: str
 
 
-class Told(msgspec.Struct, frozen=True):
+class InquiryAnswered(msgspec.Struct, frozen=True):
     """The answer to such a question, and what is agreed by it: a change of the run's options."""
 
     question_id: int
@@ -124,7 +124,7 @@ class Told(msgspec.Struct, frozen=True):
     agreed: dict[str, Any] = {}
 
 
-class Worked(NamedTuple):
+class WorkTime(NamedTuple):
     """Seconds of a day for which agents of a role were out; under '' the run's own time."""
 
     day: str
@@ -132,7 +132,7 @@ class Worked(NamedTuple):
     seconds: float
 
 
-class Standing(msgspec.Struct, frozen=True, gc=False):
+class CaseRow(msgspec.Struct, frozen=True, gc=False):
     """A case as it stands after the batch, and the dispatch that is open for it, if any."""
 
     case_no: int
@@ -152,18 +152,18 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     context: Mapping[str, Any] = {}
 
 
-class Batch(msgspec.Struct):
+class TurnWrites(msgspec.Struct):
     """What one transaction writes, beside the effects that were carried out before."""
 
     at: float
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     dispatches: list[NewDispatch] = []
-    standings: dict[int, Standing] = {}
+    standings: dict[int, CaseRow] = {}
     refusals: list[Refusal] = []
     pauses: list[Pause] = []
     inquiries: list[Inquiry] = []
-    told: list[Told] = []
-    worked: list[Worked] = []
+    told: list[InquiryAnswered] = []
+    worked: list[WorkTime] = []
     seconds: float = 0.0
     status: str | None = None
     joined: bool = False
@@ -203,7 +203,7 @@ class Journal:
         if not self._raw.in_transaction:
             self._raw.execute("begin immediate")
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TurnWrites) -> None:
         """Write the whole batch, or nothing."""
         raw = self._raw
         try:
@@ -218,7 +218,7 @@ class Journal:
             self.blobs = BlobWriter(raw)
             raise
 
-    def _rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+    def _rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """The statements of a batch, in the order in which they refer to each other."""
         put = self.blobs.put
         at = batch.at
@@ -241,7 +241,7 @@ class Journal:
             rows.append((_RUN, [(batch.seconds, at, batch.status, self.run_id)]))
         return rows + self._rare_rows(batch)
 
-    def _rare_rows(self, batch: Batch) -> list[tuple[str, list[Any]]]:
+    def _rare_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """What most batches have none of."""
         run_id, at = self.run_id, batch.at
         found: list[tuple[str, list[Any]]] = [
@@ -266,7 +266,7 @@ def _dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple
     return (new.dispatch_id, new.case_no, new.step, new.attempt, new.role, prompt, at)
 
 
-def _entry(entry: Entry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+def _entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
     usage, decision = entry.usage, _encode(entry.decision).decode()
     answer = put(entry.answer)
     return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
@@ -280,7 +280,7 @@ def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
     )
 
 
-def _standing(standing: Standing) -> tuple[Any, ...]:
+def _standing(standing: CaseRow) -> tuple[Any, ...]:
     case = standing.case
     state = _encode(state_of(case)).decode()
     return (case.status, case.step, standing.dispatch_id, state, standing.case_no)

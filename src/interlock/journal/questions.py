@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 
 from interlock.journal.blobs import read_blob
 from interlock.journal.database import driver, is_number
-from interlock.journal.history import Question, open_questions
+from interlock.journal.history import OpenGate, open_questions
 
 
-class Settled(msgspec.Struct, frozen=True):
+class SettledQuestion(msgspec.Struct, frozen=True):
     """A question that was asked at a gate, and how it was settled, if it was."""
 
     question_id: int
@@ -28,7 +28,7 @@ class Settled(msgspec.Struct, frozen=True):
     """The dispatch its case waits for now."""
 
 
-def find_question(connection: Connection, question_id: int) -> Settled | None:
+def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
     """A gate's question that was asked once, open or not, and what became of it."""
     query = (
         "select q.question_id, c.run_id, c.case_no, c.case_id, d.step, q.answered_by,"
@@ -40,10 +40,10 @@ def find_question(connection: Connection, question_id: int) -> Settled | None:
     )
     number = question_id if is_number(question_id) else 0
     row = driver(connection).execute(query, (number,)).fetchone()
-    return Settled(*row) if row else None
+    return SettledQuestion(*row) if row else None
 
 
-def family_of(connection: Connection, question: Question) -> list[Question]:
+def family_of(connection: Connection, question: OpenGate) -> list[OpenGate]:
     """The other open questions at the same step of the same run, about cases of one family: those
     whose input names the same `family`."""
     own = _family(connection, question)
@@ -57,7 +57,7 @@ def family_of(connection: Connection, question: Question) -> list[Question]:
     ]
 
 
-def _family(connection: Connection, question: Question) -> Any:
+def _family(connection: Connection, question: OpenGate) -> Any:
     raw = driver(connection)
     (blob,) = raw.execute(
         "select input from cases where run_id = ? and case_id = ?",

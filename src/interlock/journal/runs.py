@@ -58,7 +58,7 @@ class Run(msgspec.Struct, frozen=True):
     changed_at: float
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedCase(msgspec.Struct, frozen=True):
     """A case as the journal tells it, and the dispatch that waits for an answer, if any."""
 
     case_no: int
@@ -109,9 +109,12 @@ def add_cases(
     find_run(connection, run_id)
     with transaction(connection) as raw:
         insert_cases(
-            raw, circuit, run_id, unknown_cases(raw, run_id, cases),
+            raw,
+            circuit,
+            run_id,
+            unknown_cases(raw, run_id, cases),
             lambda some: numbers.extend(number for number, _ in some),
-        )  # fmt: skip
+        )
         if numbers:
             wake_run(raw, run_id, at)
     return numbers
@@ -259,7 +262,7 @@ def given_cases(connection: Connection, run_id: int) -> Iterator[NewCase]:
 
 def load_cases(
     connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
-) -> Iterator[Loaded]:
+) -> Iterator[LoadedCase]:
     """The cases of a run, each the fold of its journal; those that are over only by their end,
     unless the `whole` story is asked for."""
     raw = driver(connection)
@@ -276,7 +279,7 @@ def load_cases(
             end = msgspec.json.decode(state, type=State).end
             case = Case(case_id, step, status=status, end=end)
         names = msgspec.json.decode(needs, type=tuple[str, ...])
-        yield Loaded(case_no, case, priority, names, dispatch_id)
+        yield LoadedCase(case_no, case, priority, names, dispatch_id)
 
 
 def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:

@@ -19,7 +19,7 @@ _INQUIRIES = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class OpenInquiry(msgspec.Struct, frozen=True):
     """A question about a run, and the answer if there is one."""
 
     question_id: int
@@ -48,20 +48,20 @@ def pauses_in(connection: Connection, dispatch_id: int) -> list[Pause]:
     return _pauses(connection, f"{_PAUSES} where dispatch_id = ? order by pause_id", dispatch_id)
 
 
-def open_inquiries(connection: Connection, run_id: int | None = None) -> list[Asked]:
+def open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
     """What is asked about a run, or about all of them, and not answered yet."""
     query = f"{_INQUIRIES} where answered_at is null and (? is null or run_id = ?)"
     return _asked(connection, f"{query} order by question_id", run_id, run_id)
 
 
-def last_inquiry(connection: Connection, run_id: int, kind: str) -> Asked | None:
+def last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:
     """The newest question of that kind about a run."""
     query = f"{_INQUIRIES} where run_id = ? and kind = ? order by question_id desc limit 1"
     found = _asked(connection, query, run_id, kind)
     return found[0] if found else None
 
 
-def find_inquiry(connection: Connection, question_id: int) -> Asked | None:
+def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None:
     if not is_number(question_id):
         return None
     found = _asked(connection, f"{_INQUIRIES} where question_id = ?", question_id)
@@ -76,10 +76,10 @@ def _pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
     ]
 
 
-def _asked(connection: Connection, query: str, *given: object) -> list[Asked]:
+def _asked(connection: Connection, query: str, *given: object) -> list[OpenInquiry]:
     rows = driver(connection).execute(query, given)
     return [
-        Asked(
+        OpenInquiry(
             *(number, run_id, kind, about, asked_at, answered_at, answered_by),
             msgspec.json.decode(answer) if answer else None,
         )

@@ -44,7 +44,7 @@ _decision = msgspec.json.Decoder(Decision).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-class Turn(msgspec.Struct, frozen=True):
+class DispatchRecord(msgspec.Struct, frozen=True):
     """One dispatch. Without a decision it is open."""
 
     case_id: str
@@ -61,7 +61,7 @@ class Turn(msgspec.Struct, frozen=True):
     answered_by: str = ""
 
 
-class Stand(msgspec.Struct, frozen=True):
+class CaseProgress(msgspec.Struct, frozen=True):
     """Where a case stands, as its row says; `role` is who is asked, if anybody is."""
 
     case_id: str
@@ -74,7 +74,7 @@ class Stand(msgspec.Struct, frozen=True):
     since: float = 0.0
 
 
-class Turned(msgspec.Struct, frozen=True):
+class RefusalRecord(msgspec.Struct, frozen=True):
     """An answer that was refused."""
 
     case_id: str
@@ -84,18 +84,18 @@ class Turned(msgspec.Struct, frozen=True):
     sentence: str
 
 
-def turns_of(connection: Connection, run_id: int) -> Iterator[Turn]:
+def turns_of(connection: Connection, run_id: int) -> Iterator[DispatchRecord]:
     """All turns of all cases of a run, those of one case together and in order."""
     raw = driver(connection)
     for row in raw.execute(_TURNS, (run_id,)).fetchall():
         answer = msgspec.json.decode(read_blob(raw, row[8])) if row[8] is not None else None
         decision = _decision(row[7]) if row[7] is not None else None
-        yield Turn(*(*row[:7], decision, answer, *row[9:]))
+        yield DispatchRecord(*(*row[:7], decision, answer, *row[9:]))
 
 
-def stands_of(connection: Connection, run_id: int) -> list[Stand]:
+def stands_of(connection: Connection, run_id: int) -> list[CaseProgress]:
     rows = driver(connection).execute(_STANDS, (run_id,)).fetchall()
-    return [Stand(*(*row[:4], _names(row[4]), *row[5:])) for row in rows]
+    return [CaseProgress(*(*row[:4], _names(row[4]), *row[5:])) for row in rows]
 
 
 def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
@@ -104,5 +104,7 @@ def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]
     return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
 
 
-def refused_in(connection: Connection, run_id: int) -> list[Turned]:
-    return [Turned(*row) for row in driver(connection).execute(_REFUSED, (run_id,)).fetchall()]
+def refused_in(connection: Connection, run_id: int) -> list[RefusalRecord]:
+    return [
+        RefusalRecord(*row) for row in driver(connection).execute(_REFUSED, (run_id,)).fetchall()
+    ]

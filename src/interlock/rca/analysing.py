@@ -12,7 +12,7 @@ from interlock.cli.words import pairs
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.rca.terms import Terms
+    from interlock.rca.terms import RcaConfig
     from interlock.runtime.library import Bundle
 
 
@@ -58,10 +58,13 @@ Reviewing = Annotated[
 ReviewAbove = Annotated[
     float | None,
     typer.Option(
-        "--review-above", metavar="SCORE", min=0, max=1,
+        "--review-above",
+        metavar="SCORE",
+        min=0,
+        max=1,
         help="What --review auto needs to approve; default 0.85.",
     ),
-]  # fmt: skip
+]
 FamiliesFlag = Annotated[
     bool | None,
     typer.Option(
@@ -89,12 +92,12 @@ PromptDir = Annotated[
 
 
 def agreed(
-    before: "Terms",
+    before: "RcaConfig",
     repo: list[str] | None,
     workspace: Path | None,
     last_green: list[str] | None,
     **said: Any,
-) -> "Terms":
+) -> "RcaConfig":
     """The terms with what the command line says; what it does not say stays."""
     from interlock.rca.sources.git.repos import parse_repo, read_workspace, unite
 

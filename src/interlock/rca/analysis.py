@@ -15,7 +15,7 @@ from interlock.rca.analyst import answers
 from interlock.rca.analyst.answers import Prior
 from interlock.rca.analyst.likeness import likeness, restored
 from interlock.rca.analyst.repo_choice import by_lead
-from interlock.rca.application import Casework
+from interlock.rca.application import RcaApplication
 from interlock.rca.approval import sureness
 from interlock.rca.casework_findings import suspects_in
 from interlock.rca.check_answer import selected_repos
@@ -23,9 +23,9 @@ from interlock.rca.clues import Clues
 from interlock.rca.failure import Failure
 from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.knowledge import Rca, rca, rcas_of_suite
-from interlock.rca.knowledge.looks import Place, agreed, place_of, shared_by
-from interlock.rca.lore import Lore
-from interlock.rca.memory import Memory, recall_answer
+from interlock.rca.knowledge.looks import CasePosition, agreed, place_of, shared_by
+from interlock.rca.lore import KnownCauses
+from interlock.rca.memory import PriorMatch, recall_answer
 from interlock.rca.prompt_data.clocks import ClockLimits, find_skew
 from interlock.rca.setup_failure import fails_in_set_up
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
@@ -34,14 +34,14 @@ _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
 
 
-class Analysis:
+class BuiltinAnalyst:
     """Answers asks of one run."""
 
-    def __init__(self, casework: Casework, thresholds: Mapping[str, Any]) -> None:
+    def __init__(self, casework: RcaApplication, thresholds: Mapping[str, Any]) -> None:
         self._work = casework
         self._sure = float(thresholds["convergence_sufficient"])
         self._clues = Clues(casework, self._sure)
-        self._lore = Lore(casework.connection)
+        self._lore = KnownCauses(casework.connection)
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._recall,
             F1: self._triage,
@@ -109,16 +109,16 @@ class Analysis:
     def _recall(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         return recall_answer(self._memories(ask))
 
-    def _memories(self, ask: Ask) -> list[Memory]:
+    def _memories(self, ask: Ask) -> list[PriorMatch]:
         place = place_of(self._work.connection, ask.case_no)
         launch = self._work.launch(ask.case_no)
         version = launch.version if launch else ""
-        found: list[Memory] = []
+        found: list[PriorMatch] = []
         for memory in self._lore.memories(place) if place else ():
             cause = memory.rcas[0] if memory.agreed else None
             versions = cause.affected_versions if cause else ()
             found.append(
-                Memory(
+                PriorMatch(
                     symptom_id=memory.symptom.symptom_id,
                     name=memory.symptom.name,
                     likeness=memory.likeness,
@@ -186,7 +186,7 @@ class Analysis:
         score = mine.get("convergence_score", 0.0)
         return answers.correlate_answer(commits, score, others, self._sure)
 
-    def _earlier(self, own: Place) -> list[Rca]:
+    def _earlier(self, own: CasePosition) -> list[Rca]:
         """Causes of the suite that are older than the case's own: so no two take over each
         other's."""
         found = rcas_of_suite(self._work.connection, own.suite_id)
@@ -196,7 +196,7 @@ class Analysis:
             if each.status != "archived" and own.rca_id and each.rca_id < own.rca_id
         ]
 
-    def _prior(self, cause: Rca, own: Place) -> Prior:
+    def _prior(self, cause: Rca, own: CasePosition) -> Prior:
         other = place_of(self._work.connection, cause.case_no)
         alike = likeness(restored(own.features), restored(other.features)).score if other else 0.0
         return Prior(

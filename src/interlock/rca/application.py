@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Premises
+from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, Refused, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.journal import Effect
@@ -21,23 +21,23 @@ from interlock.rca.casework_families import Families
 from interlock.rca.check_answer import examine, selected_repos
 from interlock.rca.consequences import consequences
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.looks import Look, Place, looks_of, place_of
+from interlock.rca.knowledge.looks import CasePosition, CaseView, looks_of, place_of
 from interlock.rca.knowledge.suites import find_suite
 from interlock.rca.knowledge.writer import effect_of
 from interlock.rca.launch import Launch
-from interlock.rca.prompt_data.facts import Facts
+from interlock.rca.prompt_data.facts import PromptFacts
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import Terms
-from interlock.rca.workspace import Workspace
-from interlock.runtime.application import Plain
+from interlock.rca.terms import RcaConfig
+from interlock.rca.workspace import CheckoutSet
+from interlock.runtime.application import DefaultApplication
 
 _traits = msgspec.json.Decoder(Traits).decode
 _SOMEBODY = "whoever was asked"
 """Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
 
 
-class Casework(Plain):
+class RcaApplication(DefaultApplication):
     """What the circuit `rca` needs while a run of it is worked on. In `families` one case is
     investigated for others; in `phases` all are triaged before any is investigated."""
 
@@ -46,7 +46,7 @@ class Casework(Plain):
         connection: Connection,
         run_id: int,
         circuit: Circuit,
-        terms: Terms,
+        terms: RcaConfig,
         *,
         families: bool = False,
         phases: bool = False,
@@ -56,9 +56,9 @@ class Casework(Plain):
     ) -> None:
         self.terms = terms
         self.connection = connection
-        self.workspace = Workspace(terms)
+        self.workspace = CheckoutSet(terms)
         self.taxonomy = TAXONOMY.with_codes(terms.codes)
-        self.facts_of = Facts(connection, self.workspace, self.taxonomy)
+        self.facts_of = PromptFacts(connection, self.workspace, self.taxonomy)
         self._run_id = run_id
         looks = self.looks()
         self.number_of = {look.case_id: look.case_no for look in looks}
@@ -73,7 +73,7 @@ class Casework(Plain):
         self._prompted = prompted
         self._fence = fence
 
-    def looks(self) -> list[Look]:
+    def looks(self) -> list[CaseView]:
         """All cases of the suite, as they came."""
         suite = find_suite(self.connection, run_id=self._run_id)
         return list(looks_of(self.connection, suite.suite_id)) if suite else []
@@ -82,13 +82,13 @@ class Casework(Plain):
         """How many cases its family has, itself included."""
         return self._sizes.get(self._family_of.get(case_id, ""), 1)
 
-    def place(self, case_no: int) -> Place | None:
+    def place(self, case_no: int) -> CasePosition | None:
         return place_of(self.connection, case_no)
 
     def launch(self, case_no: int) -> Launch | None:
         return self.facts_of.launch(self.place(case_no))
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         if not self._prompted(case.step):
             return {}
         shown = msgspec.structs.replace(case, context=_with_repo(case.context))
@@ -158,7 +158,7 @@ class Casework(Plain):
         return self.workspace.problems()
 
 
-def _remembering(families: Families, looks: Sequence[Look]) -> Families:
+def _remembering(families: Families, looks: Sequence[CaseView]) -> Families:
     """Who waits for whom, as the journal left it."""
     for look in looks:
         visits = _first(look.visits)
@@ -167,7 +167,7 @@ def _remembering(families: Families, looks: Sequence[Look]) -> Families:
     return families
 
 
-def _past(look: Look) -> bool:
+def _past(look: CaseView) -> bool:
     """Whether a case that rests may stand in for others: it has its investigation behind it."""
     return look.status != OPEN or look.step in (F5, F6)
 

@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from interlock.rca.analyst.triage import Triaged, triage
+from interlock.rca.analyst.triage import TriageResult, triage
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.looks import Look
+from interlock.rca.knowledge.looks import CaseView
 
 
-class Ballot:
+class MajorityVote:
     """What kind each failure is by its words, and what its family says: an odd one out among
     failures with one cause is taken for what most of them are."""
 
-    def __init__(self, looks: Iterable[Look]) -> None:
-        self._kinds: dict[int, Triaged] = {}
+    def __init__(self, looks: Iterable[CaseView]) -> None:
+        self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
         for look in looks:
@@ -23,7 +23,7 @@ class Ballot:
             self._family_of[look.case_no] = family
             self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
 
-    def kind_of(self, case_no: int) -> Triaged | None:
+    def kind_of(self, case_no: int) -> TriageResult | None:
         own = self._kinds.get(case_no)
         if own is None:
             return None
@@ -32,4 +32,4 @@ class Ballot:
         if category == own.category or 2 * most < votes.total():
             return own
         share = most / votes.total()
-        return Triaged(category, round(share, 4), (f"most of its family are {category}",))
+        return TriageResult(category, round(share, 4), (f"most of its family are {category}",))

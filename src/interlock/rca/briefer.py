@@ -10,7 +10,13 @@ from sqlalchemy import Connection
 from interlock.rca.analyst.masking import masked_line
 from interlock.rca.casework_families import Families
 from interlock.rca.knowledge.suites import SuiteCase, suite_cases
-from interlock.signals.briefing import Briefing, Cluster, ErrorPattern, PriorRca, Symptom
+from interlock.signals.briefing import (
+    Briefing,
+    BriefingCause,
+    BriefingSymptom,
+    Cluster,
+    ErrorPattern,
+)
 
 _OFTEN = 2
 _MOST_PATTERNS = 20
@@ -33,12 +39,14 @@ def enriched(
     )
 
 
-def _symptoms(cases: Iterable[SuiteCase]) -> Iterable[Symptom]:
+def _symptoms(cases: Iterable[SuiteCase]) -> Iterable[BriefingSymptom]:
     for case in cases:
         if case.triage:
             found = case.triage
             component = next(iter(found.candidate_repos), "")
-            yield Symptom(case.case_id, found.category, component, found.hypothesis, found.severity)
+            yield BriefingSymptom(
+                case.case_id, found.category, component, found.hypothesis, found.severity
+            )
 
 
 def _clusters(families: Families, cases: Iterable[SuiteCase]) -> Iterable[Cluster]:
@@ -54,10 +62,10 @@ def _key(case: SuiteCase) -> str:
     return f"{triage.category}|{_component(case)}|{triage.hypothesis}" if triage else ""
 
 
-def _causes(cases: Iterable[SuiteCase]) -> Iterable[PriorRca]:
+def _causes(cases: Iterable[SuiteCase]) -> Iterable[BriefingCause]:
     found = {case.rca.rca_id: case.rca for case in cases if case.rca}
     for rca_id, cause in sorted(found.items()):
-        yield PriorRca(f"R{rca_id}", cause.component, cause.defect_type, cause.title)
+        yield BriefingCause(f"R{rca_id}", cause.component, cause.defect_type, cause.title)
 
 
 def _patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:

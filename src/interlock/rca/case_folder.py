@@ -15,12 +15,12 @@ from interlock.agents.files.artifact import LARGEST
 from interlock.agents.files.case_folder import SIGNAL, Papers, case_folder
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.journal.history import CaseLine, Episode, cases_of, life_of
+from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, life_of
 from interlock.rca.check_answer import remarks
 from interlock.rca.prompt_data.facts import told
 from interlock.rca.steps import ARTIFACTS, F6
 from interlock.signals.signal_file import Artifact, read_artifact
-from interlock.system.safe_file import NotRead, read_regular, write_whole
+from interlock.system.safe_file import UnreadableFile, read_regular, write_whole
 
 STATE = "state.json"
 REGRESSIONS = "regression-report.md"
@@ -29,7 +29,7 @@ _SHOWN = 80
 """How much of a value a line of history repeats."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FolderEntry(msgspec.Struct, frozen=True):
     """One line of a case's history."""
 
     step: str
@@ -47,7 +47,7 @@ class CaseState(msgspec.Struct, frozen=True):
     loop_counts: dict[str, int]
     status: str
     """running, paused, done or error."""
-    history: list[Entry]
+    history: list[FolderEntry]
 
 
 def project(
@@ -66,10 +66,12 @@ def project(
             _write(connection, root, suite_id, case, circuit, report)
 
 
-def state_of(case: CaseLine, life: Iterable[Episode], suite_id: int, circuit: Circuit) -> CaseState:
+def state_of(
+    case: CaseSummary, life: Iterable[DispatchRecord], suite_id: int, circuit: Circuit
+) -> CaseState:
     """A case's state as its folder tells it."""
     begun = [each.sent_at for each in life]
-    first = Entry("INIT", "start circuit", "INIT", _time(min(begun, default=None)))
+    first = FolderEntry("INIT", "start circuit", "INIT", _time(min(begun, default=None)))
     return CaseState(
         case_id=case.case_no,
         suite_id=suite_id,
@@ -80,7 +82,7 @@ def state_of(case: CaseLine, life: Iterable[Episode], suite_id: int, circuit: Ci
     )
 
 
-def _status(case: CaseLine) -> str:
+def _status(case: CaseSummary) -> str:
     if case.status == "ended":
         return "done" if case.state.end == "DONE" else "error"
     if case.status == "stuck":
@@ -88,15 +90,15 @@ def _status(case: CaseLine) -> str:
     return "running" if case.dispatch_id is None else "paused"
 
 
-def entries(life: Iterable[Episode], circuit: Circuit) -> Iterable[Entry]:
+def entries(life: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
     """The decisions among these episodes, each with the reason."""
     for each in life:
         if each.decision is not None:
             outcome = _outcome(each, each.decision, circuit)
-            yield Entry(each.step, outcome, each.decision.rule, _time(each.answered_at))
+            yield FolderEntry(each.step, outcome, each.decision.rule, _time(each.answered_at))
 
 
-def _outcome(each: Episode, decision: Decision, circuit: Circuit) -> str:
+def _outcome(each: DispatchRecord, decision: Decision, circuit: Circuit) -> str:
     """Why the rule was taken, and the values it went by."""
     rule = circuit.rule(decision.rule) or circuit.otherwise
     answer = each.answer if isinstance(each.answer, dict) else {}
@@ -130,7 +132,7 @@ def _write(
     connection: Connection,
     root: Path,
     suite_id: int,
-    case: CaseLine,
+    case: CaseSummary,
     circuit: Circuit,
     report: str,
 ) -> None:
@@ -159,7 +161,7 @@ def _unwrap(folder: Path, settled: Container[int]) -> None:
     """Answers that were taken stand by themselves."""
     for path in sorted(folder.glob("*.json")):
         raw = b"" if path.name in (STATE, SIGNAL) else read_regular(path, LARGEST)
-        found = raw if isinstance(raw, NotRead) else read_artifact(raw)
+        found = raw if isinstance(raw, UnreadableFile) else read_artifact(raw)
         if isinstance(found, Artifact) and found.dispatch_id in settled:
             write_whole(path, _json(found.data))
 

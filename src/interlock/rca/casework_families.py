@@ -16,7 +16,7 @@ _PLACES = (F2, F3)
 _WORK = (F2, F3, F4)
 
 
-class Seat(msgspec.Struct):
+class FamilyMember(msgspec.Struct):
     """Where one case stands: held back, at work, or past the investigation."""
 
     step: str
@@ -35,7 +35,7 @@ class Families:
     def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
         self._family_of = family_of
         self._together = together
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[str, FamilyMember] = {}
         self._triaging: set[str] = set()
         self._investigating: set[str] = set()
         self._changed: dict[str, None] = {}
@@ -47,13 +47,13 @@ class Families:
 
     def remember(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
         """A case as the journal left it; `worked` if it was investigated, or is being so."""
-        self._seats[case_id] = Seat(step, status, worked=worked, healthy=status != "stuck")
+        self._seats[case_id] = FamilyMember(step, status, worked=worked, healthy=status != "stuck")
         self._note(case_id)
 
     def held(self, case: Case, *, first: bool, healthy: bool) -> bool:
         """Whether the case must wait; `first` if it comes to its investigation for the first
         time."""
-        seat = self._seats.setdefault(case.case_id, Seat(case.step, case.status))
+        seat = self._seats.setdefault(case.case_id, FamilyMember(case.step, case.status))
         seat.step, seat.status, seat.healthy = case.step, case.status, healthy
         seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
         self._note(case.case_id)

@@ -12,22 +12,35 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.history import Line, each_line
+from interlock.journal.history import JournalLine, each_line
 from interlock.journal.runs import find_run, journal_of
-from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect, Turn
+from interlock.rca.findings import (
+    CaseFinding,
+    Evidence,
+    FindingFamily,
+    Findings,
+    FindingStep,
+    Suspect,
+)
 from interlock.rca.knowledge.knowledge import Rca, history_of
-from interlock.rca.knowledge.looks import Look, looks_of, open_questions
+from interlock.rca.knowledge.looks import CaseView, looks_of, open_questions
 from interlock.rca.knowledge.suites import Suite, SuiteCase, launches_of, suite_cases
 from interlock.rca.launch import Repo
 from interlock.rca.prompt_data.facts import told
 from interlock.rca.steps import F3
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 _LONGEST_STACK = 4_000
 
 
 def findings_of(
-    connection: Connection, suite: Suite, circuit: Circuit, terms: Terms, *, at: float, agent: str
+    connection: Connection,
+    suite: Suite,
+    circuit: Circuit,
+    terms: RcaConfig,
+    *,
+    at: float,
+    agent: str,
 ) -> Findings:
     """A suite as it stands at that time."""
     run = find_run(connection, suite.run_id)
@@ -64,12 +77,12 @@ def findings_of(
 def _finding(
     case: SuiteCase,
     given: "_Given",
-    trail: Iterable[Turn],
+    trail: Iterable[FindingStep],
     suspects: Mapping[int, tuple[Suspect, ...]],
     before: Mapping[int, float],
-) -> Finding:
+) -> CaseFinding:
     rca, triage, seen = case.rca, case.triage, case.seen
-    return Finding(
+    return CaseFinding(
         case_id=case.case_id,
         case_no=case.case_no,
         test_name=case.name,
@@ -140,7 +153,7 @@ class _Given(NamedTuple):
     stack: str
 
 
-def _given(look: Look) -> _Given:
+def _given(look: CaseView) -> _Given:
     stack = look.input.get("stack", "")
     return _Given(
         family=str(look.input.get("family", "")),
@@ -165,7 +178,7 @@ def _stuck(case: SuiteCase) -> str:
     return "" if case.end in ("", "DONE") else f"it ended as {case.end}"
 
 
-def _families(cases: Sequence[SuiteCase], given: Mapping[str, _Given]) -> Iterable[Family]:
+def _families(cases: Sequence[SuiteCase], given: Mapping[str, _Given]) -> Iterable[FindingFamily]:
     groups: dict[str, list[SuiteCase]] = {}
     for case in cases:
         kin = given[case.case_id].family or case.case_id
@@ -176,7 +189,7 @@ def _families(cases: Sequence[SuiteCase], given: Mapping[str, _Given]) -> Iterab
             (each for each in members if each.rca and each.rca.case_no == each.case_no), members[0]
         )
         others = [each.case_id for each in members if each is not first]
-        yield Family(family_id=key, title=_title(first), members=(first.case_id, *others))
+        yield FindingFamily(family_id=key, title=_title(first), members=(first.case_id, *others))
 
 
 def _title(case: SuiteCase) -> str:
@@ -218,13 +231,13 @@ def _suspect(said: Any) -> Suspect | None:
         return None
 
 
-def _trails(lines: Iterable[Line], circuit: Circuit) -> dict[str, list[Turn]]:
-    trails: dict[str, list[Turn]] = {}
+def _trails(lines: Iterable[JournalLine], circuit: Circuit) -> dict[str, list[FindingStep]]:
+    trails: dict[str, list[FindingStep]] = {}
     for line in lines:
         decision = line.decision
         rule = circuit.rule(decision.rule) or circuit.otherwise
         trails.setdefault(line.case_id, []).append(
-            Turn(
+            FindingStep(
                 step=intern(decision.step),
                 attempt=decision.attempt,
                 at=told(line.at),

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from interlock.agents.carrier import Ask
 from interlock.journal.runs import journal_of
-from interlock.rca.analyst.answers import Kind, Where
-from interlock.rca.analyst.culprit import Lead, leads
+from interlock.rca.analyst.answers import FaultKind, Where
+from interlock.rca.analyst.culprit import CulpritLead, leads
 from interlock.rca.analyst.repo_choice import (
     best_of,
     by_changes,
@@ -22,10 +22,10 @@ from interlock.rca.analyst.repo_choice import (
     by_use,
     missing_files,
 )
-from interlock.rca.analyst.spots import Spot, spots
+from interlock.rca.analyst.spots import StackLocation, spots
 from interlock.rca.analyst.triage import triage
-from interlock.rca.application import Casework
-from interlock.rca.ballot import Ballot
+from interlock.rca.application import RcaApplication
+from interlock.rca.ballot import MajorityVote
 from interlock.rca.casework_findings import suspects_in
 from interlock.rca.failure import Failure
 from interlock.rca.knowledge.knowledge import Rca, rcas_of_suite
@@ -39,15 +39,15 @@ _UNSURE = "ti001"
 class Clues:
     """Of the failures of one run. A cause is `sure` from that score on."""
 
-    def __init__(self, casework: Casework, sure: float) -> None:
+    def __init__(self, casework: RcaApplication, sure: float) -> None:
         self._work = casework
         self._sure = sure
-        self._leads: dict[tuple[int, str, bool], list[Lead]] = {}
+        self._leads: dict[tuple[int, str, bool], list[CulpritLead]] = {}
 
-    def kind(self, ask: Ask, failure: Failure) -> Kind:
+    def kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
         found = self._ballot.kind_of(ask.case_no) or triage(failure)
-        kind = Kind(
+        kind = FaultKind(
             category=found.category,
             code=self._work.taxonomy.code_of(found.category) or _UNSURE,
             confidence=found.confidence,
@@ -57,7 +57,7 @@ class Clues:
         kind = self._if_new(ask, by_place(kind, failure, innermost), innermost)
         return self._if_missing(ask, failure) or kind
 
-    def _if_missing(self, ask: Ask, failure: Failure) -> Kind | None:
+    def _if_missing(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""
         launch = self._work.launch(ask.case_no)
         for said in missing_files(failure):
@@ -69,7 +69,9 @@ class Clues:
                         return by_missing(match.path)
         return None
 
-    def _if_new(self, ask: Ask, kind: Kind, innermost: tuple[Repo, Spot] | None) -> Kind:
+    def _if_new(
+        self, ask: Ask, kind: FaultKind, innermost: tuple[Repo, StackLocation] | None
+    ) -> FaultKind:
         """The environment is not to blame for a line that was not there when it last passed."""
         if innermost is None or kind.category != "infra":
             return kind
@@ -79,10 +81,10 @@ class Clues:
         return by_new_line(kind, spot, commit)
 
     @cached_property
-    def _ballot(self) -> Ballot:
-        return Ballot(self._work.looks())
+    def _ballot(self) -> MajorityVote:
+        return MajorityVote(self._work.looks())
 
-    def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, Spot] | None:
+    def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
         """The repository in which the stack is deepest, and where."""
         found = [
             (spot.depth, name, spot)
@@ -113,12 +115,12 @@ class Clues:
             places.append(by_changes(one.repo, self.leads(ask, failure, name), category))
         return best_of(places)
 
-    def spots(self, ask: Ask, failure: Failure, name: str) -> list[Spot]:
+    def spots(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
         repository = self._work.workspace.repositories.get(name)
         tested = self._work.workspace.tested(name, self._work.launch(ask.case_no))
         return spots(failure, repository, tested) if repository else []
 
-    def leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[Lead]:
+    def leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
         key = (ask.case_no, name, ask.attempt > 1)
         if key not in self._leads:
             repository = self._work.workspace.repositories.get(name)

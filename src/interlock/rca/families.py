@@ -11,7 +11,7 @@ import msgspec
 from interlock.system.errors import CircuitError
 
 
-class Family(msgspec.Struct, frozen=True):
+class StepFamily(msgspec.Struct, frozen=True):
     """A kind of step. `template` lies below the prompts folder, `artifact` in the case's folder."""
 
     short: str
@@ -22,25 +22,27 @@ class Family(msgspec.Struct, frozen=True):
 
 
 FAMILIES: Final = (
-    Family("F0", "F0_RECALL", "recall", "recall/judge-similarity.md", "recall-result.json"),
-    Family("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md", "triage-result.json"),
-    Family("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md", "resolve-result.json"),
-    Family("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md", "artifact.json"),
-    Family("F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md", "correlate-result.json"),
-    Family("F5", "F5_REVIEW", "review", "review/present-findings.md", "review-decision.json"),
-    Family("F6", "F6_REPORT", "report", "report/regression-table.md", "jira-draft.json"),
+    StepFamily("F0", "F0_RECALL", "recall", "recall/judge-similarity.md", "recall-result.json"),
+    StepFamily("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md", "triage-result.json"),
+    StepFamily("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md", "resolve-result.json"),
+    StepFamily("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md", "artifact.json"),
+    StepFamily(
+        "F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md", "correlate-result.json"
+    ),
+    StepFamily("F5", "F5_REVIEW", "review", "review/present-findings.md", "review-decision.json"),
+    StepFamily("F6", "F6_REPORT", "report", "report/regression-table.md", "jira-draft.json"),
 )
 _BY_WORD: Final = {
     word.lower(): family for family in FAMILIES for word in (family.short, family.step, family.name)
 }
 
 
-def find_family(word: str) -> Family | None:
+def find_family(word: str) -> StepFamily | None:
     """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
     return _BY_WORD.get(word.lower())
 
 
-def family_of(step: str) -> Family:
+def family_of(step: str) -> StepFamily:
     """The family of a step that must have one."""
     found = find_family(step)
     if found is None:

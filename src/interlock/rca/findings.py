@@ -38,7 +38,7 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class FindingStep(msgspec.Struct, frozen=True, kw_only=True):
     """One decision of a case's trail."""
 
     step: str
@@ -51,7 +51,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about one case."""
 
     case_id: str
@@ -106,10 +106,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     draft: Mapping[str, Any] = {}
     """The Jira draft of F6."""
-    trail: tuple[Turn, ...] = ()
+    trail: tuple[FindingStep, ...] = ()
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
+class FindingFamily(msgspec.Struct, frozen=True, kw_only=True):
     """Cases with one cause. The first member stands for the others."""
 
     family_id: str
@@ -127,8 +127,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...] = ()
     repos: tuple[Repo, ...] = ()
     thresholds: Mapping[str, float] = {}
-    families: tuple[Family, ...] = ()
-    cases: tuple[Finding, ...] = ()
+    families: tuple[FindingFamily, ...] = ()
+    cases: tuple[CaseFinding, ...] = ()
     dispatches: int = 0
     tokens: int = 0
     money: float = 0.0

@@ -27,7 +27,7 @@ class SymptomInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_dormant_reactivation: bool = False
 
 
-class PriorRca(msgspec.Struct, frozen=True, kw_only=True):
+class PriorCause(msgspec.Struct, frozen=True, kw_only=True):
     """A root cause found before. `days_since_resolved` is computed where it is not given."""
 
     rca_id: int
@@ -47,16 +47,16 @@ class PriorRca(msgspec.Struct, frozen=True, kw_only=True):
     """How many cases have it."""
 
 
-class History(msgspec.Struct, frozen=True, kw_only=True):
+class PriorKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the store knows about a failure. The likeliest symptom is first; so is the likeliest
     root cause. `digest` holds the root causes known in this suite, the newest last."""
 
     symptoms: tuple[SymptomInfo, ...] = ()
-    prior_rcas: tuple[PriorRca, ...] = ()
+    prior_rcas: tuple[PriorCause, ...] = ()
     failure_count: int = 0
     """How often this test failed before, whatever the symptom."""
     last_seen: str = ""
-    digest: tuple[PriorRca, ...] = ()
+    digest: tuple[PriorCause, ...] = ()
 
 
 class Sibling(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from interlock.rca.analyst.masking import masked
 from interlock.rca.failure import Failure
 from interlock.rca.knowledge.intake import Arrival, FailedCase, begin_suite
 from interlock.rca.launch import Launch
-from interlock.rca.sources.intake import Intake
+from interlock.rca.sources.intake import SourceLaunch
 
 _LONGEST_PATTERN = 2_000
 _LONGEST_EXCERPT = 4_000
@@ -30,7 +30,7 @@ _VOLATILE = ("id", "launch")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownFailures(msgspec.Struct, frozen=True):
     """A case that the suite has already: what it looked like, and its family."""
 
     content: str
@@ -44,7 +44,7 @@ class _New(msgspec.Struct, frozen=True):
     content: str
 
 
-def arrivals(intakes: Sequence[Intake], known: Sequence[Known] = ()) -> list[Arrival]:
+def arrivals(intakes: Sequence[SourceLaunch], known: Sequence[KnownFailures] = ()) -> list[Arrival]:
     """What is new in these, as cases that can be written."""
     seen = {each.content for each in known}
     fresh = [list(_news(intake.failures, seen)) for intake in intakes]
@@ -137,7 +137,7 @@ def _news(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_New]
             yield _New(failure, traits(failure), content)
 
 
-def _families(news: Sequence[_New], known: Sequence[Known]) -> dict[str, str]:
+def _families(news: Sequence[_New], known: Sequence[KnownFailures]) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
     if not news:
         return {}

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many tests there were, and how they went."""
 
     tests: int = 0
@@ -17,7 +17,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     item_id: int = 0
     status: str = ""
-    tally: Tally = Tally()
+    tally: TestCounts = TestCounts()
     started_at: str = ""
     ended_at: str = ""
     clock: str = ""
@@ -45,7 +45,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     ci_url: str = ""
     project: str = ""
-    tally: Tally = Tally()
+    tally: TestCounts = TestCounts()
     jobs: tuple[Job, ...] = ()
 
 

@@ -15,13 +15,13 @@ from interlock.rca.knowledge.knowledge import (
     symptom_by_fingerprint,
     symptoms_by_bands,
 )
-from interlock.rca.knowledge.looks import Place, agreed
+from interlock.rca.knowledge.looks import CasePosition, agreed
 
 NEAREST = 5
 _COMPARED = 40
 
 
-class Memory(msgspec.Struct, frozen=True):
+class StoredMatch(msgspec.Struct, frozen=True):
     """A symptom that may be a failure's, and its root causes; those agreed on come first."""
 
     symptom: Symptom
@@ -33,13 +33,15 @@ class Memory(msgspec.Struct, frozen=True):
     """How many of the root causes somebody has reviewed."""
 
 
-class Lore:
+class KnownCauses:
     """The store's memories, while a connection is open."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def memories(self, place: Place, most: int = NEAREST, *, near: bool = True) -> list[Memory]:
+    def memories(
+        self, place: CasePosition, most: int = NEAREST, *, near: bool = True
+    ) -> list[StoredMatch]:
         """What may be about the failure of that case: its own symptom, and those `near` it."""
         found = symptom_by_fingerprint(self._connection, place.fingerprint)
         exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
@@ -50,7 +52,7 @@ class Lore:
         ]
         return (exact + others)[:most]
 
-    def _near(self, place: Place) -> list[tuple[Symptom, float, str]]:
+    def _near(self, place: CasePosition) -> list[tuple[Symptom, float, str]]:
         asked = restored(place.features)
         scored: list[tuple[Symptom, float, str]] = []
         for candidate in symptoms_by_bands(self._connection, place.bands, _COMPARED):
@@ -60,8 +62,10 @@ class Lore:
         scored.sort(key=lambda each: (-each[1], -each[0].symptom_id))
         return scored[:NEAREST]
 
-    def _memory(self, symptom: Symptom, score: float, why: str, *, exact: bool = False) -> Memory:
+    def _memory(
+        self, symptom: Symptom, score: float, why: str, *, exact: bool = False
+    ) -> StoredMatch:
         rcas = rcas_of(self._connection, symptom.symptom_id)
         reviewed = [rca for rca in rcas if agreed(self._connection, rca.rca_id)]
         others = [rca for rca in rcas if rca not in reviewed]
-        return Memory(symptom, score, why, exact, (*reviewed, *others), len(reviewed))
+        return StoredMatch(symptom, score, why, exact, (*reviewed, *others), len(reviewed))

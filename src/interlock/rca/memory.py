@@ -17,7 +17,7 @@ NOT_SURE_ENOUGH = 0.6
 """The most that a resolved cause is worth: a candidate, never a hit."""
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A known symptom near a failure, and its root cause that somebody agreed with, if any."""
 
     symptom_id: int
@@ -34,7 +34,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     is_other_version: bool = False
 
 
-def recall_answer(memories: Sequence[Memory]) -> dict[str, Any]:
+def recall_answer(memories: Sequence[PriorMatch]) -> dict[str, Any]:
     """The answer to F0."""
     known = [memory for memory in memories if memory.rca_id]
     scored = [(_confidence(memory), memory) for memory in known if memory.likeness >= UNSURE]
@@ -51,7 +51,7 @@ def recall_answer(memories: Sequence[Memory]) -> dict[str, Any]:
     }
 
 
-def _confidence(memory: Memory) -> float:
+def _confidence(memory: PriorMatch) -> float:
     found = EXACT if memory.is_exact else min(memory.likeness, EXACT)
     if memory.is_other_version:
         found *= OTHER_VERSION
@@ -60,7 +60,7 @@ def _confidence(memory: Memory) -> float:
     return min(found, NOT_SURE_ENOUGH) if memory.is_resolved else found
 
 
-def _reasoning(memory: Memory) -> str:
+def _reasoning(memory: PriorMatch) -> str:
     said = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
     said.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
     if memory.is_other_version:
@@ -72,7 +72,7 @@ def _reasoning(memory: Memory) -> str:
     return "; ".join(said)
 
 
-def _nothing(memories: Sequence[Memory]) -> str:
+def _nothing(memories: Sequence[PriorMatch]) -> str:
     near = [memory for memory in memories if memory.likeness >= UNSURE]
     if not near:
         return "nothing like it is known"

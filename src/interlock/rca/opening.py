@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import Options, open_run, usual_options
+from interlock.api.project import RunConfig, open_run, usual_options
 from interlock.cli.show import tell
 from interlock.rca import suites
 from interlock.rca.analysing import with_prompts
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from interlock.engine.circuit import Circuit
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.sources.intake import Intake
-    from interlock.rca.terms import Terms
+    from interlock.rca.sources.intake import SourceLaunch
+    from interlock.rca.terms import RcaConfig
     from interlock.runtime.library import Bundle
 
 
-def read(sources: Sequence[str], name: str, rp_key: Path | None) -> "list[Intake]":
+def read(sources: Sequence[str], name: str, rp_key: Path | None) -> "list[SourceLaunch]":
     from interlock.rca.sources.intake import read_sources
 
     intakes = read_sources(sources, name=name, environ=os.environ, key_file=rp_key)
@@ -53,7 +53,7 @@ def before(
     suite: "Suite | None",
     changes: dict[str, Any],
     files: dict[str, str | int],
-) -> Options:
+) -> RunConfig:
     """What was agreed before: by the suite, or by the project and by what is usual."""
     from interlock.journal.runs import find_run
     from interlock.rca.papers import CALIBRATE, INVESTIGATIONS
@@ -64,7 +64,7 @@ def before(
         own = open_run(run).thresholds
         if any(own.get(name) != value for name, value in changes.items()):
             tell("note: a suite keeps the thresholds it began with; --new begins another")
-        return msgspec.convert(run.options, Options)
+        return msgspec.convert(run.options, RunConfig)
     usual = usual_options(read_settings(Path()), changes)
     by_hand = files.get("dispatch") == "manual"
     terms = msgspec.structs.replace(
@@ -77,7 +77,7 @@ def before(
     )
 
 
-def answered(options: Options, terms: "Terms") -> Options:
+def answered(options: RunConfig, terms: "RcaConfig") -> RunConfig:
     """With somebody for every role: the built-in analyst, if nobody else is named. A review that
     went to whoever is asked comes back to humans when they, or a rule, shall give it."""
     from interlock.agents.specs import BASIC

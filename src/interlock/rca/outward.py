@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from interlock.rca.findings import Evidence, Finding, Findings
+from interlock.rca.findings import CaseFinding, Evidence, Findings
 from interlock.rca.knowledge.suites import SuiteCase
 from interlock.rca.sources.reportportal.push import Update, comment
 
@@ -34,7 +34,7 @@ def updates(
     return found, left
 
 
-def _unfit(case: SuiteCase, finding: Finding) -> str:
+def _unfit(case: SuiteCase, finding: CaseFinding) -> str:
     if case.status not in REVIEWED or not case.decision:
         return "not reviewed"
     if not case.rp_item_id:

@@ -8,15 +8,15 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.files.batch import BatchDesk
-from interlock.agents.mcp.carrier import PullDesk
-from interlock.agents.program import ProgramDesk, Unprompted
-from interlock.agents.specs import Vacancy
+from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.mcp.carrier import McpCarrier
+from interlock.agents.program import Handler, PromptlessHandler
+from interlock.agents.specs import UnstaffedRole
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import Run
-from interlock.rca.analysis import Analysis
-from interlock.rca.application import Casework
+from interlock.rca.analysis import BuiltinAnalyst
+from interlock.rca.application import RcaApplication
 from interlock.rca.briefer import enriched
 from interlock.rca.check_answer import examine
 from interlock.rca.intake import begin_cases
@@ -25,12 +25,12 @@ from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.sources.git.repos import repos_of
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 from interlock.runtime.settings import Settings
-from interlock.runtime.staff import App, Staff
+from interlock.runtime.staff import Application, RunSetup
 from interlock.signals.briefing import Briefing
 
-_WITH_FAMILIES = (Vacancy, BatchDesk, PullDesk)
+_WITH_FAMILIES = (UnstaffedRole, BatchCarrier, McpCarrier)
 """Where one case of a family is investigated for all, unless the terms say otherwise."""
 _UNREAD = "The built-in analyst was asked."
 
@@ -43,22 +43,22 @@ def staff(
     terms: Any,
     *,
     only: Collection[int] | None = None,
-) -> Staff:
+) -> RunSetup:
     """The carriers, with our own programs where they belong, and the application. Other cases than
     `only` these rest, if some are named."""
-    agreed = msgspec.convert(terms, Terms)
-    silent = {role for role, carrier in carriers.items() if isinstance(carrier, Unprompted)}
+    agreed = msgspec.convert(terms, RcaConfig)
+    silent = {role for role, carrier in carriers.items() if isinstance(carrier, PromptlessHandler)}
     in_families = agreed.families
     if in_families is None:
         in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())
-    work = Casework(
+    work = RcaApplication(
         *(connection, run.run_id, circuit, agreed),
         families=in_families,
-        phases=any(isinstance(each, BatchDesk) for each in carriers.values()),
+        phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
         only=only,
         prompted=lambda step: circuit.steps[step].role not in silent,
     )
-    analysis = Analysis(work, circuit.thresholds)
+    analysis = BuiltinAnalyst(work, circuit.thresholds)
 
     suite = find_suite(connection, run_id=run.run_id)
 
@@ -69,7 +69,7 @@ def staff(
 
     ahead = in_families or agreed.recall_first
     own = _with_programs(carriers, analysis, agreed, ahead=ahead)
-    return Staff(_without_prompts(circuit, silent), own, work, enrich)
+    return RunSetup(_without_prompts(circuit, silent), own, work, enrich)
 
 
 def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
@@ -82,28 +82,28 @@ def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
 
 
 def _with_programs(
-    carriers: Mapping[str, Carrier], analysis: Analysis, terms: Terms, *, ahead: bool
+    carriers: Mapping[str, Carrier], analysis: BuiltinAnalyst, terms: RcaConfig, *, ahead: bool
 ) -> dict[str, Carrier]:
     """Roles that share a carrier share what goes before it; something does if we look `ahead`."""
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
         if id(carrier) in made:
             continue
-        if isinstance(carrier, Vacancy):
-            made[id(carrier)] = ProgramDesk(analysis.basic)
+        if isinstance(carrier, UnstaffedRole):
+            made[id(carrier)] = Handler(analysis.basic)
         elif role == HUMAN and terms.review == "auto":
-            made[id(carrier)] = ProgramDesk(analysis.review, carrier)
+            made[id(carrier)] = Handler(analysis.review, carrier)
         elif ahead and (role != HUMAN or terms.review == "dispatch"):
-            made[id(carrier)] = ProgramDesk(analysis.first, carrier)
+            made[id(carrier)] = Handler(analysis.first, carrier)
         else:
             made[id(carrier)] = carrier
     return {role: made[id(carrier)] for role, carrier in carriers.items()}
 
 
-def terms_of(usual: Settings, project: Path) -> Terms:
+def terms_of(usual: Settings, project: Path) -> RcaConfig:
     """What a project's settings agree to."""
     greens = usual.last_green
-    return Terms(
+    return RcaConfig(
         repos=repos_of(usual.repo, "interlock.toml", project),
         last_green=greens if isinstance(greens, dict) else ({"": greens} if greens else {}),
         codes=usual.defect_codes,
@@ -115,8 +115,8 @@ def unfit_review(terms: Any, step: str, data: Mapping[str, Any]) -> str:
     """Why a reviewer's answer cannot be used, though its shape is right; nothing if it can."""
     if step != F5:
         return ""
-    taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, Terms).codes)
+    taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, RcaConfig).codes)
     return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
 
 
-APP = App(staff, begin_cases, unfit_review, NAMES)
+APP = Application(staff, begin_cases, unfit_review, NAMES)

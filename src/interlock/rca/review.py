@@ -4,7 +4,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.rca.knowledge.knowledge import rca
-from interlock.rca.knowledge.looks import Look, open_reviews, place_of
+from interlock.rca.knowledge.looks import CaseView, open_reviews, place_of
 from interlock.rca.knowledge.suites import find_suite
 
 _ABOUT = 100
@@ -22,7 +22,7 @@ def reviews_of(connection: Connection, run_id: int) -> list[Review]:
     """What waits for review in a run, family by family; nothing if it is no investigation."""
     if find_suite(connection, run_id=run_id) is None:
         return []
-    groups: dict[tuple[str, object], list[tuple[int, Look]]] = {}
+    groups: dict[tuple[str, object], list[tuple[int, CaseView]]] = {}
     for number, look in open_reviews(connection, run_id).items():
         groups.setdefault(_key(connection, look), []).append((number, look))
     return [
@@ -35,7 +35,7 @@ def reviews_of(connection: Connection, run_id: int) -> list[Review]:
     ]
 
 
-def _about(connection: Connection, look: Look) -> str:
+def _about(connection: Connection, look: CaseView) -> str:
     place = place_of(connection, look.case_no)
     cause = rca(connection, place.rca_id) if place and place.rca_id else None
     said = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
@@ -56,7 +56,7 @@ def reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict
     }
 
 
-def _key(connection: Connection, look: Look) -> tuple[str, object]:
+def _key(connection: Connection, look: CaseView) -> tuple[str, object]:
     place = place_of(connection, look.case_no)
     if place and place.rca_id:
         return "rca", place.rca_id

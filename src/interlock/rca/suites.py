@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import Options, open_run
+from interlock.api.project import RunConfig, open_run
 from interlock.system.errors import SourceError, StateError, StoreError
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from interlock.engine.circuit import Circuit
     from interlock.rca.findings import Findings
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.sources.intake import Intake
-    from interlock.rca.terms import Terms
+    from interlock.rca.sources.intake import SourceLaunch
+    from interlock.rca.terms import RcaConfig
     from interlock.runtime.library import Bundle
 
 OUT = Path("interlock-report")
@@ -29,7 +29,7 @@ _MARK = "report.json"
 _PATTERN = "*?["
 
 
-def name_of(sources: Sequence[str], intakes: "Sequence[Intake]") -> str:
+def name_of(sources: Sequence[str], intakes: "Sequence[SourceLaunch]") -> str:
     """A suite's name by default: what its first source is called; for a pattern, its folder. A
     launch on a server has one name, in whatever form it was given."""
     from interlock.rca.sources.reportportal.rp_address import launch_word
@@ -44,7 +44,7 @@ def name_of(sources: Sequence[str], intakes: "Sequence[Intake]") -> str:
     return (path.name if path.is_dir() else path.stem) or word
 
 
-def find(connection: "Connection", name: str, intakes: "Sequence[Intake]") -> "Suite | None":
+def find(connection: "Connection", name: str, intakes: "Sequence[SourceLaunch]") -> "Suite | None":
     """The suite of that name that these failures belong to: it is open, or has one of them."""
     from interlock.rca.intake import content_of
     from interlock.rca.knowledge.looks import looks_of
@@ -75,12 +75,12 @@ def take_in(
     name: str,
     bundle: "Bundle",
     circuit: "Circuit",
-    intakes: "Sequence[Intake]",
-    options: Options,
+    intakes: "Sequence[SourceLaunch]",
+    options: RunConfig,
 ) -> "tuple[Suite, int]":
     """The suite with what is new in the intakes, and how much that is."""
     from interlock.journal.runs import find_run, set_options
-    from interlock.rca.intake import Known, arrivals
+    from interlock.rca.intake import KnownFailures, arrivals
     from interlock.rca.knowledge.intake import begin_suite, extend_suite
     from interlock.rca.knowledge.lifecycle import sweep_dormant
     from interlock.rca.knowledge.looks import looks_of
@@ -101,7 +101,7 @@ def take_in(
         )
         return the_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
     known = [
-        Known(str(look.input["content"]), look.features, str(look.input["family"]))
+        KnownFailures(str(look.input["content"]), look.features, str(look.input["family"]))
         for look in looks_of(connection, suite.suite_id)
         if "content" in look.input
     ]
@@ -112,7 +112,7 @@ def take_in(
     return the_suite(connection, suite.suite_id), len(numbers)
 
 
-def _moment_of(intakes: "Sequence[Intake]", now: float) -> float:
+def _moment_of(intakes: "Sequence[SourceLaunch]", now: float) -> float:
     """When these launches ran: what had not been seen for long then is what sleeps."""
     from interlock.rca.knowledge.intake import seconds_of
 
@@ -126,7 +126,7 @@ def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
     from interlock.rca.casework_findings import findings_of
 
     run = find_run(connection, suite.run_id)
-    options = msgspec.convert(run.options, Options)
+    options = msgspec.convert(run.options, RunConfig)
     return findings_of(
         *(connection, suite, open_run(run), terms_in(options)),
         at=time.time(),
@@ -134,13 +134,13 @@ def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
     )
 
 
-def terms_in(options: Options) -> "Terms":
-    from interlock.rca.terms import Terms
+def terms_in(options: RunConfig) -> "RcaConfig":
+    from interlock.rca.terms import RcaConfig
 
-    return msgspec.convert(options.terms, Terms)
+    return msgspec.convert(options.terms, RcaConfig)
 
 
-def _agents(options: Options) -> str:
+def _agents(options: RunConfig) -> str:
     named = [f"{role}={spec}" if role else spec for role, spec in options.agents.items()]
     dispatch = str(options.files.get("dispatch", ""))
     return ", ".join([*named, *([dispatch] if dispatch else [])])

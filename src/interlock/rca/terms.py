@@ -10,7 +10,7 @@ from interlock.rca.launch import Repo
 Review = Literal["human", "auto", "dispatch"]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How a suite is investigated."""
 
     repos: tuple[Repo, ...] = ()

@@ -13,15 +13,15 @@ from interlock.rca.launch import Checkout, Launch
 from interlock.rca.sources.git.git_evidence import check_evidence
 from interlock.rca.sources.git.git_log import Commit
 from interlock.rca.sources.git.repository import Repository
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 
 _COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 
 
-class Workspace:
+class CheckoutSet:
     """Repositories by name. One that cannot be read is there all the same, and says why."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: RcaConfig) -> None:
         self._terms = terms
         self._commits: dict[tuple[str, str], list[Commit]] = {}
         self._writers: dict[tuple[str, str, str, int], str] = {}

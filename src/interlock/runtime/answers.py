@@ -7,7 +7,7 @@ guessed or filled in.
 
 from typing import Any
 
-from interlock.agents.carrier import MAX_ANSWER, NO_PREMISES, Premises, Reply
+from interlock.agents.carrier import MAX_ANSWER, NO_PREMISES, ExecutionContext, Reply
 from interlock.engine.case import Refused, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Step
 from interlock.signals import reading
@@ -18,7 +18,7 @@ _ENVELOPE = {"signal", "data", "subject"}
 
 
 def absorb(
-    reply: Reply, step: Step, case_id: str = "", premises: Premises = NO_PREMISES
+    reply: Reply, step: Step, case_id: str = "", premises: ExecutionContext = NO_PREMISES
 ) -> Signal | Refused:
     """The signal an agent's reply carries at that step, for that case."""
     if reply.failure and reply.answered_by:
@@ -42,7 +42,7 @@ def absorb(
     return Signal(name, data, subject, reply.usage)
 
 
-def _said(reply: Reply, step: Step, case_id: str, premises: Premises) -> Signal | Refused:
+def _said(reply: Reply, step: Step, case_id: str, premises: ExecutionContext) -> Signal | Refused:
     """The signal of an agent's message. The message itself is kept beside what it says."""
     text = _message(reply.content)
     if isinstance(text, Refused):
@@ -55,7 +55,7 @@ def _said(reply: Reply, step: Step, case_id: str, premises: Premises) -> Signal 
         strict=premises.strict,
         request_id=premises.request_id or None,
     )
-    if isinstance(found, reading.Refused):
+    if isinstance(found, reading.SignalRefused):
         return Refused(str(found.reason), found.sentence)
     if found.signal not in step.signals:
         legal = ", ".join(step.signals)

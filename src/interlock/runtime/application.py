@@ -7,20 +7,20 @@ them or checks answers against the world brings an application.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from interlock.agents.carrier import NO_PREMISES, Premises
+from interlock.agents.carrier import NO_PREMISES, ExecutionContext
 from interlock.engine.case import Case, Decision, Refused, Signal
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase
 
 
-class Application(Protocol):
+class CaseHooks(Protocol):
     """Code that belongs to one circuit. Cases are told apart by their number in the database."""
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         """Where the agent of a dispatch works, and what its answer must name. Asked again after a
         restart, it says the same."""
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         """More names for the prompt of the step where the case stands."""
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
@@ -46,13 +46,13 @@ class Application(Protocol):
         """What the user should know when a sitting is over."""
 
 
-class Plain:
+class DefaultApplication:
     """The application of a circuit that has none."""
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         return NO_PREMISES
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         return {}
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:

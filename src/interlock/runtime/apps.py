@@ -15,7 +15,7 @@ from interlock.agents.carrier import Carrier
 from interlock.agents.wiring_files import DELIVERY, EPIC, RCA
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run
-from interlock.runtime.staff import App, Begin, Staff, plain
+from interlock.runtime.staff import Application, Begin, RunSetup, plain
 
 APPS = {
     DELIVERY: "interlock.delivery.delivery",
@@ -26,14 +26,14 @@ APPS = {
 
 
 @cache
-def app_of(circuit: str) -> App:
+def app_of(circuit: str) -> Application:
     if circuit not in APPS:
         return PLAIN
-    found: App = import_module(APPS[circuit]).APP
+    found: Application = import_module(APPS[circuit]).APP
     return found
 
 
-PLAIN = App(plain)
+PLAIN = Application(plain)
 
 
 def staff(
@@ -44,7 +44,7 @@ def staff(
     terms: Any,
     *,
     only: Collection[int] | None = None,
-) -> Staff:
+) -> RunSetup:
     """The carriers, with our own programs where they belong; an application if the circuit has
     one. Other cases than `only` these rest, if some are named."""
     return app_of(run.circuit).staff(connection, run, circuit, carriers, terms, only=only)

@@ -5,24 +5,24 @@ Knows how an ask is made, anew or from the journal. Refuses to know whether it m
 
 from collections.abc import Mapping
 
-from interlock.agents.carrier import Ask, Premises
+from interlock.agents.carrier import Ask, ExecutionContext
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.journal.journal import Journal, NewDispatch
 from interlock.journal.runs import OpenDispatch
-from interlock.runtime.application import Application
+from interlock.runtime.application import CaseHooks
 from interlock.runtime.prompt import fill
 from interlock.system.errors import CircuitError
 
 
-class Asking:
+class DispatchFactory:
     """Makes asks for the cases of a run; `numbers` are those of its cases in the database."""
 
     def __init__(
         self,
         journal: Journal,
         circuit: Circuit,
-        application: Application,
+        application: CaseHooks,
         numbers: Mapping[str, int],
     ) -> None:
         self._journal = journal
@@ -59,7 +59,7 @@ class Asking:
             premises=self._application.premises(number, case, dispatch_id),
         )
 
-    def _prompt(self, case_no: int, case: Case, premises: Premises) -> tuple[str, str]:
+    def _prompt(self, case_no: int, case: Case, premises: ExecutionContext) -> tuple[str, str]:
         """The filled prompt, or why it cannot be filled."""
         try:
             facts = self._application.facts(case_no, case, premises)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.agents.carrier import Clock
-from interlock.journal.events import Notice, as_json, joined
+from interlock.journal.events import Notification, as_json, joined
 
 if TYPE_CHECKING:
     import httpx
@@ -35,21 +35,21 @@ _GATHERED = ("gate", "stuck")
 _FINE, _BUSY = 300, 500
 
 
-class Address(msgspec.Struct, frozen=True):
+class WebhookTarget(msgspec.Struct, frozen=True):
     """Where notices are posted. With a secret the body is signed, so that others cannot forge."""
 
     url: str
     secret: bytes = b""
 
 
-class Herald:
+class Notifier:
     """Tells notices to others. Belongs inside a running event loop."""
 
     def __init__(
         self,
         clock: Clock,
         command: Sequence[str] = (),
-        address: Address | None = None,
+        address: WebhookTarget | None = None,
         complain: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._clock = clock
@@ -58,12 +58,12 @@ class Herald:
         self._client = _client() if address is not None else None
         self._complain = complain
         self._complained: set[str] = set()
-        self._gathered: dict[tuple[int, str, str], Notice] = {}
+        self._gathered: dict[tuple[int, str, str], Notification] = {}
         self._timers: dict[tuple[int, str, str], Callable[[], None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: Notification) -> None:
         """Have it carried; returns at once."""
         if notice.event not in _GATHERED:
             self._carry(notice)
@@ -95,7 +95,7 @@ class Herald:
         self._timers.pop(key)()
         self._carry(self._gathered.pop(key))
 
-    def _carry(self, notice: Notice) -> None:
+    def _carry(self, notice: Notification) -> None:
         body = msgspec.json.encode(as_json(notice))
         if self._command:
             self._begin(self._run(body))
@@ -136,7 +136,7 @@ class Herald:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    async def _post(self, client: "httpx.AsyncClient", address: Address, body: bytes) -> None:
+    async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:
         for delay in (*RETRIES, None):
             post = asyncio.ensure_future(_posted(client, address, body))
             in_time = await self._within(post, PATIENCE)
@@ -177,7 +177,7 @@ class Herald:
             self._complain(problem)
 
 
-def signed(address: Address, body: bytes) -> dict[str, str]:
+def signed(address: WebhookTarget, body: bytes) -> dict[str, str]:
     """The header that proves who sent a body: whoever knows the secret can make it anew."""
     if not address.secret:
         return {}
@@ -192,7 +192,9 @@ def _client() -> "httpx.AsyncClient":
     return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
 
 
-async def _posted(client: "httpx.AsyncClient", address: Address, body: bytes) -> tuple[str, bool]:
+async def _posted(
+    client: "httpx.AsyncClient", address: WebhookTarget, body: bytes
+) -> tuple[str, bool]:
     """Why the address did not take it, and whether it may yet; nothing if it did. The answer's own
     body is not read."""
     import httpx

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.engine.notation import Written, read_circuit
+from interlock.engine.notation import CircuitSource, read_circuit
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import MAX_CHARACTERS
 
@@ -26,7 +26,7 @@ class Bundle(msgspec.Struct, frozen=True):
     text: str
     prompts: dict[str, str] = {}
 
-    def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> Written:
+    def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> CircuitSource:
         """The circuit, its prompts in place."""
         written = read_circuit(self.text, self.file, shapes)
         steps = {

@@ -21,7 +21,7 @@ _WORDS = {field: word for word, field in _KINDS.items()}
 Words = Mapping[str, str | int | float]
 
 
-class Limits(msgspec.Struct, frozen=True):
+class BudgetLimits(msgspec.Struct, frozen=True):
     """What may be spent."""
 
     run: Budget = NO_LIMITS
@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True):
     day: Budget = NO_LIMITS
 
 
-class Spending(msgspec.Struct, frozen=True):
+class BudgetUsage(msgspec.Struct, frozen=True):
     """What is spent, by the same measures; `day` is what all runs spent today."""
 
     run: Spent = Spent()
@@ -37,7 +37,7 @@ class Spending(msgspec.Struct, frozen=True):
     day: Spent = Spent()
 
 
-def read_limits(words: Mapping[str, object], roles: Collection[str] = ()) -> Limits:
+def read_limits(words: Mapping[str, object], roles: Collection[str] = ()) -> BudgetLimits:
     """Limits in a user's words; SourceError if they are none, or name a role that is not there."""
     found: dict[str, dict[str, Any]] = {}
     for name, text in words.items():
@@ -57,7 +57,7 @@ def read_limits(words: Mapping[str, object], roles: Collection[str] = ()) -> Lim
         for scope, given in found.items()
         if scope.startswith("role.")
     }
-    return Limits(Budget(**found.get("", {})), of_roles, Budget(**found.get("day", {})))
+    return BudgetLimits(Budget(**found.get("", {})), of_roles, Budget(**found.get("day", {})))
 
 
 def flat(table: Mapping[str, Any], before: str = "") -> dict[str, str | int | float]:
@@ -71,7 +71,7 @@ def flat(table: Mapping[str, Any], before: str = "") -> dict[str, str | int | fl
     return words
 
 
-def parts(limits: Limits, spending: Spending) -> dict[str, float]:
+def parts(limits: BudgetLimits, spending: BudgetUsage) -> dict[str, float]:
     """For each limit, by its word, the part of it that is spent: 1.0 is all."""
     found = _parts("", limits.run, spending.run)
     for role, budget in sorted(limits.roles.items()):

@@ -15,52 +15,52 @@ from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.engine.advance import advance, apply
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Refused, Signal
 from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
-from interlock.engine.schedule import Spent, Suite, ready
+from interlock.engine.schedule import Schedule, Spent, ready
 from interlock.journal.events import Tell, silence
-from interlock.journal.journal import Batch, Entry, Journal, Pause, Refusal, Standing
-from interlock.journal.runs import FINISHED, Loaded, OpenDispatch, RunStatus
+from interlock.journal.journal import CaseRow, Journal, JournalEntry, Pause, Refusal, TurnWrites
+from interlock.journal.runs import FINISHED, LoadedCase, OpenDispatch, RunStatus
 from interlock.runtime.answers import absorb
-from interlock.runtime.application import Application, Plain
-from interlock.runtime.asking import Asking
-from interlock.runtime.newcomers import Newcomers
-from interlock.runtime.occasions import Occasions
-from interlock.runtime.purse import Purse
-from interlock.runtime.rations import Rations
-from interlock.runtime.tally import Tally
-from interlock.runtime.traffic import Traffic
-from interlock.runtime.treasury import Treasury
+from interlock.runtime.application import CaseHooks, DefaultApplication
+from interlock.runtime.asking import DispatchFactory
+from interlock.runtime.newcomers import JoiningCases
+from interlock.runtime.occasions import EventCollector
+from interlock.runtime.purse import RunBudget
+from interlock.runtime.rations import CarrierCapacity
+from interlock.runtime.tally import RunCounts
+from interlock.runtime.traffic import DispatchQueue
+from interlock.runtime.treasury import BudgetQuestion
 
 _encode = msgspec.json.Encoder().encode
 _PATIENCE = 0.002
 """Seconds for which arrivals are worked off before other parts of the program get their turn."""
 
 
-class Loop:
+class RunLoop:
     """Works one run until nothing more can be done without a human, a budget or a new start."""
 
     def __init__(
         self,
         journal: Journal,
         circuit: Circuit,
-        suite: Suite,
+        suite: Schedule,
         carriers: Mapping[str, Carrier],
         clock: Clock,
         *,
-        treasury: Treasury | None = None,
-        application: Application | None = None,
+        treasury: BudgetQuestion | None = None,
+        application: CaseHooks | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
         pauses: Iterable[Pause] = (),
         tell: Tell = silence,
-        watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+        watch: Callable[[RunCounts, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self._journal = journal
-        self._application = application or Plain()
+        self._application = application or DefaultApplication()
         self._circuit = circuit
         self._suite = suite
-        self._rations = Rations(carriers)
+        self._rations = CarrierCapacity(carriers)
         self._clock = clock
-        self._treasury = treasury or Treasury(Purse(now=clock.now()))
+        self._treasury = treasury or BudgetQuestion(RunBudget(now=clock.now()))
         self._purse = self._treasury.purse
         self._wait_for_humans = wait_for_humans
         self._wait_for_limits = wait_for_limits
@@ -69,25 +69,27 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
         self._ends: Counter[str] = Counter()
-        self._asking = Asking(journal, circuit, self._application, self._numbers)
-        self._traffic = Traffic(
+        self._asking = DispatchFactory(journal, circuit, self._application, self._numbers)
+        self._traffic = DispatchQueue(
             *(circuit, suite, carriers, clock, self._wake_up),
-            purse=self._purse, run_id=journal.run_id, pauses=pauses,
-        )  # fmt: skip
+            purse=self._purse,
+            run_id=journal.run_id,
+            pauses=pauses,
+        )
         self._outbox, self._pauses = self._traffic.outbox, self._traffic.pauses
-        self._occasions = Occasions(journal.run_id, tell)
+        self._occasions = EventCollector(journal.run_id, tell)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
         self._yielded = 0.0
         self._stops = 0
-        self.tally = Tally()
-        self._newcomers = Newcomers(
+        self.tally = RunCounts()
+        self._newcomers = JoiningCases(
             *(journal, circuit, suite, self._cases, self._numbers, self.tally, self._place)
         )
 
     def take_up(
         self,
-        cases: Iterable[Loaded],
+        cases: Iterable[LoadedCase],
         open_dispatches: Iterable[OpenDispatch],
         holds: Mapping[str, str],
     ) -> None:
@@ -119,7 +121,7 @@ class Loop:
         """Work until nothing more can be done; the status says why it ended."""
         self._outbox.start(self._deliver)
         try:
-            began = Batch(self._clock.now(), status="running")
+            began = TurnWrites(self._clock.now(), status="running")
             self._treasury.start(self._deliver, began)
             self._commit(began)
             self._turn()
@@ -129,7 +131,7 @@ class Loop:
             status = self._status()
             if status in FINISHED:
                 self._occasions.over(status, self._ends)
-            self._commit(Batch(self._clock.now(), status=status))
+            self._commit(TurnWrites(self._clock.now(), status=status))
             return status
         finally:
             await self._treasury.close()
@@ -148,7 +150,7 @@ class Loop:
             await self._awake.wait()
 
     def _turn(self) -> None:
-        batch = Batch(self._clock.now())
+        batch = TurnWrites(self._clock.now())
         replies, self._inbox = self._inbox, []
         for reply in replies:
             self._take(reply, batch)
@@ -167,7 +169,7 @@ class Loop:
         while self._rations and not self._stops and (more := self._more()):
             self._commit(more)
 
-    def _take(self, reply: Reply, batch: Batch) -> None:
+    def _take(self, reply: Reply, batch: TurnWrites) -> None:
         if self._treasury.mine(reply):
             self._refuse(None, reply, self._treasury.take(reply, batch), batch)
             return
@@ -194,7 +196,7 @@ class Loop:
             found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
         self._decide(ask, found, batch, reply.answered_by)
 
-    def _decide(self, ask: Ask, signal: Signal, batch: Batch, answered_by: str = "") -> None:
+    def _decide(self, ask: Ask, signal: Signal, batch: TurnWrites, answered_by: str = "") -> None:
         before = self._cases[ask.case_id]
         decision = advance(self._circuit, before, signal)
         case = apply(self._circuit, before, decision, signal.data)
@@ -203,11 +205,11 @@ class Loop:
         for effect in self._application.effects(number, before, decision, signal.data, answered_by):
             self._journal.carry_out(effect, batch.at)
         batch.entries.append(
-            Entry(
+            JournalEntry(
                 number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
             )
         )
-        batch.standings[number] = Standing(number, case, None)
+        batch.standings[number] = CaseRow(number, case, None)
         error = str(signal.data["reason"]) if signal.name in FAILURES else ""
         self._traffic.settle(ask, error, batch.at)
         self._purse.pay(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
@@ -219,7 +221,7 @@ class Loop:
             self._occasions.stuck(case)
         self._place(case)
 
-    def _dispatch(self, batch: Batch) -> None:
+    def _dispatch(self, batch: TurnWrites) -> None:
         """Open a dispatch for every case that may have one now. One that crashed at once, because
         its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
         self._rations.deal()
@@ -233,13 +235,13 @@ class Loop:
         resting = self._pauses.closed if limited else ()
         return {*self._rations.closed, *self._purse.closed(at), *resting}
 
-    def _more(self) -> Batch:
+    def _more(self) -> TurnWrites:
         """What may go now that the carriers know what was settled, and have room again."""
-        batch = Batch(self._clock.now())
+        batch = TurnWrites(self._clock.now())
         self._dispatch(batch)
         return batch
 
-    def _open(self, case: Case, batch: Batch) -> bool:
+    def _open(self, case: Case, batch: TurnWrites) -> bool:
         """Open a dispatch for the case's step, if its role may have one and there is room; False if
         not, or if it crashed before it could be sent."""
         role = self._circuit.steps[case.step].role
@@ -247,7 +249,7 @@ class Loop:
             return False
         ask, new, problem = self._asking.open(case, batch.at)
         batch.dispatches.append(new)
-        batch.standings[ask.case_no] = Standing(ask.case_no, case, ask.dispatch_id)
+        batch.standings[ask.case_no] = CaseRow(ask.case_no, case, ask.dispatch_id)
         self._traffic.send(ask, batch.at)
         self._purse.pay(ask.role, dispatches=0 if new.human else 1)
         if new.human:
@@ -256,7 +258,7 @@ class Loop:
             self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
         return not problem
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, batch: TurnWrites) -> None:
         """Write the batch; then, and only then, act on it."""
         if batch:
             batch.worked = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
@@ -272,7 +274,9 @@ class Loop:
         self.tally.limited_until = self._pauses.until
         self._watch(self.tally, self._purse.spent)
 
-    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused | None, batch: Batch) -> None:
+    def _refuse(
+        self, ask: Ask | None, reply: Reply, why: Refused | None, batch: TurnWrites
+    ) -> None:
         if why is not None:
             number = ask.case_no if ask else None
             batch.refusals.append(Refusal(number, reply.dispatch_id, *why, reply.content))

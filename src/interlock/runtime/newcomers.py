@@ -11,23 +11,23 @@ import msgspec
 from interlock.engine.advance import open_case
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
-from interlock.engine.schedule import Suite
-from interlock.journal.journal import Batch, Journal
+from interlock.engine.schedule import Schedule
+from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.runs import NewCase, change_case, insert_cases
-from interlock.runtime.tally import Tally
+from interlock.runtime.tally import RunCounts
 
 
-class Newcomers:
+class JoiningCases:
     """Lets cases join: into the database, the plan, and the loop's `cases` and `numbers`."""
 
     def __init__(
         self,
         journal: Journal,
         circuit: Circuit,
-        suite: Suite,
+        suite: Schedule,
         cases: dict[str, Case],
         numbers: dict[str, int],
-        tally: Tally,
+        tally: RunCounts,
         place: Callable[[Case], None],
     ) -> None:
         self._journal = journal
@@ -42,7 +42,7 @@ class Newcomers:
     def ended(self, case_id: str, healthy: bool) -> None:
         self._over[case_id] = healthy
 
-    def take(self, news: Iterable[NewCase], batch: Batch) -> None:
+    def take(self, news: Iterable[NewCase], batch: TurnWrites) -> None:
         """New ones are placed, open ones changed; those that are over stay as they are."""
         new: list[NewCase] = []
         for each in news:
@@ -53,7 +53,7 @@ class Newcomers:
         if new:
             self._join(new, batch)
 
-    def _change(self, new: NewCase, batch: Batch) -> None:
+    def _change(self, new: NewCase, batch: TurnWrites) -> None:
         run_id, blobs = self._journal.run_id, self._journal.blobs
         self._journal.carry_out(lambda raw, _at: change_case(raw, run_id, new, blobs), batch.at)
         batch.joined = True
@@ -61,7 +61,7 @@ class Newcomers:
         self._cases[new.case_id] = msgspec.structs.replace(before, input=new.input)
         self._suite.change(new.case_id, new.priority, self._open(new.needs))
 
-    def _join(self, new: list[NewCase], batch: Batch) -> None:
+    def _join(self, new: list[NewCase], batch: TurnWrites) -> None:
         journal, circuit = self._journal, self._circuit
 
         def note(some: list[tuple[int, NewCase]]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from interlock.agents.carrier import Clock
 from interlock.agents.programs import not_runnable
-from interlock.runtime.herald import Address, Herald
+from interlock.runtime.herald import Notifier, WebhookTarget
 from interlock.runtime.settings import Notify
 from interlock.system.errors import SourceError
 
 
-def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Herald | None:
+def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Notifier | None:
     """Who carries notices out of the house, if anybody is to hear them."""
     if not notify.command and not notify.webhook:
         return None
@@ -22,5 +22,5 @@ def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Her
     if notify.webhook:
         if not notify.webhook.startswith(("https://", "http://")):
             raise SourceError("interlock.toml, [notify] webhook: give an http(s) address")
-        address = Address(notify.webhook, os.environ.get(notify.secret_env, "").encode())
-    return Herald(clock, notify.command, address, complain)
+        address = WebhookTarget(notify.webhook, os.environ.get(notify.secret_env, "").encode())
+    return Notifier(clock, notify.command, address, complain)

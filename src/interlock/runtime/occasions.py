@@ -9,18 +9,18 @@ from collections.abc import Mapping
 
 from interlock.agents.carrier import Ask
 from interlock.engine.case import Case
-from interlock.journal.events import Event, Notice, Tell, joined, many
+from interlock.journal.events import Notification, NotificationKind, Tell, joined, many
 from interlock.journal.journal import Inquiry, Pause
 from interlock.runtime.limits import low
 
 
-class Occasions:
+class EventCollector:
     """What there is to tell about a run."""
 
     def __init__(self, run_id: int, tell: Tell) -> None:
         self._run_id = run_id
         self._tell = tell
-        self._kept: dict[tuple[str, str], Notice] = {}
+        self._kept: dict[tuple[str, str], Notification] = {}
 
     def gate(self, ask: Ask) -> None:
         """A human is asked."""
@@ -33,21 +33,23 @@ class Occasions:
     def limited(self, pause: Pause) -> None:
         """An account rests."""
         text = f"{pause.account}: rate-limited until {hour(pause.until, pause.at)}"
-        self._keep(Notice("rate-limit", 0, 0.0, text, pause.account, until=pause.until))
+        self._keep(Notification("rate-limit", 0, 0.0, text, pause.account, until=pause.until))
 
     def running_low(self, parts: Mapping[str, float]) -> None:
         """Limits are nearly spent, each to that part."""
         for word, part in parts.items():
-            self._keep(Notice("budget-low", 0, 0.0, low(word, part), word))
+            self._keep(Notification("budget-low", 0, 0.0, low(word, part), word))
 
     def spent(self, inquiry: Inquiry) -> None:
         """The budget is spent, and somebody is asked to raise it."""
-        self._keep(Notice("budget", 0, 0.0, inquiry.about, "", questions=(inquiry.question_id,)))
+        self._keep(
+            Notification("budget", 0, 0.0, inquiry.about, "", questions=(inquiry.question_id,))
+        )
 
     def over(self, status: str, ends: Mapping[str, int]) -> None:
         """The run came to its end, and so many of its cases to each of theirs."""
         shown = "".join(f"; {many} {end}" for end, many in sorted(ends.items()))
-        self._keep(Notice("over", 0, 0.0, f"run {self._run_id}: {status}{shown}", status))
+        self._keep(Notification("over", 0, 0.0, f"run {self._run_id}: {status}{shown}", status))
 
     def hand_over(self, at: float) -> None:
         """It is committed: tell it."""
@@ -55,20 +57,22 @@ class Occasions:
             kept, self._kept = self._kept, {}
             for each in kept.values():
                 self._tell(
-                    Notice(
+                    Notification(
                         *(each.event, self._run_id, at, each.text, each.about, each.cases),
                         *(each.questions, each.until),
                     )
                 )
 
-    def _of_case(self, event: Event, case: Case, step: str, questions: tuple[int, ...]) -> None:
+    def _of_case(
+        self, event: NotificationKind, case: Case, step: str, questions: tuple[int, ...]
+    ) -> None:
         family = case.input.get("family")
         about = f"{step}/{family if isinstance(family, str | int) else case.case_id}"
         cases = (case.case_id,)
         text = many(event, about, cases, questions)
-        self._keep(Notice(event, 0, 0.0, text, about, cases, questions))
+        self._keep(Notification(event, 0, 0.0, text, about, cases, questions))
 
-    def _keep(self, notice: Notice) -> None:
+    def _keep(self, notice: Notification) -> None:
         key = (notice.event, notice.about)
         before = self._kept.get(key)
         self._kept[key] = notice if before is None else joined(before, notice)

@@ -7,18 +7,18 @@ what was sent comes in and is looked at. Refuses to know circuits.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from interlock.agents.carrier import Premises
+from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
 from interlock.engine.circuit import Circuit
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase
-from interlock.runtime.application import Application
+from interlock.runtime.application import CaseHooks
 
 
-class Once:
+class OneRound:
     """An application of which each case gets one agent's turn."""
 
-    def __init__(self, inner: Application, circuit: Circuit, free: Collection[str]) -> None:
+    def __init__(self, inner: CaseHooks, circuit: Circuit, free: Collection[str]) -> None:
         """The roles that are `free` are asked as often as it takes."""
         self._inner = inner
         self._circuit = circuit
@@ -26,7 +26,7 @@ class Once:
         self._sent: set[str] = set()
         self._steps: dict[str, str] = {}
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> Premises:
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if self._circuit.steps[case.step].role not in self._free:
             self._sent.add(case.case_id)
         return self._inner.premises(case_no, case, dispatch_id)
@@ -43,7 +43,7 @@ class Once:
         role = self._circuit.steps[self._steps[case_id]].role
         return case_id in self._sent and role not in self._free
 
-    def facts(self, case_no: int, case: Case, premises: Premises) -> Mapping[str, Any]:
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         return self._inner.facts(case_no, case, premises)
 
     def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:

@@ -8,7 +8,7 @@ try again.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from interlock.agents.carrier import Accounted, Ask, Carrier, Clock, Reply
+from interlock.agents.carrier import Ask, Carrier, Clock, Reply, SharesAccount
 from interlock.journal.journal import Pause
 
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
@@ -18,7 +18,7 @@ LONGEST = 8 * 86400.0
 """No limit lasts longer. A later end is a mistake (milliseconds?), and taken for none."""
 
 
-class Pauses:
+class RateLimitPauses:
     """Which accounts rest, until when, and what waits for them."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Pauses:
 
 
 def _named(carrier: Carrier, role: str) -> str:
-    return carrier.account(role) if isinstance(carrier, Accounted) else ""
+    return carrier.account(role) if isinstance(carrier, SharesAccount) else ""
 
 
 def _nothing() -> None:

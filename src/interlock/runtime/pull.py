@@ -10,9 +10,9 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.files.batch import single
-from interlock.agents.files.briefer import Gauge, PlainBriefer
-from interlock.agents.mcp.carrier import Brief, Judge, PullDesk
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.files.briefer import PlainBriefer, ProgressGauge
+from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
+from interlock.agents.query_desk import QueryBroker
 from interlock.agents.wiring_files import RCA
 from interlock.engine.case import Refused
 from interlock.engine.circuit import FAILURES, Circuit, Step
@@ -21,7 +21,7 @@ from interlock.engine.shape import shape_of
 from interlock.journal.events import Tell
 from interlock.rca import papers as rca_papers
 from interlock.runtime.answers import absorb
-from interlock.runtime.application import Application, Plain
+from interlock.runtime.application import CaseHooks, DefaultApplication
 from interlock.signals.batch import Phase
 from interlock.signals.briefing import render_briefing
 
@@ -30,12 +30,15 @@ _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 
 
 def seat(
-    carriers: Mapping[str, Carrier], circuit: Circuit, gauge: Gauge, application: Application | None
+    carriers: Mapping[str, Carrier],
+    circuit: Circuit,
+    gauge: ProgressGauge,
+    application: CaseHooks | None,
 ) -> None:
     """Tell the carriers that are pulled from what is asked, how it is judged, what is known."""
-    judge, brief = _judge(circuit, application or Plain()), _brief(circuit, gauge)
+    judge, brief = _judge(circuit, application or DefaultApplication()), _brief(circuit, gauge)
     for each in carriers.values():
-        if isinstance(each, PullDesk):
+        if isinstance(each, McpCarrier):
             each.steps, each.judge, each.brief = _pulled(circuit.steps), judge, brief
 
 
@@ -51,16 +54,16 @@ def cry(carriers: Mapping[str, Carrier], tell: Tell) -> None:
     """Let those whose agents ask a human tell people so."""
     for each in carriers.values():
         desk = getattr(each, "queries", None)
-        if isinstance(desk, QueryDesk):
+        if isinstance(desk, QueryBroker):
             desk.tell = tell
 
 
 def pulled(carriers: Mapping[str, Carrier]) -> bool:
     """Whether anything waits until a worker comes for it."""
-    return any(isinstance(each, PullDesk) for each in carriers.values())
+    return any(isinstance(each, McpCarrier) for each in carriers.values())
 
 
-def _judge(circuit: Circuit, application: Application) -> Judge:
+def _judge(circuit: Circuit, application: CaseHooks) -> Judge:
     def judge(ask: Ask, reply: Reply) -> Refused | None:
         found = absorb(reply, circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
@@ -70,7 +73,7 @@ def _judge(circuit: Circuit, application: Application) -> Judge:
     return judge
 
 
-def _brief(circuit: Circuit, gauge: Gauge) -> Brief:
+def _brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
     briefer = PlainBriefer(circuit.name, gauge)
     phase_of: Callable[[str], Phase] = rca_papers.phase_of if circuit.name == RCA else single
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from interlock.engine.schedule import NO_LIMITS, Budget, Spent, dispatches_left
-from interlock.journal.journal import Worked
-from interlock.runtime.limits import LOW, Limits, Spending, parts
+from interlock.journal.journal import WorkTime
+from interlock.runtime.limits import LOW, BudgetLimits, BudgetUsage, parts
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = BudgetLimits()
 _NONE: frozenset[str] = frozenset()
 
 
@@ -27,13 +27,13 @@ def _one_long_day(_at: float) -> Day:
     return Day("", float("-inf"), float("inf"))
 
 
-class Purse:
+class RunBudget:
     """What is spent, counted on from what earlier sittings spent."""
 
     def __init__(
         self,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
-        before: Spending = Spending(),  # noqa: B008 - frozen
+        limits: BudgetLimits = BudgetLimits(),  # noqa: B008 - frozen
+        before: BudgetUsage = BudgetUsage(),  # noqa: B008 - frozen
         now: float = 0.0,
         day_of: Callable[[float], Day] = _one_long_day,
     ) -> None:
@@ -67,7 +67,7 @@ class Purse:
         """When what may be spent in a day is fresh again."""
         return self._day.ends
 
-    def raise_to(self, limits: Limits, at: float) -> None:
+    def raise_to(self, limits: BudgetLimits, at: float) -> None:
         """Other limits from now on."""
         self.limits = limits
         self._warned = {word for word, part in self.parts(at).items() if part >= LOW}
@@ -119,7 +119,7 @@ class Purse:
     def came_back(self, role: str, at: float) -> None:
         self._count(role, -1, at)
 
-    def seconds_to_note(self, at: float, *, now: bool) -> list[Worked]:
+    def seconds_to_note(self, at: float, *, now: bool) -> list[WorkTime]:
         """Working time is noted once a second, or `now`: a row more in each commit costs more. The
         run's own is the first."""
         seconds = at - self._since
@@ -135,9 +135,9 @@ class Purse:
         by_role, self._role_seconds = self._role_seconds, {}
         for role, spent in by_role.items():
             self._roles[role] = _sum(self._roles.get(role, Spent()), Spent(seconds=spent))
-        rows = [Worked(day, role, spent) for role, spent in sorted(by_role.items()) if spent]
+        rows = [WorkTime(day, role, spent) for role, spent in sorted(by_role.items()) if spent]
         self._turn_page(at)
-        return [Worked(day, "", seconds), *rows]
+        return [WorkTime(day, "", seconds), *rows]
 
     def _left_of(self, role: str, at: float) -> int | None:
         budget = self.limits.roles.get(role, NO_LIMITS)
@@ -147,9 +147,9 @@ class Purse:
         """Whether that role may be asked once more."""
         return role not in self.limits.roles or self._left_of(role, at) != 0
 
-    def _spending(self, at: float) -> Spending:
+    def _spending(self, at: float) -> BudgetUsage:
         since = Spent(seconds=max(0.0, at - self._since))
-        return Spending(
+        return BudgetUsage(
             _sum(self._run, since),
             {role: self._role_spent(role, at) for role in self.limits.roles},
             _sum(self._today, since),
@@ -184,6 +184,6 @@ def _sum(one: Spent, other: Spent) -> Spent:
     )
 
 
-def plain_purse(budget: Budget | None, spent: Spent | None, now: float) -> Purse:
+def plain_purse(budget: Budget | None, spent: Spent | None, now: float) -> RunBudget:
     """A purse with limits for the run alone."""
-    return Purse(Limits(budget or NO_LIMITS), Spending(spent or Spent()), now)
+    return RunBudget(BudgetLimits(budget or NO_LIMITS), BudgetUsage(spent or Spent()), now)

@@ -6,15 +6,15 @@ here.
 
 from collections.abc import Mapping
 
-from interlock.agents.carrier import Carrier, Rationed
+from interlock.agents.carrier import Carrier, HasCapacity
 
 
-class Rations:
+class CarrierCapacity:
     """The room that is left in this turn. Roles whose carrier has none are closed."""
 
     def __init__(self, carriers: Mapping[str, Carrier]) -> None:
         self.closed: set[str] = set()
-        self._of = {role: each for role, each in carriers.items() if isinstance(each, Rationed)}
+        self._of = {role: each for role, each in carriers.items() if isinstance(each, HasCapacity)}
         self._left: dict[int, int] = {}
 
     def __bool__(self) -> bool:

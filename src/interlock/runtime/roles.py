@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.answerers import EVERYBODY, Answerers
+from interlock.agents.answerers import EVERYBODY, AnswerPolicy
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.files.batch import BatchDesk
-from interlock.agents.files.file import PATIENCE, FileDesk
-from interlock.agents.files.manual import ManualDesk
-from interlock.agents.human import HumanDesk
-from interlock.agents.mcp.carrier import PullDesk
+from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.files.file import PATIENCE, FileCarrier
+from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.human import HumanCarrier
+from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.specs import BASIC, agent
 from interlock.agents.wiring_files import FILED, PULL, RCA
 from interlock.engine.circuit import HUMAN, Circuit, Role, Step
@@ -77,7 +77,7 @@ def carriers(
     db: Path,
     clock: Clock,
     filed: Callable[[str], Carrier] | None = None,
-    policy: Answerers = EVERYBODY,
+    policy: AnswerPolicy = EVERYBODY,
 ) -> dict[str, Carrier]:
     """A carrier per role; roles with the same words share one. `filed` makes those of files, and
     the `policy` says who may answer at the inbox."""
@@ -87,18 +87,18 @@ def carriers(
             given = filed if spec in (*FILED, PULL) else None
             made[spec] = given(spec) if given else agent(spec, clock, db=db)
     by_role = {role: made[spec] for role, spec in specs.items()}
-    by_role.setdefault(HUMAN, HumanDesk(answers_folder(db), clock, policy))
+    by_role.setdefault(HUMAN, HumanCarrier(answers_folder(db), clock, policy))
     return by_role
 
 
 def roles_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose answers come by a later command: nobody sits and waits for them."""
-    return _roles_of(carriers, HumanDesk | ManualDesk)
+    return _roles_of(carriers, HumanCarrier | ManualCarrier)
 
 
 def written_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose asks are written out for a later command, not asked at the inbox."""
-    return _roles_of(carriers, ManualDesk)
+    return _roles_of(carriers, ManualCarrier)
 
 
 def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
@@ -111,9 +111,9 @@ def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
     patient = {
         role
         for role, each in carriers.items()
-        if isinstance(each, FileDesk | BatchDesk) and not isinstance(each, ManualDesk)
+        if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
     }
-    pulled = _roles_of(carriers, PullDesk)
+    pulled = _roles_of(carriers, McpCarrier)
     steps = {
         name: msgspec.structs.replace(step, timeout=_limit(step, patient, pulled))
         for name, step in circuit.steps.items()

@@ -12,20 +12,20 @@ from contextlib import suppress
 
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier, Clock, Kept
+from interlock.agents.carrier import Carrier, Clock, KeepsAnswers
 from interlock.engine.circuit import HUMAN, Circuit, Role
-from interlock.engine.schedule import Spent, Suite
+from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, silence
 from interlock.journal.journal import Journal
 from interlock.journal.runs import Run, RunStatus, holds_of, load_cases, open_dispatches
 from interlock.journal.standstill import newest_pauses
-from interlock.runtime.application import Application
-from interlock.runtime.loop import Loop
-from interlock.runtime.tally import Tally
-from interlock.runtime.treasury import Treasury
+from interlock.runtime.application import CaseHooks
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.tally import RunCounts
+from interlock.runtime.treasury import BudgetQuestion
 
 
-class Sitting:
+class RunSession:
     """What a run needs beside its journal to be worked on."""
 
     def __init__(
@@ -38,21 +38,21 @@ class Sitting:
         *,
         roles: Mapping[str, Role],
         parallel: int | None,
-        treasury: Treasury | None = None,
+        treasury: BudgetQuestion | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
         unplaced: Collection[str] = frozenset(),
         after: int = 0,
-        application: Application | None = None,
+        application: CaseHooks | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
         tell: Tell = silence,
-        watch: Callable[[Tally, Spent], None] = lambda _tally, _spent: None,
+        watch: Callable[[RunCounts, Spent], None] = lambda _tally, _spent: None,
         draining: Callable[[int], None] = lambda _out: None,
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal."""
         self._draining = draining
         self._keeps = all(
-            isinstance(each, Kept) and each.keeps()
+            isinstance(each, KeepsAnswers) and each.keeps()
             for role, each in carriers.items()
             if role != HUMAN
         )
@@ -60,10 +60,10 @@ class Sitting:
         self._connection = connection
         self._circuit = circuit
         self._run_id = run.run_id
-        self._loop = Loop(
+        self._loop = RunLoop(
             Journal(connection, run.run_id, after),
             circuit,
-            Suite(roles, parallel, by_hand, unplaced),
+            Schedule(roles, parallel, by_hand, unplaced),
             carriers,
             clock,
             treasury=treasury,
@@ -76,7 +76,7 @@ class Sitting:
         )
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RunCounts:
         return self._loop.tally
 
     @property

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.agents import check_tables
-from interlock.agents.answerers import EVERYBODY, Answerers
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.answerers import EVERYBODY, AnswerPolicy
+from interlock.agents.query_desk import QueryBroker
 from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
-from interlock.delivery.terms import Work
+from interlock.delivery.terms import DeliverySettings
 from interlock.epic.terms import EpicSettings, check_settings
 from interlock.runtime.library import read_text
 from interlock.system.errors import SourceError
@@ -58,16 +58,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: dict[str, dict[str, Any]] = {}
     slots: dict[str, int] = {}
     budget: dict[str, Any] = {}
-    inbox: Answerers = EVERYBODY
+    inbox: AnswerPolicy = EVERYBODY
     notify: Notify = Notify()
     thresholds: dict[str, Any] = {}
-    acp: Terms = Terms()
+    acp: AcpSettings = AcpSettings()
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
     calibrate: Calibrating = Calibrating()
     roles: dict[str, RoleSettings] = {}
-    delivery: Work = Work()
+    delivery: DeliverySettings = DeliverySettings()
     epic: EpicSettings = EpicSettings()
     check: list[CheckText] = []
     environment: list[EnvironmentText] = []
@@ -122,6 +122,6 @@ def queries_folder(db: Path) -> Path:
     return db.with_name(f"{db.name}.queries")
 
 
-def query_desk(db: Path) -> QueryDesk:
+def query_desk(db: Path) -> QueryBroker:
     """Where agents ask a human, and who may answer there."""
-    return QueryDesk(queries_folder(db), read_settings(Path()).inbox)
+    return QueryBroker(queries_folder(db), read_settings(Path()).inbox)

@@ -9,16 +9,16 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Carrier
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, begin_run
-from interlock.runtime.application import Application
+from interlock.runtime.application import CaseHooks
 from interlock.signals.briefing import Briefing
 
 
-class Staff(msgspec.Struct, frozen=True):
+class RunSetup(msgspec.Struct, frozen=True):
     """A run's circuit, application and carriers, once the run is open."""
 
     circuit: Circuit
     carriers: Mapping[str, Carrier]
-    application: Application | None = None
+    application: CaseHooks | None = None
     enrich: Callable[[Briefing], Briefing] | None = None
     unplaced: Collection[str] = frozenset()
     """The roles of our own programs, which take no place from an agent."""
@@ -28,10 +28,10 @@ Begin = Callable[..., int]
 """What begins a run of cases that a user wrote down."""
 
 
-class App(msgspec.Struct, frozen=True):
+class Application(msgspec.Struct, frozen=True):
     """What one circuit has."""
 
-    staff: Callable[..., Staff]
+    staff: Callable[..., RunSetup]
     begin: Begin = begin_run
     unfit_review: Callable[[Any, str, Mapping[str, Any]], str] = lambda _terms, _step, _data: ""
     prompt_names: tuple[str, ...] = ()
@@ -47,6 +47,6 @@ def plain(
     _terms: Any,
     *,
     only: Collection[int] | None = None,
-) -> Staff:
+) -> RunSetup:
     """The staff of a circuit that has no application."""
-    return Staff(circuit, carriers)
+    return RunSetup(circuit, carriers)

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Tally(msgspec.Struct):
+class RunCounts(msgspec.Struct):
     """How a run stands, in numbers."""
 
     cases: int = 0

@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterable, Mapping
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.engine.circuit import Circuit
-from interlock.engine.schedule import Suite
-from interlock.journal.journal import Batch, Pause
-from interlock.runtime.occasions import Occasions
+from interlock.engine.schedule import Schedule
+from interlock.journal.journal import Pause, TurnWrites
+from interlock.runtime.occasions import EventCollector
 from interlock.runtime.outbox import Outbox
-from interlock.runtime.pauses import Pauses
-from interlock.runtime.purse import Purse
+from interlock.runtime.pauses import RateLimitPauses
+from interlock.runtime.purse import RunBudget
 
 
-class Traffic:
+class DispatchQueue:
     """The open asks of a run: out, or waiting for the end of a rate limit."""
 
     def __init__(
         self,
         circuit: Circuit,
-        suite: Suite,
+        suite: Schedule,
         carriers: Mapping[str, Carrier],
         clock: Clock,
         ring: Callable[[], None],
         *,
-        purse: Purse,
+        purse: RunBudget,
         run_id: int,
         pauses: Iterable[Pause],
     ) -> None:
         self.outbox = Outbox(carriers, clock, ring)
-        self.pauses = Pauses(carriers, clock, ring, run_id, pauses)
+        self.pauses = RateLimitPauses(carriers, clock, ring, run_id, pauses)
         self._circuit = circuit
         self._suite = suite
         self._clock = clock
@@ -63,7 +63,7 @@ class Traffic:
         self.outbox.settle(ask, error)
         self.pauses.answered(ask)
 
-    def pause(self, ask: Ask, reply: Reply, batch: Batch, occasions: Occasions) -> None:
+    def pause(self, ask: Ask, reply: Reply, batch: TurnWrites, occasions: EventCollector) -> None:
         """It met a rate limit, which decides nothing: it stays open, and waits for the end."""
         if ask.dispatch_id not in self.pauses.parked:
             self._come_back(ask, batch.at)

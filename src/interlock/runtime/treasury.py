@@ -10,11 +10,11 @@ import msgspec
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.case import Refused
 from interlock.engine.circuit import HUMAN
-from interlock.journal.journal import Batch, Inquiry, Journal, Told
-from interlock.journal.standstill import Asked
+from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites
+from interlock.journal.standstill import OpenInquiry
 from interlock.runtime.limits import Words, read_limits
-from interlock.runtime.occasions import Occasions
-from interlock.runtime.purse import Purse
+from interlock.runtime.occasions import EventCollector
+from interlock.runtime.purse import RunBudget
 from interlock.system.errors import SourceError
 from interlock.system.runner_strict_json import decode
 
@@ -23,15 +23,15 @@ RAISE, STOP = "raise", "stop"
 _NOT_LIMITS = {"decision", "comment"}
 
 
-class Treasury:
+class BudgetQuestion:
     """Whether a run is asked to spend more, and what was said. Without a desk nobody is asked."""
 
     def __init__(
         self,
-        purse: Purse,
+        purse: RunBudget,
         words: Words | None = None,
         desk: Carrier | None = None,
-        last: Asked | None = None,
+        last: OpenInquiry | None = None,
     ) -> None:
         self.purse = purse
         self._words: Words = words or {}
@@ -46,7 +46,7 @@ class Treasury:
         """A question is open."""
         return self._open is not None
 
-    def start(self, deliver: Deliver, batch: Batch) -> None:
+    def start(self, deliver: Deliver, batch: TurnWrites) -> None:
         """Stand where the last sitting left off. A question that a flag, or a new day, has answered
         in the meantime is told so."""
         if self._desk is None:
@@ -60,9 +60,9 @@ class Treasury:
             return
         self._settled.append(last.question_id)
         said = {"decision": RAISE, "comment": "There was more to spend when the run went on."}
-        batch.told.append(Told(last.question_id, "", msgspec.json.encode(said)))
+        batch.told.append(InquiryAnswered(last.question_id, "", msgspec.json.encode(said)))
 
-    def ask(self, journal: Journal, batch: Batch, occasions: Occasions) -> None:
+    def ask(self, journal: Journal, batch: TurnWrites, occasions: EventCollector) -> None:
         """Ask for more, if a limit is reached and nobody said stop to just that."""
         spent = self._spent(batch.at)
         if self._desk is None or not spent or self._open is not None:
@@ -80,7 +80,7 @@ class Treasury:
         """Whether a reply answers our question."""
         return self._open is not None and reply.dispatch_id == self._open.dispatch_id
 
-    def take(self, reply: Reply, batch: Batch) -> Refused | None:
+    def take(self, reply: Reply, batch: TurnWrites) -> Refused | None:
         """Honour the answer, or say why it cannot be."""
         ask = self._open
         if ask is None:
@@ -97,7 +97,7 @@ class Treasury:
             self._to_send = True
             return Refused("Malformed", f"{error}.")
         batch.told.append(told)
-        self._last = Asked(
+        self._last = OpenInquiry(
             *(ask.dispatch_id, ask.run_id, KIND, ask.prompt, ask.at, batch.at, told.by),
             msgspec.json.decode(told.answer),
         )
@@ -119,20 +119,20 @@ class Treasury:
         if self._desk is not None:
             await self._desk.close()
 
-    def _told(self, question_id: int, reply: Reply, at: float) -> Told:
+    def _told(self, question_id: int, reply: Reply, at: float) -> InquiryAnswered:
         if reply.failure:
             raise ValueError(f"The answer cannot be read ({reply.reason}).")
         data = decode(reply.content)
         words = {name: value for name, value in data.items() if name not in _NOT_LIMITS}
         if data.get("decision") == STOP:
-            return Told(question_id, reply.answered_by, reply.content)
+            return InquiryAnswered(question_id, reply.answered_by, reply.content)
         if data.get("decision") != RAISE or not words:
             raise ValueError("Answer raise with new limits (--set tokens=200000), or stop.")
         merged = {**self._words, **words}
         limits = read_limits(merged)
         self.purse.raise_to(limits, at)
         self._words = merged
-        return Told(question_id, reply.answered_by, reply.content, {"budget": words})
+        return InquiryAnswered(question_id, reply.answered_by, reply.content, {"budget": words})
 
     def _ask(self, inquiry: Inquiry, run_id: int, at: float) -> None:
         number = inquiry.question_id
@@ -147,5 +147,5 @@ class Treasury:
         return [word for word, part in self.purse.parts(at).items() if part >= 1.0]
 
 
-def _stopped(asked: Asked) -> bool:
+def _stopped(asked: OpenInquiry) -> bool:
     return (asked.answer or {}).get("decision") == STOP

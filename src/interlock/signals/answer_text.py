@@ -20,7 +20,7 @@ class NoObject(msgspec.Struct, frozen=True):
     sentence: str
 
 
-class Fence(msgspec.Struct, frozen=True):
+class CodeFence(msgspec.Struct, frozen=True):
     language: str
     body: str
 
@@ -53,9 +53,9 @@ def _sized(text: str) -> bytes | NoObject:
     return content
 
 
-def fences(text: str) -> list[Fence]:
+def fences(text: str) -> list[CodeFence]:
     """The fenced blocks that are closed, in order. A fence in a quote is no fence."""
-    found: list[Fence] = []
+    found: list[CodeFence] = []
     mark, language = "", ""
     body: list[str] = []
     for line in text.split("\n"):
@@ -64,7 +64,7 @@ def fences(text: str) -> list[Fence]:
             if opens:
                 mark, language, body = opens[1], opens[2].lower(), []
         elif opens and opens[1].startswith(mark) and line.strip() == opens[1]:
-            found.append(Fence(language, "\n".join(body)))
+            found.append(CodeFence(language, "\n".join(body)))
             mark = ""
         else:
             body.append(line)

@@ -17,7 +17,7 @@ EntryStatus = Literal["pending", "claimed", "done", "error"]
 Phase = Literal["triage", "investigation", "single"]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class BatchEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One signal of a batch; the path is relative to the workspace root."""
 
     case_id: str
@@ -25,7 +25,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     status: EntryStatus = "pending"
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
     """`batch-manifest.json`; fields in the seed's order."""
 
     batch_id: int
@@ -35,10 +35,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str
     total: int
     briefing_path: str
-    signals: tuple[Entry, ...]
+    signals: tuple[BatchEntry, ...]
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class BatchBudget(msgspec.Struct, frozen=True, kw_only=True):
     """`budget-status.json`; a total of zero means that nothing is limited."""
 
     total_budget: int
@@ -49,10 +49,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_manifest(
     batch_id: int, phase: Phase, at: str, briefing_path: str, signals: Mapping[str, str]
-) -> Manifest:
+) -> BatchManifest:
     """A pending batch; `signals` maps a case to the path of its signal."""
-    entries = tuple(Entry(case_id=case, signal_path=path) for case, path in signals.items())
-    return Manifest(
+    entries = tuple(BatchEntry(case_id=case, signal_path=path) for case, path in signals.items())
+    return BatchManifest(
         batch_id=batch_id,
         status="pending",
         phase=phase,
@@ -64,21 +64,23 @@ def new_manifest(
     )
 
 
-def read_manifest(raw: bytes) -> Manifest | Problem:
-    return decode_record(raw, Manifest)
+def read_manifest(raw: bytes) -> BatchManifest | Problem:
+    return decode_record(raw, BatchManifest)
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: BatchManifest) -> bytes:
     return encode_pretty(manifest)
 
 
-def move_manifest(manifest: Manifest, status: BatchStatus, at: str) -> Manifest:
+def move_manifest(manifest: BatchManifest, status: BatchStatus, at: str) -> BatchManifest:
     if not _may_follow("batch", manifest.status, status):
         raise ValueError(f"a batch does not go from {manifest.status} to {status}")
     return msgspec.structs.replace(manifest, status=status, updated_at=at)
 
 
-def move_entry(manifest: Manifest, case_id: str, status: EntryStatus, at: str) -> Manifest:
+def move_entry(
+    manifest: BatchManifest, case_id: str, status: EntryStatus, at: str
+) -> BatchManifest:
     """The manifest with one signal in its next status."""
     entry = next((one for one in manifest.signals if one.case_id == case_id), None)
     if entry is None:
@@ -90,7 +92,7 @@ def move_entry(manifest: Manifest, case_id: str, status: EntryStatus, at: str) -
     return msgspec.structs.replace(manifest, signals=signals, updated_at=at)
 
 
-def merge_claims(ours: Manifest, theirs: Manifest) -> Manifest:
+def merge_claims(ours: BatchManifest, theirs: BatchManifest) -> BatchManifest:
     """Our manifest with what a responder noted meanwhile: its claims, never a step back."""
     if theirs.batch_id != ours.batch_id:
         return ours
@@ -103,13 +105,15 @@ def merge_claims(ours: Manifest, theirs: Manifest) -> Manifest:
     return msgspec.structs.replace(ours, signals=signals, status=status)
 
 
-def _advanced(entry: Entry, noted: EntryStatus | None) -> Entry:
+def _advanced(entry: BatchEntry, noted: EntryStatus | None) -> BatchEntry:
     if noted is None or not _may_follow("entry", entry.status, noted):
         return entry
     return msgspec.structs.replace(entry, status=noted)
 
 
-def close_batch(manifest: Manifest, at: str, *, deadline_passed: bool = False) -> Manifest:
+def close_batch(
+    manifest: BatchManifest, at: str, *, deadline_passed: bool = False
+) -> BatchManifest:
     """Set the batch's end, if it has come: `done` once every signal is settled, `error` when all
     failed or the deadline passed. A batch with some failures is done; the failed entries say so."""
     open_entries = [one for one in manifest.signals if one.status not in ("done", "error")]
@@ -125,21 +129,21 @@ def _may_follow(file: str, before: str, after: str) -> bool:
     return row is not None and after in row.then
 
 
-def budget_of(total: int, used: int) -> Budget:
+def budget_of(total: int, used: int) -> BatchBudget:
     percent = used / total * 100 if total else 0.0
-    return Budget(total_budget=total, used=used, remaining=total - used, percent_used=percent)
+    return BatchBudget(total_budget=total, used=used, remaining=total - used, percent_used=percent)
 
 
-def read_budget(raw: bytes) -> Budget | Problem:
-    return decode_record(raw, Budget)
+def read_budget(raw: bytes) -> BatchBudget | Problem:
+    return decode_record(raw, BatchBudget)
 
 
-def encode_budget(budget: Budget) -> bytes:
+def encode_budget(budget: BatchBudget) -> bytes:
     """On one line, as the seed shows it."""
     return json.dumps(msgspec.to_builtins(budget)).encode() + b"\n"
 
 
-def allowed_size(wanted: int, budget: Budget | None) -> int:
+def allowed_size(wanted: int, budget: BatchBudget | None) -> int:
     """How many signals the next batch may hold: one over 80 %, none when nothing is left."""
     if budget is None or budget.total_budget <= 0:
         return wanted

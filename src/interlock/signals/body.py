@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.columns import Row, Section
+from interlock.signals.columns import Section, SignalRow
 from interlock.signals.own_words import Unit, units
 
 LONGEST_BODY: Final = 1 << 18
@@ -27,7 +27,7 @@ _PROMPT: Final = "Prompt"
 _LITTLE: Final = 3
 
 
-class Part(msgspec.Struct):
+class SectionText(msgspec.Struct):
     """The pieces of one section, as they were written."""
 
     section: Section
@@ -38,18 +38,18 @@ class Part(msgspec.Struct):
     fences: list[str] = msgspec.field(default_factory=list)
 
 
-class Body(msgspec.Struct):
+class SignalBody(msgspec.Struct):
     """All of a block after its signal lines."""
 
-    parts: dict[str, Part] = msgspec.field(default_factory=dict)
+    parts: dict[str, SectionText] = msgspec.field(default_factory=dict)
     nonces: list[str] = msgspec.field(default_factory=list)
     remarks: list[int] = msgspec.field(default_factory=list)
     prose_after_line: int | None = None
 
-    def add(self, other: "Body") -> None:
+    def add(self, other: "SignalBody") -> None:
         """Count another block of the same signal together with this one."""
         for label, part in other.parts.items():
-            mine = self.parts.setdefault(label, Part(part.section, part.line))
+            mine = self.parts.setdefault(label, SectionText(part.section, part.line))
             mine.text += part.text
             mine.items += part.items
             mine.table += part.table
@@ -59,7 +59,7 @@ class Body(msgspec.Struct):
 
 
 @cache
-def _label_pattern(row: Row) -> re.Pattern[str] | None:
+def _label_pattern(row: SignalRow) -> re.Pattern[str] | None:
     labels = "|".join(re.escape(s.label) for s in row.sections if s.label != _PROMPT)
     if not labels:
         return None
@@ -73,7 +73,7 @@ def _label_pattern(row: Row) -> re.Pattern[str] | None:
     )
 
 
-def read_body(text: str, line: int, row: Row) -> Body:
+def read_body(text: str, line: int, row: SignalRow) -> SignalBody:
     """Read what follows a signal line, from its newline on; `line` is the number of the first."""
     reader = _Reader(row, line)
     for unit in units(text[:LONGEST_BODY]):
@@ -84,11 +84,11 @@ def read_body(text: str, line: int, row: Row) -> Body:
 class _Reader:
     """Walks the units of a block; `_part` is the section that is open."""
 
-    def __init__(self, row: Row, line: int) -> None:
-        self.body = Body()
+    def __init__(self, row: SignalRow, line: int) -> None:
+        self.body = SignalBody()
         self._row = row
         self._sections = {s.label.lower(): s for s in row.sections}
-        self._part: Part | None = None
+        self._part: SectionText | None = None
         self._line = line
         self._before = "signal"
         self._listed = False
@@ -155,8 +155,8 @@ class _Reader:
         inside = self._part is not None and not self._listed
         return None if self._row.verdict or inside or not pattern else pattern.match(item)
 
-    def _open(self, section: Section) -> Part:
-        return self.body.parts.setdefault(section.label, Part(section, self._line))
+    def _open(self, section: Section) -> SectionText:
+        return self.body.parts.setdefault(section.label, SectionText(section, self._line))
 
     def _take_line(self, line: str) -> str:
         if item := _ITEM.match(line):
@@ -172,7 +172,7 @@ class _Reader:
             return self._keep(self._before, lambda part: _continue(part, line, self._before))
         return self._take_text(line)
 
-    def _keep(self, kind: str, put: Callable[[Part], None]) -> str:
+    def _keep(self, kind: str, put: Callable[[SectionText], None]) -> str:
         if self._part is None:
             self._remark()
         else:
@@ -200,11 +200,11 @@ def source_lines(unit: Unit) -> int:
     return unit.text.count("\n") + 1
 
 
-def _is_empty(part: Part) -> bool:
+def _is_empty(part: SectionText) -> bool:
     return not (part.text or part.items or part.table or part.fences)
 
 
-def _continue(part: Part, line: str, before: str) -> None:
+def _continue(part: SectionText, line: str, before: str) -> None:
     if part.items and before in ("item", "blank"):
         part.items[-1].append(line.strip())
     else:

@@ -29,7 +29,7 @@ _HARMLESS: Final = {
 _QUOTED: Final = {ord("`"): "'", ord("<"): "&lt;"}
 
 
-class Symptom(msgspec.Struct, frozen=True):
+class BriefingSymptom(msgspec.Struct, frozen=True):
     """What triage found for one case of an earlier batch."""
 
     case_id: str
@@ -48,7 +48,7 @@ class Cluster(msgspec.Struct, frozen=True):
     key: str
 
 
-class PriorRca(msgspec.Struct, frozen=True):
+class BriefingCause(msgspec.Struct, frozen=True):
     """A root cause that a completed investigation has found."""
 
     rca_id: str
@@ -76,9 +76,9 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     in_batch: int
     total: int
     completed: int
-    symptoms: tuple[Symptom, ...] = ()
+    symptoms: tuple[BriefingSymptom, ...] = ()
     clusters: tuple[Cluster, ...] = ()
-    rcas: tuple[PriorRca, ...] = ()
+    rcas: tuple[BriefingCause, ...] = ()
     patterns: tuple[ErrorPattern, ...] = ()
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from interlock.signals import file_rows, line_rows, text_rows
-from interlock.signals.columns import ANALYST, CREATOR, HEALTH, REMEDIATION, Protocol, Row
+from interlock.signals.columns import ANALYST, CREATOR, HEALTH, REMEDIATION, Protocol, SignalRow
 
 # Seed 002 and its prompts spell roles in more than one way; these are the same roles.
 _ALIASES: Final = {
@@ -28,17 +28,17 @@ ANYONE: Final = "anyone"
 
 
 @cache
-def rows(protocol: Protocol | None = None) -> tuple[Row, ...]:
+def rows(protocol: Protocol | None = None) -> tuple[SignalRow, ...]:
     table = (*text_rows.ROWS, *line_rows.ROWS, *file_rows.ROWS)
     return tuple(row for row in table if protocol in (None, row.protocol))
 
 
 @cache
-def _by_name(protocol: Protocol) -> dict[str, Row]:
+def _by_name(protocol: Protocol) -> dict[str, SignalRow]:
     return {row.name: row for row in rows(protocol)}
 
 
-def row_of(protocol: Protocol, name: str) -> Row | None:
+def row_of(protocol: Protocol, name: str) -> SignalRow | None:
     return _by_name(protocol).get(name)
 
 
@@ -48,10 +48,10 @@ def role_named(role: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-def may_say(role: str, row: Row) -> bool:
+def may_say(role: str, row: SignalRow) -> bool:
     return role in row.roles or role == ANYONE
 
 
-def legal_for(role: str, protocol: Protocol = "text") -> tuple[Row, ...]:
+def legal_for(role: str, protocol: Protocol = "text") -> tuple[SignalRow, ...]:
     role = role_named(role)
     return tuple(row for row in rows(protocol) if row.roles and may_say(role, row))

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from interlock.signals import sentences
 from interlock.signals.catalogue import may_say
-from interlock.signals.grammar import Spoken
+from interlock.signals.grammar import SignalName
 from interlock.signals.message import Message
-from interlock.signals.reading import Reason, Refused
+from interlock.signals.reading import Reason, SignalRefused
 
 
-def choose(message: Message) -> Spoken | Refused:
+def choose(message: Message) -> SignalName | SignalRefused:
     """The signal that counts among all that are live in the message."""
     said = [one for block in message.blocks for one in block.said]
     legal = [one for one in said if may_say(message.asked.role, one.row)]
@@ -29,7 +29,7 @@ def choose(message: Message) -> Spoken | Refused:
     return winner
 
 
-def _only(message: Message, top: Sequence[Spoken]) -> Spoken | None:
+def _only(message: Message, top: Sequence[SignalName]) -> SignalName | None:
     """The one claim of the highest level, or None if that cannot be told."""
     claims = {(one.row.name, one.subject) for one in top}
     names = {name for name, _ in claims}
@@ -38,7 +38,7 @@ def _only(message: Message, top: Sequence[Spoken]) -> Spoken | None:
     return None if len(names) > 1 and top[-1].row.passing else top[-1]
 
 
-def _is_mixed(message: Message, top: Sequence[Spoken]) -> bool:
+def _is_mixed(message: Message, top: Sequence[SignalName]) -> bool:
     """Whether one block says two different things of the same level."""
     level = top[0].row.level
     role = message.asked.role
@@ -49,8 +49,8 @@ def _is_mixed(message: Message, top: Sequence[Spoken]) -> bool:
 
 
 def _illegal_after(
-    message: Message, said: Sequence[Spoken], top: Sequence[Spoken]
-) -> Spoken | None:
+    message: Message, said: Sequence[SignalName], top: Sequence[SignalName]
+) -> SignalName | None:
     """A word of another role after a verdict: it cannot be told whose verdict it is."""
     verdicts = [one.start for one in top if one.row.verdict]
     if not verdicts:
@@ -59,6 +59,6 @@ def _illegal_after(
     return next((one for one in later if not may_say(message.asked.role, one.row)), None)
 
 
-def _wrong_role(message: Message, one: Spoken) -> Refused:
+def _wrong_role(message: Message, one: SignalName) -> SignalRefused:
     sentence = sentences.wrong_role(one.row, message.asked.role)
     return message.refuse(Reason.WRONG_ROLE, sentence, one.start)

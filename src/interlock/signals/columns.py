@@ -42,7 +42,7 @@ class Section(msgspec.Struct, frozen=True):
         return self.label.lower().replace(" ", "_").replace("-", "_")
 
 
-class Field(msgspec.Struct, frozen=True):
+class SignalField(msgspec.Struct, frozen=True):
     """One field of a line signal's payload or of a protocol file."""
 
     name: str
@@ -51,7 +51,7 @@ class Field(msgspec.Struct, frozen=True):
     required: bool = False
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SignalRow(msgspec.Struct, frozen=True, kw_only=True):
     """One signal. `template` is the seed's own form of it, to the letter."""
 
     name: str
@@ -61,7 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     handler: str = ""
     subject: Subject | None = None
-    payload: tuple[Field, ...] = ()
+    payload: tuple[SignalField, ...] = ()
     sections: tuple[Section, ...] = ()
     requires: tuple[tuple[str, ...], ...] = ()
     template: str = ""

@@ -9,9 +9,9 @@ Refuses to know any field or status that is not in the catalogue.
 from typing import Final
 
 from interlock.signals.batch import budget_of, encode_budget, encode_manifest, subagent_prompt
-from interlock.signals.briefing import Briefing, Symptom, render_briefing
+from interlock.signals.briefing import Briefing, BriefingSymptom, render_briefing
 from interlock.signals.catalogue import rows
-from interlock.signals.columns import Field
+from interlock.signals.columns import SignalField
 from interlock.signals.file_examples import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 from interlock.signals.file_rows import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS
 from interlock.signals.signal_file import encode_artifact, encode_signal
@@ -24,7 +24,7 @@ _BRIEFING: Final = Briefing(
     in_batch=4,
     total=30,
     completed=8,
-    symptoms=(Symptom("C1", "product", "linuxptp-daemon", "clock sync failure", "high"),),
+    symptoms=(BriefingSymptom("C1", "product", "linuxptp-daemon", "clock sync failure", "high"),),
 )
 _MEANINGS: Final = {
     "dispatch_id": "rises with every asking, is never reused; echo it in the artifact",
@@ -80,7 +80,7 @@ def _fenced(language: str, text: bytes) -> str:
     return f"```{language}\n{text.decode().rstrip()}\n```"
 
 
-def _fields(fields: tuple[Field, ...]) -> str:
+def _fields(fields: tuple[SignalField, ...]) -> str:
     lines = ["| field | type | meaning |", "|---|---|---|"]
     for field in fields:
         meaning = " or ".join(f"`{c}`" for c in field.choices) or _MEANINGS[field.name]

@@ -5,7 +5,7 @@ Knows fields, statuses, who writes them and which may follow. Refuses to know an
 
 from typing import Final
 
-from interlock.signals.columns import COORDINATOR, RESPONDER, Field, Row
+from interlock.signals.columns import COORDINATOR, RESPONDER, SignalField, SignalRow
 
 SIGNAL_STATUSES: Final = ("waiting", "processing", "done", "error")
 BATCH_STATUSES: Final = ("pending", "in_progress", "done", "error")
@@ -13,37 +13,37 @@ ENTRY_STATUSES: Final = ("pending", "claimed", "done", "error")
 PHASES: Final = ("triage", "investigation", "single")
 
 SIGNAL_FIELDS: Final = (
-    Field("status", "choice", SIGNAL_STATUSES, required=True),
-    Field("dispatch_id", "int64", required=True),
-    Field("case_id", "text", required=True),
-    Field("step", "text", required=True),
-    Field("prompt_path", "path", required=True),
-    Field("artifact_path", "path", required=True),
-    Field("timestamp", "timestamp", required=True),
-    Field("error", "text", required=True),
+    SignalField("status", "choice", SIGNAL_STATUSES, required=True),
+    SignalField("dispatch_id", "int64", required=True),
+    SignalField("case_id", "text", required=True),
+    SignalField("step", "text", required=True),
+    SignalField("prompt_path", "path", required=True),
+    SignalField("artifact_path", "path", required=True),
+    SignalField("timestamp", "timestamp", required=True),
+    SignalField("error", "text", required=True),
 )
 BATCH_FIELDS: Final = (
-    Field("batch_id", "int64", required=True),
-    Field("status", "choice", BATCH_STATUSES, required=True),
-    Field("phase", "choice", PHASES, required=True),
-    Field("created_at", "timestamp", required=True),
-    Field("updated_at", "timestamp", required=True),
-    Field("total", "number", required=True),
-    Field("briefing_path", "path", required=True),
-    Field("signals", "text", required=True),
+    SignalField("batch_id", "int64", required=True),
+    SignalField("status", "choice", BATCH_STATUSES, required=True),
+    SignalField("phase", "choice", PHASES, required=True),
+    SignalField("created_at", "timestamp", required=True),
+    SignalField("updated_at", "timestamp", required=True),
+    SignalField("total", "number", required=True),
+    SignalField("briefing_path", "path", required=True),
+    SignalField("signals", "text", required=True),
 )
 ENTRY_FIELDS: Final = (
-    Field("case_id", "text", required=True),
-    Field("signal_path", "path", required=True),
-    Field("status", "choice", ENTRY_STATUSES, required=True),
+    SignalField("case_id", "text", required=True),
+    SignalField("signal_path", "path", required=True),
+    SignalField("status", "choice", ENTRY_STATUSES, required=True),
 )
 
 
 def _status(
     file: str, status: str, roles: tuple[str, ...], then: tuple[str, ...], asks: str
-) -> Row:
+) -> SignalRow:
     fields = {"signal": SIGNAL_FIELDS, "batch": BATCH_FIELDS, "entry": ENTRY_FIELDS}[file]
-    return Row(
+    return SignalRow(
         name=f"{file}:{status}",
         protocol="file",
         asks=asks,

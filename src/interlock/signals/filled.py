@@ -7,8 +7,8 @@ import re
 from functools import cache
 from typing import Final
 
-from interlock.signals.body import Part
-from interlock.signals.columns import Row
+from interlock.signals.body import SectionText
+from interlock.signals.columns import SignalRow
 from interlock.signals.items import lines_of, value_of
 
 _EMPTY: Final = frozenset({"", "none", "n/a", "na", "nothing", "tbd", "todo", "-", "..", "…"})
@@ -16,7 +16,7 @@ _WHOLE_PLACEHOLDER: Final = re.compile(r"\[[^\[\]\n]*\]\Z")
 _BOX: Final = re.compile(r"\[[ xX]\][ \t]*")
 
 
-def is_present(part: Part | None, row: Row) -> bool:
+def is_present(part: SectionText | None, row: SignalRow) -> bool:
     if part is None:
         return False
     if part.items or part.table:
@@ -27,7 +27,7 @@ def is_present(part: Part | None, row: Row) -> bool:
     return any(is_filled(text, row) for text in (*part.text, *part.fences))
 
 
-def is_filled(text: str, row: Row) -> bool:
+def is_filled(text: str, row: SignalRow) -> bool:
     plain = _BOX.sub("", text.strip(), count=1).strip("*_` \t")
     if plain.lower().rstrip(".") in _EMPTY or _WHOLE_PLACEHOLDER.match(plain):
         return False
@@ -35,5 +35,5 @@ def is_filled(text: str, row: Row) -> bool:
 
 
 @cache
-def _placeholders(row: Row) -> tuple[str, ...]:
+def _placeholders(row: SignalRow) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"\[[^\[\]\n]{2,}\]", row.template))))

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from interlock.signals.catalogue import row_of, rows
-from interlock.signals.columns import Row
+from interlock.signals.columns import SignalRow
 from interlock.signals.own_words import LiveLines
 
 LONGEST_ID: Final = 128
@@ -23,13 +23,13 @@ _NONCE: Final = re.compile(r"[ \t]+\[dispatch ([A-Za-z0-9._-]{1,128})\][ \t]*$")
 _NONCE_TAIL: Final = r"(?:[ \t]++\[dispatch [A-Za-z0-9._-]{1,128}+\])?+"
 
 
-def _line_pattern(row: Row) -> str:
+def _line_pattern(row: SignalRow) -> str:
     if row.subject == "path":
         return rf"{row.word}:{_BLANK}{_PATH}"
     return _untagged(row) + _NONCE_TAIL
 
 
-def _untagged(row: Row) -> str:
+def _untagged(row: SignalRow) -> str:
     value = "" if row.name == row.word else row.name.partition(": ")[2]
     value = ID if row.subject else value
     return rf"{row.word}:{_BLANK}{value}" if value else row.word
@@ -55,23 +55,23 @@ def tag_nonce(source: str, nonce: str) -> str:
     return line.sub(lambda found: f"{found[1]} [dispatch {nonce}]", source)
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class SignalName(msgspec.Struct, frozen=True):
     """One legal signal line, as it was said."""
 
-    row: Row
+    row: SignalRow
     subject: str | None
     nonce: str | None
     start: int
     end: int
 
 
-def spoken(line: re.Match[str]) -> Spoken:
+def spoken(line: re.Match[str]) -> SignalName:
     """Read a line that SIGNALS has found."""
-    return Spoken(*_read(line[0].strip(" \t\n")), line.start(), line.end())
+    return SignalName(*_read(line[0].strip(" \t\n")), line.start(), line.end())
 
 
 @lru_cache(maxsize=1024)
-def _read(words: str) -> tuple[Row, str | None, str | None]:
+def _read(words: str) -> tuple[SignalRow, str | None, str | None]:
     tag = _NONCE.search(words)
     words = words[: tag.start()] if tag else words
     word, _, value = words.partition(":")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.body import Part
+from interlock.signals.body import SectionText
 
 
 class FileNote(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class FileNote(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Issue(msgspec.Struct, frozen=True):
+class ReviewIssue(msgspec.Struct, frozen=True):
     """Something found, with the place where the agent gave one."""
 
     text: str
@@ -28,7 +28,7 @@ class Issue(msgspec.Struct, frozen=True):
     line: int | None = None
 
 
-class Check(msgspec.Struct, frozen=True):
+class ReportedCheck(msgspec.Struct, frozen=True):
     """One line of a verification: what, where, with which result, on which evidence."""
 
     name: str
@@ -91,58 +91,58 @@ _COLUMNS: Final = {
 }
 
 
-def value_of(part: Part) -> Any:
+def value_of(part: SectionText) -> Any:
     """The section as data, in the shape its kind has in the catalogue."""
     return KINDS[part.section.kind](part)
 
 
-def is_negative(check: Check) -> bool:
+def is_negative(check: ReportedCheck) -> bool:
     return bool(_IS_NEGATIVE.match(check.status.upper()))
 
 
-def lines_of(part: Part) -> list[str]:
+def lines_of(part: SectionText) -> list[str]:
     """Every entry of a section, however it was laid out: items, rows, or lines of text."""
     entries = [" ".join(item).strip() for item in part.items]
     entries += [" | ".join(row) for row in _data_rows(part)]
     return entries or [line for line in part.text if line]
 
 
-def _data_rows(part: Part) -> list[list[str]]:
+def _data_rows(part: SectionText) -> list[list[str]]:
     rows = [row for row in part.table if not all(_SEPARATOR_CELL.match(c) for c in row)]
     return rows[1:] if len(rows) < len(part.table) else rows
 
 
-def _text(part: Part) -> str:
+def _text(part: SectionText) -> str:
     pieces = [*part.text, *(f"- {' '.join(item)}" for item in part.items)]
     pieces += [" | ".join(row) for row in _data_rows(part)]
     return "\n".join([*pieces, *part.fences]).strip()
 
 
-def _name(part: Part) -> str:
+def _name(part: SectionText) -> str:
     return _text(part).strip("`*_ \t")
 
 
-def _names(part: Part) -> list[str]:
+def _names(part: SectionText) -> list[str]:
     entries = [" ".join(item) for item in part.items] or re.split(r"[,;]", " ".join(part.text))
     return [name for entry in entries if (name := entry.strip("`*_ \t"))]
 
 
-def _choice(part: Part) -> str:
+def _choice(part: SectionText) -> str:
     text = _name(part)
     return next((c for c in part.section.choices if c.lower() == text.lower()), text)
 
 
-def _list(part: Part) -> list[str]:
+def _list(part: SectionText) -> list[str]:
     if part.items or part.table or part.fences:
         return lines_of(part) or [line for fence in part.fences for line in fence.split("\n")]
     return _names(part) if len(part.text) == 1 else [line for line in part.text if line]
 
 
-def _files(part: Part) -> list[FileNote]:
+def _files(part: SectionText) -> list[FileNote]:
     return [FileNote(*_split(entry)) for entry in lines_of(part)]
 
 
-def _pairs(part: Part) -> list[Pair]:
+def _pairs(part: SectionText) -> list[Pair]:
     return [Pair(*_split(entry)) for entry in lines_of(part)]
 
 
@@ -153,20 +153,20 @@ def _split(entry: str) -> tuple[str, str]:
     return name.strip("`*_: \t"), note.strip()
 
 
-def _issues(part: Part) -> list[Issue]:
+def _issues(part: SectionText) -> list[ReviewIssue]:
     return [_issue(entry) for entry in lines_of(part)]
 
 
-def _issue(entry: str) -> Issue:
+def _issue(entry: str) -> ReviewIssue:
     place = _PLACE.match(entry)
     if not place:
-        return Issue(entry)
-    return Issue(
+        return ReviewIssue(entry)
+    return ReviewIssue(
         entry[place.end() :].lstrip(f"-{_DASHES} \t"), place[1].strip("`* "), int(place[2])
     )
 
 
-def _criteria(part: Part) -> list[Criterion]:
+def _criteria(part: SectionText) -> list[Criterion]:
     found = []
     for entry in lines_of(part):
         box = _BOX.match(entry)
@@ -174,24 +174,24 @@ def _criteria(part: Part) -> list[Criterion]:
     return found
 
 
-def _checks(part: Part) -> list[Check]:
+def _checks(part: SectionText) -> list[ReportedCheck]:
     checks = [_check(" ".join(item)) for item in part.items] + _table_checks(part)
     checks = checks or [_check(line) for line in part.text if line]
     return checks or [_check(line) for fence in part.fences for line in fence.split("\n") if line]
 
 
-def _check(entry: str) -> Check:
+def _check(entry: str) -> ReportedCheck:
     box = _BOX.match(entry)
     entry = entry[box.end() :] if box else entry
     status = _STATUS.search(entry)
     if not status:
         sign = "FAIL" if _CROSS.search(entry) else "PASS" if _TICK.search(entry) else ""
-        return Check(entry, "UNCHECKED" if box and box[1] == " " else sign)
+        return ReportedCheck(entry, "UNCHECKED" if box and box[1] == " " else sign)
     name, environment = _without_environment(entry[: status.start()])
     detail = entry[status.end() :].strip()
     if not environment and detail.startswith("("):
         environment, _, detail = detail[1:].partition(")")
-    return Check(name, status[1], environment.strip(), detail.lstrip(f"-{_DASHES}:, \t"))
+    return ReportedCheck(name, status[1], environment.strip(), detail.lstrip(f"-{_DASHES}:, \t"))
 
 
 def _without_environment(name: str) -> tuple[str, str]:
@@ -200,7 +200,7 @@ def _without_environment(name: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (name, "")
 
 
-def _table_checks(part: Part) -> list[Check]:
+def _table_checks(part: SectionText) -> list[ReportedCheck]:
     rows = _data_rows(part)
     if len(rows) == len(part.table):
         return [_check(": ".join(row)) for row in rows]
@@ -208,13 +208,13 @@ def _table_checks(part: Part) -> list[Check]:
     return [_row_check(dict(zip(header, row, strict=False))) for row in rows]
 
 
-def _row_check(cells: dict[str, str]) -> Check:
+def _row_check(cells: dict[str, str]) -> ReportedCheck:
     status = cells.get("status", "").strip("*_` ")
     if _CROSS.match(status):
         status = "FAIL"
     elif found := _CELL_STATUS.match(status):
         status = found[1]
-    return Check(
+    return ReportedCheck(
         cells.get("name", "").strip("*_` "),
         status,
         cells.get("environment", "").strip("*_` "),
@@ -222,7 +222,7 @@ def _row_check(cells: dict[str, str]) -> Check:
     )
 
 
-KINDS: Final[dict[str, Callable[[Part], Any]]] = {
+KINDS: Final[dict[str, Callable[[SectionText], Any]]] = {
     "text": _text,
     "list": _list,
     "files": _files,

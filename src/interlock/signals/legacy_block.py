@@ -43,7 +43,7 @@ CHECKPOINT_FIELDS: Final = ("checkpoint_file", "commit")
 _MOST_LINES: Final = 64
 
 
-class Block(msgspec.Struct):
+class LegacyBlock(msgspec.Struct):
     """A block that has been opened; `positional` is what stood there without a key."""
 
     kind: str
@@ -101,9 +101,9 @@ def is_rule(line: str) -> bool:
     return bool(_RULE.match(line))
 
 
-def open_block(line: str, after_rule: bool, where: int) -> Block | None:
+def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
     """A block, if this line is the header of one."""
     if _DECORATED.match(line):
-        return Block("CHECKPOINT", where, decorated=True)
+        return LegacyBlock("CHECKPOINT", where, decorated=True)
     header = _HEADER.match(line) if after_rule else None
-    return Block(header[1], where) if header else None
+    return LegacyBlock(header[1], where) if header else None

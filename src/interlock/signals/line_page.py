@@ -8,7 +8,7 @@ Knows how to explain them. Refuses to know any that is not in the catalogue.
 from typing import Final
 
 from interlock.signals.catalogue import rows
-from interlock.signals.columns import Row
+from interlock.signals.columns import SignalRow
 
 _RULES: Final = """\
 # Line signals
@@ -113,5 +113,5 @@ def line_page() -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _fields(row: Row) -> str:
+def _fields(row: SignalRow) -> str:
     return ", ".join(f"`{field.name}`" for field in row.payload if field.required)

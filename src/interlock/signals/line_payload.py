@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from interlock.signals.catalogue import row_of, rows
-from interlock.signals.columns import Row
+from interlock.signals.columns import SignalRow
 from interlock.signals.line_rows import PREFIX
 from interlock.signals.reading import Reason
 
@@ -75,7 +75,7 @@ def _checkpoint(payload: str, where: int) -> LineSignal | str:
     return _fill(row, payload, where)
 
 
-def _fill(row: Row, payload: str, where: int) -> LineSignal | str:
+def _fill(row: SignalRow, payload: str, where: int) -> LineSignal | str:
     fields = _fields(row, payload)
     lacking = [field.name for field in row.payload if field.required and field.name not in fields]
     if lacking:
@@ -83,7 +83,7 @@ def _fill(row: Row, payload: str, where: int) -> LineSignal | str:
     return LineSignal(row.name, payload, fields, where)
 
 
-def _fields(row: Row, payload: str) -> dict[str, str | int]:
+def _fields(row: SignalRow, payload: str) -> dict[str, str | int]:
     if not payload or not row.payload:
         return {}
     if row.payload[0].kind == "number":

@@ -6,13 +6,13 @@ A field is `required` where a line without it is refused; the last field takes t
 
 from typing import Final
 
-from interlock.signals.columns import COORDINATOR, SESSION, Field, Row
+from interlock.signals.columns import COORDINATOR, SESSION, SignalField, SignalRow
 
 PREFIX: Final = "SAGE_SIGNAL:"
-_ISSUE: Final = (Field("issue", "number"),)
-_CLAIMED_ISSUE: Final = (Field("issue", "number", required=True),)
+_ISSUE: Final = (SignalField("issue", "number"),)
+_CLAIMED_ISSUE: Final = (SignalField("issue", "number", required=True),)
 _ERROR: Final = (
-    Field(
+    SignalField(
         "error_code",
         "choice",
         (
@@ -24,15 +24,15 @@ _ERROR: Final = (
             "MAX_RETRIES_EXCEEDED",
         ),
     ),
-    Field("message", "text"),
+    SignalField("message", "text"),
 )
 
 
-def _line(name: str, asks: str, *payload: Field, **columns: bool) -> Row:
+def _line(name: str, asks: str, *payload: SignalField, **columns: bool) -> SignalRow:
     shown = "".join(
         f":issue:{{{f.name}_number}}" if f.kind == "number" else f":{{{f.name}}}" for f in payload
     )
-    return Row(
+    return SignalRow(
         name=name,
         protocol="line",
         asks=asks,
@@ -48,17 +48,17 @@ ROWS: Final = (
     _line(
         "CHECKPOINT:WRITE",
         "End this session cleanly and start a fresh one that resumes from the checkpoint.",
-        Field("epic_id", required=True),
-        Field("story_id", required=True),
-        Field("phase", required=True),
-        Field("task", "text", required=True),
+        SignalField("epic_id", required=True),
+        SignalField("story_id", required=True),
+        SignalField("phase", required=True),
+        SignalField("task", "text", required=True),
         terminal=True,
     ),
     _line(
         "CHECKPOINT:LOADED",
         "Note that the checkpoint was loaded.",
-        Field("epic_id"),
-        Field("story_id"),
+        SignalField("epic_id"),
+        SignalField("story_id"),
     ),
     _line("CHECKPOINT:MISSING", "Note that there is no checkpoint to resume from."),
     _line("HITL_REQUIRED", "Wait for a human answer: on the issue, or in the inbox.", *_ISSUE),
@@ -70,31 +70,31 @@ ROWS: Final = (
     _line(
         "HITL_TIMEOUT", "Journal the claim; only the coordinator's clock decides.", *_CLAIMED_ISSUE
     ),
-    _line("EPIC_STARTED", "Note that the epic has started.", Field("epic_id")),
+    _line("EPIC_STARTED", "Note that the epic has started.", SignalField("epic_id")),
     _line(
         "EPIC_COMPLETE",
         "Stop; the epic succeeded only when the status is success.",
-        Field("epic_id"),
-        Field("status", "choice", ("success", "partial")),
+        SignalField("epic_id"),
+        SignalField("status", "choice", ("success", "partial")),
         terminal=True,
         passing=True,
     ),
-    _line("STORY_STARTED", "Note that the story has started.", Field("story_id")),
+    _line("STORY_STARTED", "Note that the story has started.", SignalField("story_id")),
     _line(
         "STORY_COMPLETE",
         "Note that the story has finished.",
-        Field("story_id"),
-        Field("status", "text"),
+        SignalField("story_id"),
+        SignalField("status", "text"),
     ),
     _line(
         "PHASE_TRANSITION",
         "Note the change of phase.",
-        Field("from_phase"),
-        Field("to_phase", "text"),
+        SignalField("from_phase"),
+        SignalField("to_phase", "text"),
     ),
-    _line("RECOVERY_STARTED", "Note that recovery has begun.", Field("reason", "text")),
-    _line("RECOVERY_COMPLETE", "Note where recovery ended.", Field("commit_hash", "text")),
-    _line("RECOVERY_FAILED", "Stop and show the error to a human.", Field("error", "text")),
+    _line("RECOVERY_STARTED", "Note that recovery has begun.", SignalField("reason", "text")),
+    _line("RECOVERY_COMPLETE", "Note where recovery ended.", SignalField("commit_hash", "text")),
+    _line("RECOVERY_FAILED", "Stop and show the error to a human.", SignalField("error", "text")),
     _line("FATAL_ERROR", "Stop, keep the state, do not restart.", *_ERROR, terminal=True),
     _line("RECOVERABLE_ERROR", "Retry within the limit.", *_ERROR),
 )

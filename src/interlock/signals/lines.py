@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeGuard
 
 import msgspec
 
-from interlock.signals.legacy_block import Block, is_rule, open_block
+from interlock.signals.legacy_block import LegacyBlock, is_rule, open_block
 from interlock.signals.line_payload import LineRefusal, LineSignal, canonical_line, read_payload
 from interlock.signals.line_rows import PREFIX
 from interlock.signals.own_words import units
@@ -111,7 +111,7 @@ class _Lines:
     def __init__(self) -> None:
         self.count = 0
         self._after_rule = False
-        self._block: Block | None = None
+        self._block: LegacyBlock | None = None
 
     def take_all(self, text: str) -> list[Found]:
         """Whole lines of raw output, without the last newline."""

@@ -5,11 +5,11 @@ Knows lines, blocks and the question the message answers. Refuses to judge any o
 
 import msgspec
 
-from interlock.signals.grammar import SIGNALS, Spoken, spoken, tag_nonce
-from interlock.signals.reading import Reason, Refused
+from interlock.signals.grammar import SIGNALS, SignalName, spoken, tag_nonce
+from interlock.signals.reading import Reason, SignalRefused
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExpectedReply(msgspec.Struct, frozen=True):
     """What the message answers: who was asked, about what, and under which nonce."""
 
     role: str
@@ -19,10 +19,10 @@ class Asked(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-class Block(msgspec.Struct, frozen=True):
+class SignalBlock(msgspec.Struct, frozen=True):
     """Signal lines with only blank lines between them; its body runs from `start` to `end`."""
 
-    said: tuple[Spoken, ...]
+    said: tuple[SignalName, ...]
     start: int
     end: int
 
@@ -31,26 +31,26 @@ class Message(msgspec.Struct, frozen=True):
     """The source begins with a newline, so that every line does."""
 
     source: str
-    asked: Asked
-    blocks: tuple[Block, ...]
+    asked: ExpectedReply
+    blocks: tuple[SignalBlock, ...]
 
     def line_at(self, start: int) -> int:
         """The number of the line whose newline stands at `start`."""
         return self.source.count("\n", 0, start) + 1
 
-    def refuse(self, reason: Reason, sentence: str, start: int | None = None) -> Refused:
-        return Refused(reason, sentence, None if start is None else self.line_at(start))
+    def refuse(self, reason: Reason, sentence: str, start: int | None = None) -> SignalRefused:
+        return SignalRefused(reason, sentence, None if start is None else self.line_at(start))
 
 
-def open_message(text: str, asked: Asked) -> Message:
+def open_message(text: str, asked: ExpectedReply) -> Message:
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
     if asked.nonce:
         source = tag_nonce(source, asked.nonce)
     return Message(source, asked, _blocks(source))
 
 
-def _blocks(source: str) -> tuple[Block, ...]:
-    groups: list[list[Spoken]] = []
+def _blocks(source: str) -> tuple[SignalBlock, ...]:
+    groups: list[list[SignalName]] = []
     for line in SIGNALS.find(source):
         said = spoken(line)
         if groups and not source[groups[-1][-1].end : said.start].strip(" \t\n"):
@@ -59,5 +59,6 @@ def _blocks(source: str) -> tuple[Block, ...]:
             groups.append([said])
     ends = [*(group[0].start for group in groups[1:]), len(source)]
     return tuple(
-        Block(tuple(group), group[-1].end, end) for group, end in zip(groups, ends, strict=False)
+        SignalBlock(tuple(group), group[-1].end, end)
+        for group, end in zip(groups, ends, strict=False)
     )

@@ -31,7 +31,7 @@ class Accepted(msgspec.Struct, frozen=True, tag=True):
     where: int
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class SignalRefused(msgspec.Struct, frozen=True, tag="Refused"):
     """Nothing to act on; `sentence` tells the agent what to write, `where` is a line number."""
 
     reason: Reason
@@ -39,4 +39,4 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     where: int | None = None
 
 
-Reading = Accepted | Refused
+Reading = Accepted | SignalRefused

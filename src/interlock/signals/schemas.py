@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.batch import Budget, Manifest
+from interlock.signals.batch import BatchBudget, BatchManifest
 from interlock.signals.catalogue import rows
-from interlock.signals.columns import Field, Row, Section
+from interlock.signals.columns import Section, SignalField, SignalRow
 from interlock.signals.grammar import LONGEST_ID
-from interlock.signals.items import Check, Criterion, FileNote, Issue, Pair
+from interlock.signals.items import Criterion, FileNote, Pair, ReportedCheck, ReviewIssue
 from interlock.signals.legacy_block import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.signals.signal_file import Artifact, SignalFile
 from interlock.system.strict_json import INT64
@@ -29,8 +29,8 @@ _WIDE: Final = {f.name for row in rows("file") for f in row.payload if f.kind ==
 FILES: Final[dict[str, type[msgspec.Struct]]] = {
     "signal.json": SignalFile,
     "artifact": Artifact,
-    "batch-manifest.json": Manifest,
-    "budget-status.json": Budget,
+    "batch-manifest.json": BatchManifest,
+    "budget-status.json": BatchBudget,
 }
 
 
@@ -67,8 +67,8 @@ def _items(record: type[msgspec.Struct]) -> Schema:
 def _section_schema(section: Section) -> Schema:
     listed: dict[str, type[msgspec.Struct]] = {
         "files": FileNote,
-        "issues": Issue,
-        "checks": Check,
+        "issues": ReviewIssue,
+        "checks": ReportedCheck,
         "criteria": Criterion,
         "pairs": Pair,
     }
@@ -81,7 +81,7 @@ def _section_schema(section: Section) -> Schema:
     return _TEXT
 
 
-def _text_schema(row: Row) -> Schema:
+def _text_schema(row: SignalRow) -> Schema:
     subject = {"path": _TEXT, None: {"type": "null"}}.get(row.subject, _ID)
     fields: Schema = {
         "type": "object",
@@ -96,7 +96,7 @@ def _text_schema(row: Row) -> Schema:
     return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
 
 
-def _line_schema(row: Row) -> Schema:
+def _line_schema(row: SignalRow) -> Schema:
     forms = [[field.name for field in row.payload if field.required]]
     forms += [list(CHECKPOINT_FIELDS)] if row.name == CHECKPOINT else []
     fields: Schema = {
@@ -108,7 +108,7 @@ def _line_schema(row: Row) -> Schema:
     return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})
 
 
-def _field_schema(field: Field) -> Schema:
+def _field_schema(field: SignalField) -> Schema:
     if field.kind == "number":
         return {"type": "integer", "minimum": 0}
     return {"type": "string", "examples": list(field.choices)} if field.choices else _TEXT

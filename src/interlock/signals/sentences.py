@@ -6,33 +6,33 @@ Knows how to say it. Refuses to know when: the readers decide that.
 import re
 from collections.abc import Sequence
 
-from interlock.signals.columns import Row
-from interlock.signals.grammar import Spoken
+from interlock.signals.columns import SignalRow
+from interlock.signals.grammar import SignalName
 
 
-def first_line(row: Row, task_id: str | None) -> str:
+def first_line(row: SignalRow, task_id: str | None) -> str:
     """The signal line as it must be written, with the task's id where one is known."""
     line = row.grammar
     return line.replace("[task_id]", task_id) if task_id else line
 
 
-def choices(legal: Sequence[Row], task_id: str | None) -> str:
+def choices(legal: Sequence[SignalRow], task_id: str | None) -> str:
     lines = [f"`{first_line(row, task_id)}`" for row in legal]
     return "one of " + ", ".join(lines) if lines else "a signal your role may say"
 
 
-def missing(legal: Sequence[Row], task_id: str | None) -> str:
+def missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
     return (
         "No signal was found. End your message with a signal line at column 0, outside fences "
         f"and quotes: {choices(legal, task_id)}."
     )
 
 
-def unknown(name: str, legal: Sequence[Row], task_id: str | None) -> str:
+def unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
     return f"`{name}` is no signal of this protocol. Write {choices(legal, task_id)}."
 
 
-def looks_like(word: str, legal: Sequence[Row], task_id: str | None) -> str:
+def looks_like(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
     lines = [first_line(row, task_id) for row in legal if row.word == word]
     wanted = " or ".join(f"`{line}`" for line in lines) or choices(legal, task_id)
     return (
@@ -41,18 +41,18 @@ def looks_like(word: str, legal: Sequence[Row], task_id: str | None) -> str:
     )
 
 
-def wrong_role(row: Row, role: str) -> str:
+def wrong_role(row: SignalRow, role: str) -> str:
     speakers = " or ".join(row.roles)
     return f"{row.name} is said by the {speakers}, not by the {role}. Write a signal of your own."
 
 
-def ambiguous(said: Sequence[Spoken]) -> str:
+def ambiguous(said: Sequence[SignalName]) -> str:
     heard = dict.fromkeys(f"{one.row.name} {one.subject or ''}".strip() for one in said)
     names = list(heard)[:4]
     return f"Your message says {' and '.join(names)}. Send it again with one signal only."
 
 
-def wrong_task(row: Row, named: str, expected: str) -> str:
+def wrong_task(row: SignalRow, named: str, expected: str) -> str:
     return f"You were asked about {expected}, but {row.name} names {named}. Write {expected}."
 
 
@@ -60,11 +60,11 @@ def stale(nonce: str) -> str:
     return f"The answer does not carry this dispatch's mark. Add the line `Dispatch: {nonce}`."
 
 
-def outside(row: Row) -> str:
+def outside(row: SignalRow) -> str:
     return f"{row.name} takes a path inside the workspace, relative to its root."
 
 
-def prose_after_line(row: Row) -> str:
+def prose_after_line(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
         f"Prose stands directly under {row.name}. After the signal line come only its "
@@ -72,11 +72,11 @@ def prose_after_line(row: Row) -> str:
     )
 
 
-def too_often(row: Row) -> str:
+def too_often(row: SignalRow) -> str:
     return f"{row.name} is said over and over. Send it once, at the end."
 
 
-def verdict_alone(row: Row) -> str:
+def verdict_alone(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
         f"{row.name} lets work pass and must stand clean: send the verdict alone, with only its "
@@ -84,13 +84,13 @@ def verdict_alone(row: Row) -> str:
     )
 
 
-def contradiction(row: Row, check: object) -> str:
+def contradiction(row: SignalRow, check: object) -> str:
     name = re.sub(r"\s+", " ", str(getattr(check, "name", check)))[:80]
     status = getattr(check, "status", "")
     return f"{row.name} lists `{name}` as {status}. A pass needs every item to hold."
 
 
-def absent(row: Row, labels: Sequence[str], task_id: str | None) -> str:
+def absent(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:
     wanted = " or ".join(f"`{label}:`" for label in labels)
     return (
         f"{first_line(row, task_id)} came without {wanted}. Send it again with that section "

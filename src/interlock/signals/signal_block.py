@@ -7,7 +7,7 @@ Every form is shown indented, so that a prompt that is echoed says nothing.
 from typing import Final
 
 from interlock.signals.catalogue import legal_for, role_named
-from interlock.signals.columns import Row
+from interlock.signals.columns import SignalRow
 
 _TEXT_RULES: Final = """\
 ## How to answer
@@ -46,14 +46,14 @@ def signal_block(role: str, *, task_id: str | None = None, nonce: str | None = N
     return f"{_LINE_RULES}\n{shown}"
 
 
-def _text_block(legal: tuple[Row, ...], task_id: str | None, nonce: str | None) -> str:
+def _text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
     rules = _TEXT_RULES + (_VERDICT_RULE if any(row.verdict for row in legal) else "")
     if nonce:
         rules += f"- Put the line `Dispatch: {nonce}` under the signal line.\n"
     return "\n".join([rules, *(_form(row, task_id, nonce) for row in legal)])
 
 
-def _form(row: Row, task_id: str | None, nonce: str | None) -> str:
+def _form(row: SignalRow, task_id: str | None, nonce: str | None) -> str:
     template = row.template
     if task_id:
         template = template.replace("[task_id]", task_id)
@@ -64,7 +64,7 @@ def _form(row: Row, task_id: str | None, nonce: str | None) -> str:
     return f"What `{row.name}` asks: {row.asks}{_needed(row)}\n\n{indented}"
 
 
-def _needed(row: Row) -> str:
+def _needed(row: SignalRow) -> str:
     if not row.requires:
         return ""
     wanted = " and ".join(" or ".join(f"`{label}`" for label in some) for some in row.requires)

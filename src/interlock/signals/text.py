@@ -9,13 +9,13 @@ from collections import deque
 from interlock.signals import sentences
 from interlock.signals.catalogue import legal_for, role_named
 from interlock.signals.choice import choose
-from interlock.signals.claim import Claim, check, check_any_nonce, claim_of
+from interlock.signals.claim import SignalClaim, check, check_any_nonce, claim_of
 from interlock.signals.filled import is_present
 from interlock.signals.grammar import SAGE_LINES, UNKNOWN, names_a_signal
 from interlock.signals.items import value_of
 from interlock.signals.lookalike import last_lookalike
-from interlock.signals.message import Asked, Message, open_message
-from interlock.signals.reading import Accepted, Reading, Reason, Refused
+from interlock.signals.message import ExpectedReply, Message, open_message
+from interlock.signals.reading import Accepted, Reading, Reason, SignalRefused
 
 
 def read_message(
@@ -28,20 +28,20 @@ def read_message(
     request_id: str | None = None,
 ) -> Reading:
     """Read an agent's final message as the answer to one dispatch."""
-    asked = Asked(role_named(role), task_id, request_id, nonce, strict)
+    asked = ExpectedReply(role_named(role), task_id, request_id, nonce, strict)
     message = open_message(text, asked)
     if not message.blocks:
         return _unsaid(message)
     if stale := check_any_nonce(message):
         return stale
     chosen = choose(message)
-    if isinstance(chosen, Refused):
+    if isinstance(chosen, SignalRefused):
         return chosen
     claim = claim_of(message, chosen)
     return check(message, claim) or _accept(message, claim)
 
 
-def _accept(message: Message, claim: Claim) -> Accepted:
+def _accept(message: Message, claim: SignalClaim) -> Accepted:
     row, body = claim.said.row, claim.whole
     present = [part for part in body.parts.values() if is_present(part, row)]
     bare = bool(row.sections) and not present
@@ -54,7 +54,7 @@ def _accept(message: Message, claim: Claim) -> Accepted:
     )
 
 
-def _unsaid(message: Message) -> Refused:
+def _unsaid(message: Message) -> SignalRefused:
     """No live signal at all: was one meant, is it one we do not know, or is there none?"""
     source, task_id = message.source, message.asked.task_id
     legal = legal_for(message.asked.role)

@@ -8,8 +8,8 @@ Knows how to explain them. Refuses to know any that is not in the catalogue.
 from typing import Final
 
 from interlock.signals.catalogue import rows
-from interlock.signals.columns import WORKING, Row
-from interlock.signals.reading import Refused
+from interlock.signals.columns import WORKING, SignalRow
+from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 from interlock.signals.text_rules import TEXT_RULES
 
@@ -50,7 +50,7 @@ def _sentences() -> str:
     for text, strict in _REFUSED:
         nonce = "n1" if strict else None
         reading = read_message(text, role="developer", task_id="t1", nonce=nonce, strict=strict)
-        if isinstance(reading, Refused):
+        if isinstance(reading, SignalRefused):
             shown = " ⏎ ".join(f"`{line}`" for line in text.split("\n"))
             lines.append(f"| {shown} | `{reading.reason.value}` | {reading.sentence} |")
     return "\n".join(lines)
@@ -62,7 +62,7 @@ The sentence of a refusal goes back to the agent as it is. These are said to the
 """
 
 
-def _overview(said: list[Row]) -> str:
+def _overview(said: list[SignalRow]) -> str:
     lines = [
         f"| `{row.grammar}` | {row.level} | {_yes(row.terminal)} | {_yes(row.passing)} "
         f"| {_yes(row.verdict)} | {row.asks} |"
@@ -74,7 +74,7 @@ def _overview(said: list[Row]) -> str:
     return "\n".join(["## Overview\n", head, *lines])
 
 
-def _matrix(said: list[Row]) -> str:
+def _matrix(said: list[SignalRow]) -> str:
     head = f"| signal | {' | '.join(WORKING)} |\n|---|{'---|' * len(WORKING)}"
     lines = [
         f"| `{row.name}` | {' | '.join(_yes(role in row.roles) for role in WORKING)} |"
@@ -87,7 +87,7 @@ def _yes(fact: bool) -> str:
     return "yes" if fact else ""
 
 
-def _signal(row: Row) -> str:
+def _signal(row: SignalRow) -> str:
     needs = " and ".join(" or ".join(f"`{label}`" for label in some) for some in row.requires)
     needed = f"It needs {needs}." if needs else "It is taken bare, with a note."
     kinds = "\n".join(f"| `{s.label}` | `{s.key}` | {_kind(row, s.label)} |" for s in row.sections)
@@ -118,6 +118,6 @@ _SHAPES: Final = {
 }
 
 
-def _kind(row: Row, label: str) -> str:
+def _kind(row: SignalRow, label: str) -> str:
     section = next(s for s in row.sections if s.label == label)
     return " or ".join(f"`{c}`" for c in section.choices) or _SHAPES[section.kind]

@@ -18,7 +18,7 @@ from interlock.signals.columns import (
     HEALTH,
     REMEDIATION,
     WORKING,
-    Row,
+    SignalRow,
 )
 from interlock.signals.template import sections_of
 
@@ -30,8 +30,8 @@ def _row(
     asks: str,
     roles: tuple[str, ...],
     **columns: Any,
-) -> Row:
-    return Row(
+) -> SignalRow:
+    return SignalRow(
         name=name,
         protocol="text",
         key=key,

@@ -10,7 +10,7 @@ LOG_BOUND: Final = 256 * 1024
 """How much of one failure's log is kept, in characters."""
 
 
-class Bounded:
+class ClippedText:
     """Takes text in pieces; holds no more than about its bound, however much comes."""
 
     __slots__ = ("_bound", "_head", "_head_size", "_tail", "_tail_size", "total")
@@ -58,6 +58,6 @@ def bounded(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
     """The text within the bound, and whether something was cut."""
     if len(text) <= bound:
         return text, False
-    kept = Bounded(bound)
+    kept = ClippedText(bound)
     kept.add(text)
     return kept.text(), True

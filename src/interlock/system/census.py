@@ -24,7 +24,7 @@ class Process(msgspec.Struct, frozen=True, order=True, gc=False):
     started: float
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class SeenProcess(msgspec.Struct, frozen=True, gc=False):
     """One process at one moment."""
 
     process: Process
@@ -41,8 +41,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return self.state not in "ZX"
 
 
-Census = dict[int, Seen]
-OnSight = Callable[[Seen], None]
+Census = dict[int, SeenProcess]
+OnSight = Callable[[SeenProcess], None]
 
 
 def census(on_sight: OnSight = lambda seen: None) -> Census:
@@ -60,7 +60,7 @@ def census(on_sight: OnSight = lambda seen: None) -> Census:
     return found
 
 
-def look(pid: int, tags: bool = False, anyone: bool = False) -> Seen | None:
+def look(pid: int, tags: bool = False, anyone: bool = False) -> SeenProcess | None:
     """One process, or None where there is none that is ours (or `anyone`'s)."""
     return (_look_in_proc if HAS_PROC else _ask_psutil)(pid, tags, anyone)
 
@@ -95,7 +95,7 @@ def _youngest_first(pids: Iterable[int]) -> list[int]:
     return sorted(pids, key=lambda pid: (pid > last, -pid))
 
 
-def _look_in_proc(pid: int, tags: bool, anyone: bool) -> Seen | None:
+def _look_in_proc(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
     try:
         if not anyone and os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
             return None
@@ -104,7 +104,7 @@ def _look_in_proc(pid: int, tags: bool, anyone: bool) -> Seen | None:
         return None
     head, _, rest = stat.rpartition(b")")
     fields = rest.split()
-    seen = Seen(
+    seen = SeenProcess(
         process=Process(pid, int(fields[19])),
         parent=int(fields[1]),
         session=int(fields[3]),
@@ -137,7 +137,7 @@ def _bytes(path: str) -> bytes:
         os.close(file)
 
 
-def _ask_psutil(pid: int, tags: bool, anyone: bool) -> Seen | None:
+def _ask_psutil(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
     try:
         found = psutil.Process(pid)
         with found.oneshot():
@@ -145,7 +145,7 @@ def _ask_psutil(pid: int, tags: bool, anyone: bool) -> Seen | None:
                 return None
             times = found.cpu_times()
             zombie = found.status() == psutil.STATUS_ZOMBIE
-            seen = Seen(
+            seen = SeenProcess(
                 process=Process(pid, found.create_time()),
                 parent=found.ppid(),
                 session=-1,
@@ -158,7 +158,7 @@ def _ask_psutil(pid: int, tags: bool, anyone: bool) -> Seen | None:
         return None
 
 
-def _with_tags(seen: Seen, environment: dict[str, str]) -> Seen:
+def _with_tags(seen: SeenProcess, environment: dict[str, str]) -> SeenProcess:
     tags = f"{environment.get(ABOVE, '')} {environment.get(VARIABLE, '')}".split()
     if not tags:
         return seen

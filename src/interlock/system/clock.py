@@ -13,7 +13,7 @@ from datetime import time as time_of_day
 from interlock.runtime.purse import Day
 
 
-class RealClock:
+class SystemClock:
     """Wall time, and callbacks on the running event loop."""
 
     def __init__(self) -> None:

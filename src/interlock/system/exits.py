@@ -14,7 +14,7 @@ from contextlib import suppress
 from interlock.system.signals import HAS_HANDLES
 
 
-class Exit:
+class ProcessExit:
     def __init__(
         self,
         child: "subprocess.Popen[bytes]",

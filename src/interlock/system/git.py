@@ -62,7 +62,7 @@ _ENVIRONMENT = {
 }
 
 
-class Ran(msgspec.Struct, frozen=True):
+class GitResult(msgspec.Struct, frozen=True):
     """What came of one call: `cut` when there was more to say than was asked for."""
 
     code: int
@@ -88,7 +88,7 @@ class Git:
 
     def run(
         self, *words: str, feed: bytes = b"", most: int = MOST, patience: float = PATIENCE
-    ) -> Ran:
+    ) -> GitResult:
         """Run to the end, or until `most` bytes were said."""
         out, complaint, cut = bytearray(), bytearray(), False
         with self._started(words, feed) as process:
@@ -99,7 +99,7 @@ class Git:
                     cut = True
                     break
             code = -1 if cut else process.wait()
-        return Ran(code, bytes(out), complaint.decode(errors="replace").strip(), cut)
+        return GitResult(code, bytes(out), complaint.decode(errors="replace").strip(), cut)
 
     def stream(self, *words: str, feed: bytes = b"", patience: float = PATIENCE) -> Iterator[bytes]:
         """What git says, piece by piece. SourceError if it does not come to a good end."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from interlock.rca.findings import Evidence, Finding, Turn
+from interlock.rca.findings import CaseFinding, Evidence, FindingStep
 from interlock.rca.report import kinds, links
 from interlock.rca.report.jira import draft_text
 from interlock.rca.report.verdict import advice, history, kind_label, made_by, standing
@@ -95,7 +95,7 @@ def verdict_word(evidence: Evidence) -> str:
     return evidence.verdict if evidence.verdict in ("found", "missing") else "unchecked"
 
 
-def values(turn: Turn) -> list[tuple[str, str]]:
+def values(turn: FindingStep) -> list[tuple[str, str]]:
     """The values a decision read, by name. That one is there is plain from the value itself."""
     names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
     return [
@@ -108,7 +108,7 @@ def machine_time(at: str) -> str:
     return found.isoformat() if found else ""
 
 
-def _draft(case: Finding) -> str:
+def _draft(case: CaseFinding) -> str:
     return text.block(draft_text(case), DRAFT)[0]
 
 

@@ -6,12 +6,12 @@ Pure, over a census. Names say nothing about kinship.
 from collections import defaultdict
 from collections.abc import Container, Iterable
 
-from interlock.system.census import Census, Process, Seen
+from interlock.system.census import Census, Process, SeenProcess
 
 
 def family(
     people: Census, tag: str, leader: Process, known: Container[Process] = ()
-) -> dict[Process, Seen]:
+) -> dict[Process, SeenProcess]:
     """All that carry the tag, share the leader's session, were known to be of the family or
     descend from one of those, alive.
 
@@ -28,12 +28,12 @@ def family(
     return {seen.process: seen for seen in descendants(people, roots) if seen.alive}
 
 
-def descendants(people: Census, roots: Iterable[Seen]) -> list[Seen]:
+def descendants(people: Census, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
     """The roots and all below them, each once."""
-    children: dict[int, list[Seen]] = defaultdict(list)
+    children: dict[int, list[SeenProcess]] = defaultdict(list)
     for seen in people.values():
         children[seen.parent].append(seen)
-    found: dict[int, Seen] = {}
+    found: dict[int, SeenProcess] = {}
     waiting = list(roots)
     while waiting:
         seen = waiting.pop()

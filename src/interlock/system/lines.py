@@ -3,7 +3,7 @@
 Knows bytes and newlines. Refuses to know encodings: NUL, ANSI and bad UTF-8 pass as they are.
 """
 
-from interlock.agents.cli.sight import Line
+from interlock.agents.cli.sight import OutputLine
 
 LONGEST = 8 * 1024 * 1024
 """Bytes of one line. The rest of a longer one is dropped as it comes."""
@@ -19,10 +19,10 @@ class Lines:
         self.count = 0
         self.cut = 0
 
-    def feed(self, data: bytes, late: bool = False) -> list[Line]:
+    def feed(self, data: bytes, late: bool = False) -> list[OutputLine]:
         parts = data.split(b"\n")
         rest = parts.pop()
-        lines: list[Line] = []
+        lines: list[OutputLine] = []
         if parts:
             if self._held or self._is_cut:
                 self._hold(parts[0])
@@ -35,7 +35,7 @@ class Lines:
         self._hold(rest)
         return lines
 
-    def end(self, late: bool = False) -> list[Line]:
+    def end(self, late: bool = False) -> list[OutputLine]:
         """The stream is over: what is held was a line without an end."""
         if not self._held and not self._is_cut:
             return []
@@ -50,11 +50,11 @@ class Lines:
         if room and data:
             self._held += data[:room]
 
-    def _line(self, text: bytes, is_cut: bool, late: bool, half: bool = False) -> Line:
+    def _line(self, text: bytes, is_cut: bool, late: bool, half: bool = False) -> OutputLine:
         if len(text) > self._longest:
             text, is_cut = text[: self._longest], True
         self.count += 1
         self.cut += is_cut
         if text.endswith(b"\r") and not is_cut:
             text = text[:-1]
-        return Line(text, is_cut, half, late)
+        return OutputLine(text, is_cut, half, late)

@@ -6,10 +6,10 @@ begun after the question, so that it can prove that something is gone.
 
 import asyncio
 
-from interlock.system.census import Census, OnSight, Seen, census
+from interlock.system.census import Census, OnSight, SeenProcess, census
 
 
-class Lookout:
+class ProcessSnapshot:
     def __init__(self) -> None:
         self._next: asyncio.Future[Census] | None = None
         self._watchers: list[OnSight] = []
@@ -26,7 +26,7 @@ class Lookout:
     def _tell(self, waiting: "asyncio.Future[Census]") -> None:
         watchers, self._watchers, self._next = self._watchers, [], None
 
-        def on_sight(seen: Seen) -> None:
+        def on_sight(seen: SeenProcess) -> None:
             for watcher in watchers:
                 watcher(seen)
 

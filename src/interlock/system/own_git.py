@@ -34,7 +34,7 @@ _ENVIRONMENT: Final = {
 }
 
 
-class Ran(msgspec.Struct, frozen=True):
+class GitResult(msgspec.Struct, frozen=True):
     """What came of one call."""
 
     code: int
@@ -58,13 +58,13 @@ class Ran(msgspec.Struct, frozen=True):
         return (told or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
 
 
-class OwnGit:
+class Git:
     """git in one folder of the user's."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, *words: str) -> Ran:
+    def run(self, *words: str) -> GitResult:
         """Run to the end; SourceError if git is not there or does not come to one."""
         try:
             done = subprocess.run(  # noqa: S603
@@ -80,7 +80,7 @@ class OwnGit:
             raise SourceError(f"git {words[0]} took longer than {PATIENCE:g} s") from None
         except (OSError, ValueError) as error:
             raise SourceError(f"git cannot be run in {self.folder}: {error}") from None
-        return Ran(done.returncode, done.stdout, done.stderr.decode(errors="replace").strip())
+        return GitResult(done.returncode, done.stdout, done.stderr.decode(errors="replace").strip())
 
     def line(self, *words: str) -> str:
         """The one line it says; empty when it says no."""

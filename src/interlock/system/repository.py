@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from interlock.rca.demo.chronicle import PEOPLE, Change, Tree, trees
+from interlock.rca.demo.chronicle import PEOPLE, DemoCommit, Tree, trees
 from interlock.system.errors import SourceError
 
 BRANCH = "main"
@@ -55,7 +55,7 @@ def git(folder: Path, *words: str, given: bytes = b"") -> str:
     return done.stdout.decode(errors="replace")
 
 
-def write_repository(folder: Path, changes: Iterable[Change]) -> dict[str, str]:
+def write_repository(folder: Path, changes: Iterable[DemoCommit]) -> dict[str, str]:
     """A repository with that history, checked out. Returns the hash of each id and tag."""
     folder.mkdir(parents=True)
     known = list(changes)
@@ -79,7 +79,7 @@ def check_out(repository: Path, revision: str, folder: Path) -> None:
     git(folder, "checkout", "--quiet", "--detach", revision)
 
 
-def _stream(changes: list[Change]) -> bytes:
+def _stream(changes: list[DemoCommit]) -> bytes:
     parts: list[bytes] = []
     for mark, (change, before, after) in enumerate(trees(changes), 1):
         who = f"{PEOPLE[change.by]} {int(datetime.fromisoformat(change.at).timestamp())} +0000"

@@ -24,7 +24,7 @@ _KINDS = {
 }
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What changes when a file changes; only its size does not tell everything."""
 
     inode: int
@@ -33,53 +33,55 @@ class Stamp(NamedTuple):
     changed: int
 
 
-class NotRead(msgspec.Struct, frozen=True):
+class UnreadableFile(msgspec.Struct, frozen=True):
     """Why a file was not read: it is gone, not a plain readable file (odd), or too large."""
 
     reason: str
     kind: Literal["gone", "odd", "large"] = "odd"
 
 
-def stamp(path: Path) -> Stamp | None:
+def stamp(path: Path) -> FileStamp | None:
     """How the file stands, or None if there is none; links are not followed."""
     try:
         found = os.lstat(path)
     except OSError:
         return None
-    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def read_regular(path: Path, most: int) -> bytes | NotRead:
+def read_regular(path: Path, most: int) -> bytes | UnreadableFile:
     """The bytes of a regular file of at most that size; anything else is named, not opened."""
     try:
         kind = stat.S_IFMT(os.lstat(path).st_mode)
         if kind != stat.S_IFREG:
-            return NotRead(f"{path.name} is {_KINDS.get(kind, 'no regular file')}, not a file")
+            return UnreadableFile(
+                f"{path.name} is {_KINDS.get(kind, 'no regular file')}, not a file"
+            )
         opened = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
-        return NotRead(f"{path.name} is not there", "gone")
+        return UnreadableFile(f"{path.name} is not there", "gone")
     except OSError as error:
-        return NotRead(f"{path.name} cannot be opened: {error.strerror}")
+        return UnreadableFile(f"{path.name} cannot be opened: {error.strerror}")
     try:
         return _content(opened, path.name, most)
     except OSError as error:
-        return NotRead(f"{path.name} cannot be read: {error.strerror}")
+        return UnreadableFile(f"{path.name} cannot be read: {error.strerror}")
     finally:
         os.close(opened)
 
 
-def _content(opened: int, name: str, most: int) -> bytes | NotRead:
+def _content(opened: int, name: str, most: int) -> bytes | UnreadableFile:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
-        return NotRead(f"{name} is not a file")
+        return UnreadableFile(f"{name} is not a file")
     parts = bytearray()
     while part := os.read(opened, most + 1 - len(parts)):
         parts += part
     if len(parts) > most:
-        return NotRead(f"{name} has more than {most:,} bytes", "large")
+        return UnreadableFile(f"{name} has more than {most:,} bytes", "large")
     return bytes(parts)
 
 
-def write_whole(path: Path, content: bytes, *, sync: bool = True, mode: int = _MODE) -> Stamp:
+def write_whole(path: Path, content: bytes, *, sync: bool = True, mode: int = _MODE) -> FileStamp:
     """Put the content under that name: temporary file, sync, rename. OSError if it cannot be.
     Without `sync` it is still whole for every reader, only not safe from a power cut. `mode` is
     what the user's umask may take from; by default the file is for its owner alone."""
@@ -99,7 +101,7 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True, mode: int = _M
         raise
     finally:
         os.close(opened)
-    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def set_aside(path: Path, word: str) -> Path | None:

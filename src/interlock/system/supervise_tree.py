@@ -12,10 +12,10 @@ from typing import Literal, Protocol
 import msgspec
 
 from interlock.agents.cli.health import plain
-from interlock.system.census import Process, Seen, look
+from interlock.system.census import Process, SeenProcess, look
 from interlock.system.signals import send, send_group
 
-Kin = Mapping[Process, Seen]
+Kin = Mapping[Process, SeenProcess]
 Find = Callable[[bool], Awaitable[Kin]]
 """Looks for all who are alive; with True it also stops each in the moment it is seen."""
 _FIRST_PAUSE = 0.002
@@ -32,7 +32,7 @@ class Clock(Protocol):
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]: ...
 
 
-class Left(msgspec.Struct, frozen=True, order=True):
+class Survivor(msgspec.Struct, frozen=True, order=True):
     """A process that was there to be ended, and the signal that it took."""
 
     pid: int
@@ -40,34 +40,34 @@ class Left(msgspec.Struct, frozen=True, order=True):
     signal: Literal["TERM", "KILL"]
 
 
-class Felled(msgspec.Struct, frozen=True):
+class KillReport(msgspec.Struct, frozen=True):
     """What was ended, and what still lives although it was killed: a process that hangs in the
     kernel is told, not hidden."""
 
-    left: tuple[Left, ...] = ()
-    remaining: tuple[Left, ...] = ()
+    left: tuple[Survivor, ...] = ()
+    remaining: tuple[Survivor, ...] = ()
 
 
 async def fell(
     kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
-) -> Felled:
+) -> KillReport:
     """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
 
     The process group, whose number must still be taken, is killed at one stroke: those of it who
     fork faster than anybody can look do not get away.
     """
-    told: dict[Process, Left] = {}
+    told: dict[Process, Survivor] = {}
     rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
     if rest:
         if group is not None:
             send_group(group, signal.SIGKILL)
         rest = await _kill(rest, find, clock, told)
     remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
-    return Felled(tuple(sorted(told.values())), remaining)
+    return KillReport(tuple(sorted(told.values())), remaining)
 
 
 async def _ask_to_end(
-    kin: Kin, find: Find, clock: Clock, give_up: float, told: dict[Process, Left]
+    kin: Kin, find: Find, clock: Clock, give_up: float, told: dict[Process, Survivor]
 ) -> Kin:
     """SIGTERM to each once; who is still there when the grace is over."""
     while kin:
@@ -83,7 +83,7 @@ async def _ask_to_end(
     return kin
 
 
-async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Left]) -> Kin:
+async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Survivor]) -> Kin:
     give_up = clock.now() + _PATIENCE
     while kin:
         for process, seen in (await _freeze(kin, find)).items():
@@ -130,8 +130,8 @@ async def _pause(clock: Clock, seconds: float) -> None:
         cancel()
 
 
-def _left(seen: Seen, number: Literal["TERM", "KILL"]) -> Left:
-    return Left(seen.process.pid, plain(seen.name), number)
+def _left(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
+    return Survivor(seen.process.pid, plain(seen.name), number)
 
 
 def _lives(process: Process) -> bool:

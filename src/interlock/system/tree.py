@@ -19,7 +19,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
-class Tree:
+class OpenFolder:
     """Everything below one folder. The folder itself may be reached in any way its user likes."""
 
     def __init__(self, root: Path) -> None:

@@ -18,15 +18,25 @@ Mode = Literal["auto", "inotify", "poll"]
 FAST = 0.2
 SAFETY = 2.0
 _LOCAL = {
-    "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "reiserfs", "tmpfs",
-    "xfs", "zfs",
-}  # fmt: skip
+    "bcachefs",
+    "btrfs",
+    "ext2",
+    "ext3",
+    "ext4",
+    "f2fs",
+    "overlay",
+    "ramfs",
+    "reiserfs",
+    "tmpfs",
+    "xfs",
+    "zfs",
+}
 """File systems whose every change passes through this machine's kernel. On others (NFS, SMB, 9p,
 FUSE) somebody elsewhere can write a file without an event here."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-class Watch:
+class FolderWatch:
     """Rings when something was written into one of its folders. Use it inside an event loop."""
 
     def __init__(self, mode: Mode = "auto") -> None:

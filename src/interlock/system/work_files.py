@@ -21,7 +21,7 @@ class NotAllowedError(Exception):
     """Why a file is not read or written: one sentence for the agent."""
 
 
-class WorkFiles:
+class OpenFolder:
     """The text files under one folder."""
 
     def __init__(self, folder: Path) -> None:

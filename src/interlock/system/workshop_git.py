@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from interlock.system.errors import SourceError
-from interlock.system.git import Ran, first_line
+from interlock.system.git import GitResult, first_line
 
 PATIENCE = 300.0
 MOST = 64_000_000
@@ -78,10 +78,16 @@ class Git:
     """git on one git directory, with or without a work tree, with an index of its own if given."""
 
     def __init__(
-        self, git_dir: Path, *, tree: Path | None = None, index: Path | None = None,
-        shared: Path | None = None, heed: Heed = unheeded, safe: tuple[str, ...] = (),
+        self,
+        git_dir: Path,
+        *,
+        tree: Path | None = None,
+        index: Path | None = None,
+        shared: Path | None = None,
+        heed: Heed = unheeded,
+        safe: tuple[str, ...] = (),
         lock: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.git_dir = git_dir
         self.tree = tree
         self._heed = heed
@@ -94,9 +100,13 @@ class Git:
         self._places = {name: str(place) for name, place in places.items() if place is not None}
 
     def run(
-        self, *words: str, feed: bytes = b"", most: int = MOST, patience: float = PATIENCE,
+        self,
+        *words: str,
+        feed: bytes = b"",
+        most: int = MOST,
+        patience: float = PATIENCE,
         also: Mapping[str, str] | None = None,
-    ) -> Ran:  # fmt: skip
+    ) -> GitResult:
         """Run to the end, or until `most` bytes were said. A failure is for the caller to judge."""
         self._heed(f"git {words[0]}")
         command = [program(), "--no-pager", *_SET, *self._safe, *words]
@@ -119,11 +129,9 @@ class Git:
             out, cut = _listen(process, words[0], most, patience)
             complaint.seek(0)
             said = complaint.read(_MOST_COMPLAINT).decode(errors="replace").strip()
-        return Ran(-1 if cut else process.returncode, out, said, cut)
+        return GitResult(-1 if cut else process.returncode, out, said, cut)
 
-    def ask(
-        self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None
-    ) -> str:  # fmt: skip
+    def ask(self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None) -> str:
         """What git says, without the last line end. SourceError if it fails."""
         ran = self.run(*words, feed=feed, also=also)
         if not ran.fine:

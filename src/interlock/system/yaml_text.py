@@ -23,7 +23,7 @@ _QUOTED = ("'", '"', "|", ">")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Page(msgspec.Struct, frozen=True):
+class YamlDocument(msgspec.Struct, frozen=True):
     """A text read: its value, and the line of every key and item by path."""
 
     file: str
@@ -39,7 +39,7 @@ class Page(msgspec.Struct, frozen=True):
 
 def read_yaml(
     text: str, file: str = "", *, most: int = MAX_CHARACTERS, only_words: bool = False
-) -> Page:
+) -> YamlDocument:
     """The one plain value written in `text`, of at most so many characters.
 
     With `only_words` no value is a number: an id such as 1.10 stays what it is.
@@ -61,7 +61,7 @@ def read_yaml(
         raise CircuitError("the file is empty", file=file)
     lines: dict[tuple[str | int, ...], int] = {}
     value = _Reader(file, lines, only_words).value(node, ())
-    return Page(file, value, lines)
+    return YamlDocument(file, value, lines)
 
 
 def _refuse_references(text: str, file: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from interlock.signals.catalogue import row_of, rows
-from interlock.signals.columns import Row
+from interlock.signals.columns import SignalRow
 from interlock.signals.grammar import SIGNALS, WORDS, spoken
 from interlock.signals.legacy_block import KEYS
 from interlock.signals.line_payload import TYPE, read_payload
@@ -29,7 +29,7 @@ _ATTEMPT: Final = re.compile(r"[ \t]*(?:[:=]|[-\u2013\u2014])")
 _ANY_TYPE: Final = ("TYPE", "SIGNAL_TYPE", "X", "")
 
 
-class Line(msgspec.Struct, frozen=True):
+class PromptLine(msgspec.Struct, frozen=True):
     """One line of a prompt: whether it is live, and whether it is shown as code."""
 
     number: int
@@ -41,25 +41,25 @@ class Line(msgspec.Struct, frozen=True):
 class Example(msgspec.Struct, frozen=True):
     """Something that is meant as a signal. `rows` are those it shows in a legal form."""
 
-    line: Line
+    line: PromptLine
     text: str
     word: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[SignalRow, ...] = ()
     problem: str = ""
 
 
-def lines_of(source: str) -> Iterator[Line]:
+def lines_of(source: str) -> Iterator[PromptLine]:
     """Every line of a source that begins with a newline."""
     number = 1
     for unit in units(source):
         live = unit.kind == "line"
         for text in unit.text.split("\n"):
             indented = text.startswith(("    ", "\t"))
-            yield Line(number, text, live, indented if live else unit.kind != "quote")
+            yield PromptLine(number, text, live, indented if live else unit.kind != "quote")
             number += 1
 
 
-def examples_in(line: Line) -> Iterator[Example]:
+def examples_in(line: PromptLine) -> Iterator[Example]:
     """The line itself, without its marks, and each code span in it."""
     marks = _MARKS.match(line.text)
     start = marks.end() if marks else 0
@@ -78,7 +78,7 @@ def examples_in(line: Line) -> Iterator[Example]:
             yield found
 
 
-def _example(line: Line, text: str) -> Example | None:
+def _example(line: PromptLine, text: str) -> Example | None:
     if text.startswith(PREFIX):
         return _line_example(line, text)
     meant = meant_by(text) if text[:1].isalpha() else None
@@ -96,7 +96,7 @@ def _example(line: Line, text: str) -> Example | None:
     return None
 
 
-def _legal(text: str, word: str) -> tuple[Row, ...]:
+def _legal(text: str, word: str) -> tuple[SignalRow, ...]:
     """The rows whose grammar the text has once its placeholders are filled in."""
     valued = [row for row in rows("text") if row.word == word and row.name != word]
     found = tuple(row for row in valued if re.search(rf"\b{row.name.partition(': ')[2]}\b", text))
@@ -107,12 +107,12 @@ def _legal(text: str, word: str) -> tuple[Row, ...]:
     return (row,) if row else ()
 
 
-def _said(line: str) -> Row | None:
+def _said(line: str) -> SignalRow | None:
     found = SIGNALS.anywhere.match("\n" + line)
     return spoken(found).row if found and found.end() == len(line) + 1 else None
 
 
-def _line_example(line: Line, text: str) -> Example | None:
+def _line_example(line: PromptLine, text: str) -> Example | None:
     kind, _, payload = text.removeprefix(PREFIX).partition(":")
     if not kind[:1].isalpha() or kind in _ANY_TYPE or "\u2550" in text:
         return None
@@ -126,7 +126,7 @@ def _line_example(line: Line, text: str) -> Example | None:
     return Example(line, text, PREFIX, (row,) if row else ())
 
 
-def strangers_in(line: Line) -> Iterator[tuple[str, bool]]:
+def strangers_in(line: PromptLine) -> Iterator[tuple[str, bool]]:
     """Names that look like signals and are none, each with whether a placeholder follows."""
     for found in re.finditer(rf"{PREFIX}([A-Z][A-Z0-9_]*)", line.text):
         if found[1] not in _KNOWN and found[1] not in _ANY_TYPE:

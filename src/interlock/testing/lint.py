@@ -17,7 +17,7 @@ from interlock.signals.grammar import SIGNALS, WORDS, spoken
 from interlock.signals.line_payload import LineSignal
 from interlock.signals.line_rows import PREFIX
 from interlock.signals.lines import LineReader
-from interlock.testing.examples import Example, Line, examples_in, lines_of, strangers_in
+from interlock.testing.examples import Example, PromptLine, examples_in, lines_of, strangers_in
 
 MOST_FINDINGS: Final = 1000
 LARGEST: Final = 1 << 24
@@ -34,7 +34,7 @@ _NAMED: Final = re.compile(rf"(?<!\w)(?:{'|'.join(WORDS)})(?!\w)")
 _SHOWN: Final = re.compile(rf"(?:{'|'.join(WORDS)})`?:[ \t]*[\[<{{]|`(?:{'|'.join(WORDS)})[:`]")
 
 
-class Finding(msgspec.Struct, frozen=True):
+class LintFinding(msgspec.Struct, frozen=True):
     """One thing that is wrong, where it stands, and what to write instead."""
 
     id: str
@@ -43,7 +43,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str
 
 
-def lint_prompt(text: str, role: str | None = None) -> list[Finding]:
+def lint_prompt(text: str, role: str | None = None) -> list[LintFinding]:
     """All that is wrong with a text that teaches signals, in the order of its lines."""
     if len(text) > LARGEST:
         return [_too_large()]
@@ -75,26 +75,26 @@ def is_prompt(text: str) -> bool:
     return not (said or named or PREFIX in plain)
 
 
-def _live(source: str) -> Iterator[Finding]:
+def _live(source: str) -> Iterator[LintFinding]:
     fix = "Indent the example by four blanks, put it into a fence, or leave a [placeholder] in it."
     for found in SIGNALS.find(source):
         said = spoken(found)
         line = source.count("\n", 0, said.start) + 1
         message = f"An agent that repeats this text says {said.row.name}."
-        yield Finding("signal.live-example", line, message, fix)
+        yield LintFinding("signal.live-example", line, message, fix)
     reader = LineReader("message")
     fix = "Indent the example by four blanks, or put it into a fence."
     for one in [*reader.feed(source[1:]), *reader.close(ended_by_itself=True)]:
         if isinstance(one, LineSignal):
             message = f"An agent that repeats this text emits {one.type}."
-            yield Finding("signal.live-example", one.where, message, fix)
+            yield LintFinding("signal.live-example", one.where, message, fix)
 
 
-def _malformed(shown: Sequence[Example]) -> Iterator[Finding]:
+def _malformed(shown: Sequence[Example]) -> Iterator[LintFinding]:
     for one in shown:
         if one.problem:
             message = f"`{one.text[:80]}` {one.problem}."
-            yield Finding("signal.malformed", one.line.number, message, _form(one.word))
+            yield LintFinding("signal.malformed", one.line.number, message, _form(one.word))
 
 
 def _form(word: str) -> str:
@@ -104,7 +104,7 @@ def _form(word: str) -> str:
     return "Write " + " or ".join(f"`{form}`" for form in forms) + "; do not start prose with it."
 
 
-def _strangers(lines: Sequence[Line]) -> Iterator[Finding]:
+def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
     """A name is worth a finding if something says that it is meant as a signal."""
     before = ""
     for line in lines:
@@ -117,11 +117,11 @@ def _strangers(lines: Sequence[Line]) -> Iterator[Finding]:
             if near or told or has_placeholder:
                 fix = f"Did you mean {near[0]}?" if near else "Use a signal of the protocol."
                 message = f"{name} is no signal of the protocol."
-                yield Finding("signal.unknown", line.number, message, fix)
+                yield LintFinding("signal.unknown", line.number, message, fix)
         before = line.text if line.live and line.text.strip() else before
 
 
-def _wrong_role(shown: Sequence[Example], role: str | None) -> Iterator[Finding]:
+def _wrong_role(shown: Sequence[Example], role: str | None) -> Iterator[LintFinding]:
     if role is None:
         return
     for one in shown:
@@ -129,10 +129,10 @@ def _wrong_role(shown: Sequence[Example], role: str | None) -> Iterator[Finding]
             if row.protocol == "text" and not may_say(role_named(role), row):
                 message = f"{row.name} is not said by the {role_named(role)}."
                 fix = f"It is said by: {', '.join(row.roles)}."
-                yield Finding("signal.wrong-role", one.line.number, message, fix)
+                yield LintFinding("signal.wrong-role", one.line.number, message, fix)
 
 
-def _without_sections(shown: Sequence[Example], text: str) -> Iterator[Finding]:
+def _without_sections(shown: Sequence[Example], text: str) -> Iterator[LintFinding]:
     """Whoever is shown a signal must also be told which sections it needs."""
     first = {row: one for one in reversed(shown) for row in one.rows}
     for row, one in first.items():
@@ -141,7 +141,7 @@ def _without_sections(shown: Sequence[Example], text: str) -> Iterator[Finding]:
                 wanted = " or ".join(f"`{label}:`" for label in labels)
                 message = f"{row.name} is taught without {wanted}, which it needs."
                 fix = "Show the section under the signal line."
-                yield Finding("signal.missing-section", one.line.number, message, fix)
+                yield LintFinding("signal.missing-section", one.line.number, message, fix)
 
 
 def _mentions(text: str, label: str) -> bool:
@@ -149,12 +149,12 @@ def _mentions(text: str, label: str) -> bool:
     return word.lower() in text.lower()
 
 
-def _nothing(shown: Sequence[Example], text: str) -> Iterator[Finding]:
+def _nothing(shown: Sequence[Example], text: str) -> Iterator[LintFinding]:
     if not any(one.rows for one in shown) and not _FILES.search(text):
         fix = "Show the agent at least one signal in its exact form."
-        yield Finding("signal.none", 1, "This text teaches no legal signal.", fix)
+        yield LintFinding("signal.none", 1, "This text teaches no legal signal.", fix)
 
 
-def _too_large() -> Finding:
+def _too_large() -> LintFinding:
     message = f"A prompt of more than {LARGEST} characters is not looked at."
-    return Finding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")
+    return LintFinding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")

@@ -12,7 +12,7 @@ import msgspec
 from interlock.signals.catalogue import ANYONE, row_of
 from interlock.signals.line_payload import LineRefusal, LineSignal
 from interlock.signals.lines import Found, LineReader
-from interlock.signals.reading import Reading, Reason, Refused
+from interlock.signals.reading import Reading, Reason, SignalRefused
 from interlock.signals.session_lines import read_session
 from interlock.signals.streams.stream import StreamReader
 from interlock.signals.text import read_message
@@ -40,7 +40,7 @@ class _Event(msgspec.Struct):
     type: str
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class TranscriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the coordinator would do with one signal: take it, or refuse it with a sentence."""
 
     accepted: dict[str, Any] | None = None
@@ -49,12 +49,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     where: int | None = None
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedTranscript(msgspec.Struct, frozen=True):
     """A record's verdict on its last message, or on each line signal of its session."""
 
     id: str | int
-    message: Verdict | None
-    lines: tuple[Verdict, ...] | None
+    message: TranscriptVerdict | None
+    lines: tuple[TranscriptVerdict, ...] | None
 
     @property
     def refused(self) -> bool:
@@ -109,16 +109,16 @@ def _complete(record: Record, has_id: bool) -> Record | str:
     return record
 
 
-def judge(record: Record) -> Judged:
+def judge(record: Record) -> JudgedTranscript:
     """What would be accepted of this transcript."""
     text = record.text if record.text is not None else _joined(record.stream)
     kind = record.format or "text"
     if kind == "lines":
-        return Judged(record.id, None, _raw(text, record.ended_by_itself))
+        return JudgedTranscript(record.id, None, _raw(text, record.ended_by_itself))
     message = _message(record, text, kind)
     if record.role is not None:
-        return Judged(record.id, message, None)
-    return Judged(record.id, message, _spoken(record, text, kind))
+        return JudgedTranscript(record.id, message, None)
+    return JudgedTranscript(record.id, message, _spoken(record, text, kind))
 
 
 def _joined(stream: str | list[Any] | None) -> str:
@@ -129,7 +129,7 @@ def _joined(stream: str | list[Any] | None) -> str:
     return stream or ""
 
 
-def _message(record: Record, text: str, kind: Format) -> Verdict:
+def _message(record: Record, text: str, kind: Format) -> TranscriptVerdict:
     if kind in ("claude-stream-json", "codex-jsonl"):
         reader = StreamReader(kind)
         reader.feed(text)
@@ -151,14 +151,18 @@ def _message(record: Record, text: str, kind: Format) -> Verdict:
     )
 
 
-def _cut_off(why: str) -> Verdict:
-    return Verdict(refused=Reason.MISSING.value, sentence=f"There is no final message: {why}.")
+def _cut_off(why: str) -> TranscriptVerdict:
+    return TranscriptVerdict(
+        refused=Reason.MISSING.value, sentence=f"There is no final message: {why}."
+    )
 
 
-def _told(reading: Reading) -> Verdict:
-    if isinstance(reading, Refused):
-        return Verdict(refused=reading.reason.value, sentence=reading.sentence, where=reading.where)
-    return Verdict(
+def _told(reading: Reading) -> TranscriptVerdict:
+    if isinstance(reading, SignalRefused):
+        return TranscriptVerdict(
+            refused=reading.reason.value, sentence=reading.sentence, where=reading.where
+        )
+    return TranscriptVerdict(
         accepted={
             "signal": reading.signal,
             "subject": reading.subject,
@@ -169,7 +173,7 @@ def _told(reading: Reading) -> Verdict:
     )
 
 
-def _spoken(record: Record, text: str, kind: Format) -> tuple[Verdict, ...]:
+def _spoken(record: Record, text: str, kind: Format) -> tuple[TranscriptVerdict, ...]:
     if kind in ("claude-stream-json", "codex-jsonl"):
         return tuple(map(line_verdict, read_session(text, kind, record.ended_by_itself)))
     reader = LineReader("message")
@@ -177,20 +181,22 @@ def _spoken(record: Record, text: str, kind: Format) -> tuple[Verdict, ...]:
     return tuple(map(line_verdict, found))
 
 
-def _raw(text: str, ended_by_itself: bool) -> tuple[Verdict, ...]:
+def _raw(text: str, ended_by_itself: bool) -> tuple[TranscriptVerdict, ...]:
     reader = LineReader("raw")
     return tuple(map(line_verdict, [*reader.feed(text), *reader.close(ended_by_itself)]))
 
 
-def line_verdict(found: Found) -> Verdict:
+def line_verdict(found: Found) -> TranscriptVerdict:
     if isinstance(found, LineRefusal):
-        return Verdict(refused=found.reason.value, sentence=found.sentence, where=found.where)
+        return TranscriptVerdict(
+            refused=found.reason.value, sentence=found.sentence, where=found.where
+        )
     if not found.known:
         sentence = f"{found.type} is no type of this protocol: journaled, without effect"
-        return Verdict(refused=Reason.UNKNOWN.value, sentence=sentence, where=found.where)
+        return TranscriptVerdict(refused=Reason.UNKNOWN.value, sentence=sentence, where=found.where)
     repeated = "said before in this session: journaled, without effect" if found.repeated else None
     accepted = {"signal": found.type, "subject": _subject(found), "fields": found.fields}
-    return Verdict(accepted=accepted, sentence=repeated, where=found.where)
+    return TranscriptVerdict(accepted=accepted, sentence=repeated, where=found.where)
 
 
 def _subject(found: LineSignal) -> str | None:

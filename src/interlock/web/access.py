@@ -27,7 +27,7 @@ _MOST_HEARD = 64 * 1024
 _PATIENCE = 1.0
 
 
-class Rules(msgspec.Struct, frozen=True):
+class AccessRules(msgspec.Struct, frozen=True):
     """What a request must look like. Addresses as numbers are no names that an attacker could
     point elsewhere: loopback ones are always right, others where `anywhere` says so."""
 
@@ -39,7 +39,7 @@ class Rules(msgspec.Struct, frozen=True):
     longest_body: int = LONGEST_BODY
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class HttpRefusal(msgspec.Struct, frozen=True):
     status: int
     error: str
 
@@ -57,10 +57,10 @@ async def _hear_out(receive: Receive) -> None:
                     return
 
 
-class Guard:
+class AccessGuard:
     """Stands before an application."""
 
-    def __init__(self, app: App, rules: Rules) -> None:
+    def __init__(self, app: App, rules: AccessRules) -> None:
         self._app = app
         self._rules = rules
 
@@ -80,18 +80,18 @@ class Guard:
             if not counted.answering:
                 await refuse(_too_large(self._rules.longest_body), send)
 
-    def _problem(self, scope: Message) -> Refusal | None:
+    def _problem(self, scope: Message) -> HttpRefusal | None:
         rules = self._rules
         host = _header(scope, b"host")
         if not _is_known(_host_of(host), rules):
-            return Refusal(421, "this Host is not served here; allow it with --allow-host")
+            return HttpRefusal(421, "this Host is not served here; allow it with --allow-host")
         origin = _header(scope, b"origin")
         if origin and origin not in rules.origins and not _same(origin, host):
-            return Refusal(403, "this Origin is not allowed; allow it with --allow-origin")
+            return HttpRefusal(403, "this Origin is not allowed; allow it with --allow-origin")
         if rules.token and scope["path"] not in rules.open_paths:
             given = _header(scope, b"authorization").encode("latin-1")
             if not hmac.compare_digest(given, f"Bearer {rules.token}".encode()):
-                return Refusal(401, "send the token: Authorization: Bearer TOKEN")
+                return HttpRefusal(401, "send the token: Authorization: Bearer TOKEN")
         length = _header(scope, b"content-length")
         if length.isdecimal() and int(length[:20]) > rules.longest_body:
             return _too_large(rules.longest_body)
@@ -123,7 +123,7 @@ class _Counted:
         await self._send(message)
 
 
-async def refuse(refusal: Refusal, send: Send) -> None:
+async def refuse(refusal: HttpRefusal, send: Send) -> None:
     """A JSON object with one sentence; the connection ends, whatever was still to come."""
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     if refusal.status == 401:
@@ -139,8 +139,8 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if number is None else number.is_loopback
 
 
-def _too_large(most: int) -> Refusal:
-    return Refusal(413, f"a body has at most {most:,} bytes")
+def _too_large(most: int) -> HttpRefusal:
+    return HttpRefusal(413, f"a body has at most {most:,} bytes")
 
 
 def _header(scope: Message, name: bytes) -> str:
@@ -160,7 +160,7 @@ def _host_of(header: str) -> str:
     return named if parts.netloc == header and "@" not in header else ""
 
 
-def _is_known(host: str, rules: Rules) -> bool:
+def _is_known(host: str, rules: AccessRules) -> bool:
     if not host:
         return False
     number = _number(host)

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.web.access import App, Message, Receive, Refusal, Send, refuse
+from interlock.web.access import App, HttpRefusal, Message, Receive, Send, refuse
 
 HEALTH: Final = "/healthz"
-CLOSING: Final = Refusal(503, "this server is closing")
+CLOSING: Final = HttpRefusal(503, "this server is closing")
 LAST_WORDS: Final = 2.0
 """Seconds that requests under way have to finish when the house closes."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class MountedApp(msgspec.Struct, frozen=True):
     """An application at a path and below it; `alive` lasts as long as it is served."""
 
     path: str
@@ -27,17 +27,17 @@ class Part(msgspec.Struct, frozen=True):
     alive: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
 
 
-class House:
+class WebServer:
     """Leads each request to its part. Use it as an async context; requests come in between."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[MountedApp]) -> None:
         self._parts = sorted(parts, key=lambda part: len(part.path), reverse=True)
         self._lives = AsyncExitStack()
         self._under_way: dict[asyncio.Task[None], bool] = {}
         """Each with whether it may change something, and is waited for."""
         self._open = False
 
-    async def __aenter__(self) -> "House":
+    async def __aenter__(self) -> "WebServer":
         for part in self._parts:
             await self._lives.enter_async_context(part.alive())
         self._open = True
@@ -59,7 +59,7 @@ class House:
             return
         part = next((each for each in self._parts if _is_below(path, each.path)), None)
         if part is None:
-            await refuse(Refusal(404, "nothing is served at this path"), send)
+            await refuse(HttpRefusal(404, "nothing is served at this path"), send)
         elif not self._open:
             await refuse(CLOSING, send)
         else:
@@ -109,7 +109,7 @@ async def _done(work: Awaitable[None]) -> None:
 
 async def _healthy(scope: Message, send: Send, *, up: bool) -> None:
     if scope["method"] not in ("GET", "HEAD"):
-        await refuse(Refusal(405, f"{HEALTH} is only read"), send)
+        await refuse(HttpRefusal(405, f"{HEALTH} is only read"), send)
         return
     said = msgspec.json.encode({"status": "ok" if up else "closing"})
     headers = [

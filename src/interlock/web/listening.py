@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from interlock.system.errors import SourceError
-from interlock.web.access import Guard, Rules
-from interlock.web.house import House
+from interlock.web.access import AccessGuard, AccessRules
+from interlock.web.house import WebServer
 
 _MOST_AT_ONCE = 1024
 _PATIENCE = 3
@@ -47,11 +47,11 @@ def address(listening: socket.socket) -> str:
 
 
 async def listen(
-    house: House, rules: Rules, listening: socket.socket, ready: Callable[[], None]
+    house: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
 ) -> int:
     """Serve until SIGINT or SIGTERM; which of them it was."""
     config = uvicorn.Config(
-        Guard(house, rules),
+        AccessGuard(house, rules),
         lifespan="off",
         log_config=None,
         log_level="warning",

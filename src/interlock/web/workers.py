@@ -14,10 +14,10 @@ from typing import Any, Final
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from interlock.agents.mcp.pull_words import LONGEST_LEASE
-from interlock.agents.mcp.roster import Hire, Roster
+from interlock.agents.mcp.roster import Hire, WorkerRegistry
 from interlock.agents.mcp.server import SESSION, make_server
 from interlock.web.access import LONGEST_BODY, App, Message, Receive, Send
-from interlock.web.house import Part
+from interlock.web.house import MountedApp
 
 PATH: Final = "/mcp"
 ABSENCE: Final = 5.0
@@ -25,10 +25,10 @@ ABSENCE: Final = 5.0
 _MOST_SESSIONS: Final = 200
 
 
-class Attendance:
+class ClientPresence:
     """Watches the requests of each session go by."""
 
-    def __init__(self, app: App, roster: Roster) -> None:
+    def __init__(self, app: App, roster: WorkerRegistry) -> None:
         self._app = app
         self._roster = roster
         self._here: Counter[str] = Counter()
@@ -90,11 +90,11 @@ class _Request:
         await self._send(message)
 
 
-def workers(hire: Hire) -> Part:
+def workers(hire: Hire) -> MountedApp:
     """The part at which agents pull their work."""
     # Its warnings are of clients that went away, and quote what they sent.
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    roster = Roster(hire)
+    roster = WorkerRegistry(hire)
     manager = StreamableHTTPSessionManager(
         make_server(roster),
         session_idle_timeout=LONGEST_LEASE,
@@ -113,4 +113,4 @@ def workers(hire: Hire) -> Part:
     async def led(scope: Any, receive: Any, send: Any) -> None:
         await manager.handle_request(scope, receive, send)
 
-    return Part(PATH, Attendance(led, roster), alive)
+    return MountedApp(PATH, ClientPresence(led, roster), alive)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from interlock.delivery import params
-from interlock.delivery.brief import Brief, Command, Expert, Place, Point
+from interlock.delivery.brief import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.runtime import prompt
@@ -39,12 +39,15 @@ TASK = Task(
     environment="Mac",
     target_files=("harbour/berths.py",),
 )
-RICH = Brief(
+RICH = TaskContext(
     task=TASK,
     fence=FENCE,
     plan="Phase 1: berths",
-    commands=(Command("tests", "pytest -q", "Mac"), Command("lint", "ruff check .", exit_code=0)),
-    places=(Place("Mac", "the laptop", "as it is"),),
+    commands=(
+        CheckCommand("tests", "pytest -q", "Mac"),
+        CheckCommand("lint", "ruff check .", exit_code=0),
+    ),
+    places=(CheckLocation("Mac", "the laptop", "as it is"),),
     experts=(Expert("tides", "tides and currents", "water moves"),),
     guidance=("count them all", "no, only the free ones"),
     feedback=(Point("critic", 1, "berths.py:3: name it"), Point("checks", 2, "tests fails")),
@@ -57,7 +60,7 @@ RICH = Brief(
     expert_file="experts/tides.md",
     request_id="r-7",
 )
-BARE = Brief(task=Task(id="1-2"), fence=FENCE)
+BARE = TaskContext(task=Task(id="1-2"), fence=FENCE)
 ANSWERS: dict[str, Any] = {
     "PREPARE": {"ready": True},
     "EXPAND": {"text": "the expanded text", "confidence": "HIGH"},
@@ -90,11 +93,11 @@ def case_at(step: str, **more: Any) -> Case:
     return Case(**{"case_id": "1-2", "step": step, **given, **more})
 
 
-def made(case: Case, brief: Brief) -> dict[str, Any]:
+def made(case: Case, brief: TaskContext) -> dict[str, Any]:
     return params.parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
 
 
-def filled(case: Case, brief: Brief) -> str:
+def filled(case: Case, brief: TaskContext) -> str:
     return prompt.fill(CIRCUIT, case, made(case, brief))
 
 

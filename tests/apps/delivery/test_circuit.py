@@ -11,8 +11,8 @@ from tests.apps.delivery.briefs import CIRCUIT, GATES
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import BACK, FAILURES
-from interlock.engine.notation import Written, read_circuit
-from interlock.engine.simulate import Player, simulate
+from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.simulate import AnswerSampler, simulate
 from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Hop
 from interlock.engine.verify.graph import paths_from
@@ -33,7 +33,7 @@ PASSES = {
 }
 
 
-def written() -> Written:
+def written() -> CircuitSource:
     return read_circuit(FILE.read_text(encoding="utf-8"), "circuit.yaml")
 
 
@@ -142,7 +142,7 @@ def test_answers_by_chance_lead_to_an_end_and_seldom_to_the_best() -> None:
     assert found.dispatches.most < CIRCUIT.max_steps
 
 
-PLAYER = Player(CIRCUIT, random.Random(0))
+PLAYER = AnswerSampler(CIRCUIT, random.Random(0))
 
 
 @settings(max_examples=300)

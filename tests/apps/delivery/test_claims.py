@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.delivery.checks.claims import (
-    Account,
-    Claim,
-    Row,
+    AgentClaim,
+    ClaimComparison,
+    ClaimRow,
     compare,
     file_claims,
     rows_of,
@@ -18,7 +18,7 @@ from interlock.delivery.checks.claims import (
     unclaimed,
     unsaid_files,
 )
-from interlock.delivery.checks.records import Check, Result
+from interlock.delivery.checks.records import Check, CheckResult
 from interlock.signals.reading import Accepted
 from interlock.signals.text import read_message
 
@@ -124,8 +124,8 @@ def test_other_signals(message: str, role: str, signal: str) -> None:
     assert row.said == ("fail" if "UN" in signal else "pass")
 
 
-def result(passed: bool = True, environment: str = "Mac", **more: Any) -> Result:
-    return Result(
+def result(passed: bool = True, environment: str = "Mac", **more: Any) -> CheckResult:
+    return CheckResult(
         check="Unit tests",
         environment=environment,
         exit_code=0 if passed else 1,
@@ -136,30 +136,30 @@ def result(passed: bool = True, environment: str = "Mac", **more: Any) -> Result
 
 
 ROWS = [
-    (Row("unit_tests", "mac", "pass"), [result()], "verified"),
-    (Row("unit tests", "Mac", "pass"), [result(False)], "refuted"),
-    (Row("unit tests", "Mac", "fail"), [result(False)], "verified"),
-    (Row("unit tests", "Mac", "fail"), [result()], "refuted"),
-    (Row("unit tests", "Mac", "unclear"), [result()], "unchecked"),
-    (Row("unit tests", "Mac", "unclear", 0), [result()], "verified"),
-    (Row("unit tests", "Mac", "unclear", 0), [result(False)], "refuted"),
-    (Row("unit tests", "Mac", "unclear", 2), [result(False)], "verified"),
-    (Row("unit tests", "Mac", "pass"), [result(False, timed_out=True)], "refuted"),
-    (Row("unit tests", "Mac", "pass"), [result(False, unavailable=True)], "unchecked"),
-    (Row("unit tests", "Linux", "pass"), [result()], "unchecked"),
-    (Row("lint", "Mac", "pass"), [result()], "unchecked"),
-    (Row("unit tests", "", "pass"), [result(), result(False, "Box")], "refuted"),
-    (Row("unit tests", "", "pass"), [result(), result(True, "Box")], "verified"),
-    (Row("unit tests", "All", "pass"), [result(), result(False, "Box")], "refuted"),
-    (Row("unit tests", "Mac, Box", "pass"), [result(), result(False, "Box")], "refuted"),
-    (Row("unit tests", "Mac", "pass"), [result(), result(False, "Box")], "verified"),
-    (Row("pytest -q", "Mac", "pass"), [result()], "verified"),
-    (Row("`pytest -q` exits 0", "Mac", "pass"), [result(False)], "refuted"),
+    (ClaimRow("unit_tests", "mac", "pass"), [result()], "verified"),
+    (ClaimRow("unit tests", "Mac", "pass"), [result(False)], "refuted"),
+    (ClaimRow("unit tests", "Mac", "fail"), [result(False)], "verified"),
+    (ClaimRow("unit tests", "Mac", "fail"), [result()], "refuted"),
+    (ClaimRow("unit tests", "Mac", "unclear"), [result()], "unchecked"),
+    (ClaimRow("unit tests", "Mac", "unclear", 0), [result()], "verified"),
+    (ClaimRow("unit tests", "Mac", "unclear", 0), [result(False)], "refuted"),
+    (ClaimRow("unit tests", "Mac", "unclear", 2), [result(False)], "verified"),
+    (ClaimRow("unit tests", "Mac", "pass"), [result(False, timed_out=True)], "refuted"),
+    (ClaimRow("unit tests", "Mac", "pass"), [result(False, unavailable=True)], "unchecked"),
+    (ClaimRow("unit tests", "Linux", "pass"), [result()], "unchecked"),
+    (ClaimRow("lint", "Mac", "pass"), [result()], "unchecked"),
+    (ClaimRow("unit tests", "", "pass"), [result(), result(False, "Box")], "refuted"),
+    (ClaimRow("unit tests", "", "pass"), [result(), result(True, "Box")], "verified"),
+    (ClaimRow("unit tests", "All", "pass"), [result(), result(False, "Box")], "refuted"),
+    (ClaimRow("unit tests", "Mac, Box", "pass"), [result(), result(False, "Box")], "refuted"),
+    (ClaimRow("unit tests", "Mac", "pass"), [result(), result(False, "Box")], "verified"),
+    (ClaimRow("pytest -q", "Mac", "pass"), [result()], "verified"),
+    (ClaimRow("`pytest -q` exits 0", "Mac", "pass"), [result(False)], "refuted"),
 ]
 
 
 @pytest.mark.parametrize(("row", "results", "found"), ROWS)
-def test_found(row: Row, results: list[Result], found: str) -> None:
+def test_found(row: ClaimRow, results: list[CheckResult], found: str) -> None:
     (claim,) = compare([row], results, [Check("Unit tests", ("pytest", "-q"))])
     assert claim.found == found
     assert claim.sentence
@@ -167,9 +167,9 @@ def test_found(row: Row, results: list[Result], found: str) -> None:
 
 def test_what_was_not_claimed_is_listed() -> None:
     results = [result(), result(True, "Box")]
-    claims = compare([Row("unit tests", "mac", "pass")], results)
+    claims = compare([ClaimRow("unit tests", "mac", "pass")], results)
     assert unclaimed(claims, results) == ("Unit tests (Box)",)
-    assert unclaimed(compare([Row("unit tests", "", "pass")], results), results) == ()
+    assert unclaimed(compare([ClaimRow("unit tests", "", "pass")], results), results) == ()
     assert unclaimed((), results) == ("Unit tests (Mac)", "Unit tests (Box)")
 
 
@@ -217,7 +217,7 @@ CLAIMS = st.tuples(
     st.sampled_from(["claude", "codex"]),
     st.sampled_from(["developer", "auditor"]),
     st.builds(
-        Claim,
+        AgentClaim,
         st.just("c"),
         st.just("e"),
         st.just("pass"),
@@ -227,7 +227,7 @@ CLAIMS = st.tuples(
 
 
 @given(st.lists(CLAIMS))
-def test_totals_lose_nothing(claims: list[tuple[str, str, Claim]]) -> None:
+def test_totals_lose_nothing(claims: list[tuple[str, str, AgentClaim]]) -> None:
     accounts = totals(claims)
     assert sum(each.claimed for each in accounts) == len(claims)
     for each in accounts:
@@ -239,6 +239,6 @@ def test_totals_lose_nothing(claims: list[tuple[str, str, Claim]]) -> None:
 
 def test_totals_of_nothing() -> None:
     assert totals([]) == ()
-    assert totals([("a", "b", Claim("c", "", "pass", "refuted"))]) == (
-        Account("a", "b", 1, 0, 1, 0),
+    assert totals([("a", "b", AgentClaim("c", "", "pass", "refuted"))]) == (
+        ClaimComparison("a", "b", 1, 0, 1, 0),
     )

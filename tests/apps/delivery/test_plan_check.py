@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.delivery.checks.records import Check, Environment
-from interlock.delivery.plan.plan import Finding, Phase, Plan, Task
+from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
 from interlock.delivery.plan.plan_check import MOST_CYCLES, check_plan, has_errors
 from interlock.delivery.plan.plan_markdown import read_markdown
 
@@ -20,12 +20,12 @@ def task(name: str, *blocked_by: str, line: int = 7, **fields: object) -> Task:
     return Task(name, blocked_by=blocked_by, line=line, **given)  # type: ignore[arg-type]
 
 
-def found(*tasks: Task, **fields: object) -> tuple[Finding, ...]:
+def found(*tasks: Task, **fields: object) -> tuple[PlanFinding, ...]:
     given = {"title": "P", "checks": (TESTS,), **fields}
     return check_plan(Plan(tasks=tasks, **given))  # type: ignore[arg-type]
 
 
-def brief(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
+def brief(findings: tuple[PlanFinding, ...]) -> list[tuple[str, str, str]]:
     return [(finding.level, finding.code, finding.task_id) for finding in findings]
 
 

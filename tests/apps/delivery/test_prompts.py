@@ -27,13 +27,13 @@ from tests.apps.delivery.briefs import (
 )
 from tests.wire.test_fence import HOSTILE
 
-from interlock.delivery.brief import Brief, Command, Expert, Place, Point
+from interlock.delivery.brief import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.delivery.params import BLOCKS, LARGEST, NAMES
 from interlock.engine.case import Case
 from interlock.runtime.prompt import FACTS, unfillable
 from interlock.runtime.sandbox import Sandbox
 from interlock.signals.catalogue import legal_for
-from interlock.signals.reading import Accepted, Refused
+from interlock.signals.reading import Accepted, SignalRefused
 from interlock.signals.signal_block import signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import lint_prompt
@@ -45,12 +45,12 @@ GOLDEN = Path(__file__).parents[2] / "wire" / "golden" / "text"
 def hostile(step: str, text: str) -> str:
     """The prompt of a step when that text stands wherever text can."""
     lines = (text,) * 40
-    brief = Brief(
+    brief = TaskContext(
         task=Task(text, text, text, lines, lines, lines, text, lines),
         fence=FENCE,
         plan=text,
-        commands=(Command(text, text, text),) * 30,
-        places=(Place(text, text, text),) * 30,
+        commands=(CheckCommand(text, text, text),) * 30,
+        places=(CheckLocation(text, text, text),) * 30,
         experts=(Expert(text, text, text),) * 30,
         guidance=lines,
         feedback=(Point(text, 1, text),) * 30,
@@ -103,7 +103,7 @@ def test_a_ploy_stays_inside_its_fence(ploy: str, step: str) -> None:
 
 @pytest.mark.parametrize("step", PROMPTED)
 @pytest.mark.parametrize("brief", [RICH, BARE])
-def test_a_prompt_can_be_filled_with_much_and_with_little(step: str, brief: Brief) -> None:
+def test_a_prompt_can_be_filled_with_much_and_with_little(step: str, brief: TaskContext) -> None:
     knowing, new = case_at(step), Case("1-2", step, visits={step: 1})
     for text in (filled(knowing, brief), filled(new, brief)):
         assert "1-2" in text
@@ -162,14 +162,14 @@ def test_a_prompt_that_is_echoed_says_nothing(step: str, golden: Path) -> None:
     )
     case = case_at(step, answers=known, context={"guidance": {"text": words}})
     text = filled(case, brief)
-    assert isinstance(read_message(text, role=role, task_id="1-2"), Refused)
+    assert isinstance(read_message(text, role=role, task_id="1-2"), SignalRefused)
     alone = read_message(words, role=role, task_id="1-2", request_id="1-2")
     said = re.match(r"[A-Z_ ]+(?:: (?:UN)?HEALTHY$)?", words, re.MULTILINE)
     legal = said is not None and said[0] in {row.name for row in legal_for(role)}
     assert isinstance(alone, Accepted) == legal
 
 
-def _data(step: str, brief: Brief = RICH, **more: Any) -> dict[str, str]:
+def _data(step: str, brief: TaskContext = RICH, **more: Any) -> dict[str, str]:
     found: dict[str, str] = made(case_at(step, **more), brief)["data"]
     return found
 

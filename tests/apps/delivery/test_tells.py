@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.delivery.diff_findings import MOST, find_tells, is_script
-from interlock.delivery.diff_findings.tell import Tell
+from interlock.delivery.diff_findings.tell import DiffFinding
 
 ROOT = Path(__file__).parents[3]
 
 
-def tells(path: str, text: str, only: set[int] | None = None) -> tuple[Tell, ...]:
+def tells(path: str, text: str, only: set[int] | None = None) -> tuple[DiffFinding, ...]:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if not only or n in only]
     return find_tells({path: lines}, {path: text})
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.checks.records import Result
+from interlock.delivery.checks.records import CheckResult
 from interlock.delivery.checks.verdict import Policy, deleted_tests, judge
 
 
-def result(passed: bool = True, **more: Any) -> Result:
+def result(passed: bool = True, **more: Any) -> CheckResult:
     facts = {"check": "tests", "environment": "native", "expected": 0, "passed": passed}
-    return Result(**{**facts, "exit_code": 0 if passed else 1, **more})
+    return CheckResult(**{**facts, "exit_code": 0 if passed else 1, **more})
 
 
 GONE = result(False, unavailable=True, exit_code=None, note="'x' cannot be started")
@@ -81,7 +81,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("kind", "now", "before", "ok", "strict"), TABLE)
-def test_kinds(kind: str, now: Result, before: Result | None, ok: bool, strict: bool) -> None:
+def test_kinds(
+    kind: str, now: CheckResult, before: CheckResult | None, ok: bool, strict: bool
+) -> None:
     baseline = [before] if before else []
     verdict = judge([now], baseline)
     assert verdict.rows[0].kind == kind
@@ -125,7 +127,7 @@ def test_what_counts_as_a_deleted_test() -> None:
 
 
 RESULTS = st.builds(
-    lambda check, passed, unavailable, timed_out, tests: Result(
+    lambda check, passed, unavailable, timed_out, tests: CheckResult(
         check=check,
         environment="e",
         exit_code=0,
@@ -145,7 +147,7 @@ LISTS = st.lists(RESULTS, max_size=2, unique_by=lambda each: each.check)
 
 
 @given(LISTS, LISTS, st.sampled_from(["baseline", "strict"]))
-def test_laws(now: list[Result], before: list[Result], policy: Policy) -> None:
+def test_laws(now: list[CheckResult], before: list[CheckResult], policy: Policy) -> None:
     verdict = judge(now, before, policy=policy)
     assert verdict.ok == (not verdict.reasons)
     assert [row.check for row in verdict.rows] == [each.check for each in now]

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from interlock.epic.checkpoints.checkpoint import (
     Checkpoint,
     Epic,
-    Failure,
-    Moved,
+    EpicFailure,
+    GitWork,
     NextAction,
     Position,
     Recovery,
+    StatedPosition,
     Story,
-    Work,
     moved,
 )
 from interlock.epic.checkpoints.checkpoint_file import check_epic_id, encode
-from interlock.epic.checkpoints.migrate import Understood, read_checkpoint
+from interlock.epic.checkpoints.migrate import ReadCheckpoint, read_checkpoint
 from interlock.epic.status import Status
 from interlock.system.errors import SourceError, StateError
 
@@ -41,8 +41,8 @@ checkpoints = st.builds(
     epic=st.builds(Epic, id=ids, title=texts, status=st.sampled_from(Status)),
     stories=st.lists(stories, unique_by=lambda each: each.id, max_size=4).map(tuple),
     position=st.builds(Position, story_id=ids, phase=texts, task=texts),
-    git=st.builds(Work, commit=st.just(COMMIT), branch=texts, unborn=st.booleans()),
-    failures=st.lists(st.builds(Failure, message=texts), max_size=3).map(tuple),
+    git=st.builds(GitWork, commit=st.just(COMMIT), branch=texts, unborn=st.booleans()),
+    failures=st.lists(st.builds(EpicFailure, message=texts), max_size=3).map(tuple),
     attempts=st.dictionaries(texts, st.integers(0, 100), max_size=3),
     recoveries=st.lists(st.builds(Recovery, number=st.integers(1, 9)), max_size=2).map(tuple),
     note=texts,
@@ -52,7 +52,7 @@ checkpoints = st.builds(
 
 @given(checkpoints)
 def test_what_is_written_is_read_back(checkpoint: Checkpoint) -> None:
-    assert read_checkpoint(encode(checkpoint)) == Understood(checkpoint, "version-2")
+    assert read_checkpoint(encode(checkpoint)) == ReadCheckpoint(checkpoint, "version-2")
 
 
 def a_checkpoint(**fields: Any) -> Checkpoint:
@@ -73,8 +73,8 @@ def deep(levels: int) -> Any:
         ({"extra": {"n": float("inf")}}, "a number is infinite"),
         ({"extra": {"deep": deep(60)}}, "nested deeper than 40 levels"),
         ({"extra": {"long": "x" * (1 << 20)}}, r"at most 1,048,576 are kept: shorten its notes"),
-        ({"git": Work(commit="HEAD")}, "git.commit is no commit"),
-        ({"git": Work(commit="--upload-pack=x")}, "git.commit is no commit"),
+        ({"git": GitWork(commit="HEAD")}, "git.commit is no commit"),
+        ({"git": GitWork(commit="--upload-pack=x")}, "git.commit is no commit"),
         ({"position": Position(story_id="../x")}, "position.story_id is no id"),
         ({"stories": (Story(id="a"), Story(id="a"))}, "a story is named twice"),
         ({"stories": (Story(id=""),)}, "a story has no id"),
@@ -96,13 +96,13 @@ def test_an_id_that_cannot_name_a_file(epic_id: str) -> None:
         check_epic_id(epic_id)
 
 
-def said(**fields: Any) -> Moved:
+def said(**fields: Any) -> StatedPosition:
     known: dict[str, Any] = {"epic_id": "epic-3", "story_id": "3-1", "phase": "p", "task": "5"}
-    return Moved(**{**known, **fields})
+    return StatedPosition(**{**known, **fields})
 
 
 def test_a_session_says_where_it_is() -> None:
-    work = Work(commit=COMMIT, branch="main")
+    work = GitWork(commit=COMMIT, branch="main")
     first = moved(None, said(note="mind the gap"), work, "T1")
     assert first.position == Position(story_id="3-1", phase="p", task="5")
     assert (first.git, first.note, first.created) == (work, "mind the gap", "T1")
@@ -120,12 +120,12 @@ def test_a_session_says_where_it_is() -> None:
 def test_an_epic_that_is_over_is_not_moved(status: Status) -> None:
     over = Checkpoint(epic=Epic(id="epic-3", status=status))
     with pytest.raises(StateError, match=f"epic epic-3 is {status}: begin a new one"):
-        moved(over, said(), Work(), "T")
+        moved(over, said(), GitWork(), "T")
 
 
 def test_a_paused_epic_is_at_work_again() -> None:
     paused = Checkpoint(epic=Epic(id="epic-3", status=Status.PAUSED))
-    assert moved(paused, said(), Work(), "T").epic.status == Status.IN_PROGRESS
+    assert moved(paused, said(), GitWork(), "T").epic.status == Status.IN_PROGRESS
 
 
 def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:
@@ -137,7 +137,7 @@ def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:
         checkpoint = checkpoint.with_recovery(
             msgspec.structs.replace(entry, state=state, stash=COMMIT if number == 7 else "")
         )
-        checkpoint = checkpoint.with_failure(Failure(message=str(number)))
+        checkpoint = checkpoint.with_failure(EpicFailure(message=str(number)))
     assert [each.number for each in checkpoint.recoveries] == [7, *range(71, 121)]
     assert [each.message for each in checkpoint.failures] == [str(n) for n in range(71, 121)]
 

@@ -11,29 +11,31 @@ from hypothesis import strategies as st
 from tests.apps.epic.legacy_files import COMMIT, SHAPES, flat, nested
 from tests.apps.epic.test_checkpoint import a_checkpoint, checkpoints
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, NextAction, Position, Work
+from interlock.epic.checkpoints.checkpoint import Checkpoint, GitWork, NextAction, Position
 from interlock.epic.checkpoints.checkpoint_file import checksum, encode
-from interlock.epic.checkpoints.migrate import Understood, Unread, read_checkpoint
+from interlock.epic.checkpoints.migrate import ReadCheckpoint, UnreadableCheckpoint, read_checkpoint
 from interlock.epic.status import Status
 
 
-def read(value: object) -> Understood | Unread:
+def read(value: object) -> ReadCheckpoint | UnreadableCheckpoint:
     return read_checkpoint(json.dumps(value).encode())
 
 
 def understood(value: object) -> Checkpoint:
     found = read(value)
-    assert isinstance(found, Understood), found
+    assert isinstance(found, ReadCheckpoint), found
     return found.checkpoint
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape_is_known_and_can_be_kept(shape: str) -> None:
     found = read(SHAPES[shape]())
-    assert isinstance(found, Understood)
+    assert isinstance(found, ReadCheckpoint)
     assert found.shape == shape
     assert (found.checkpoint.epic.id, found.checkpoint.position.story_id) == ("epic-3", "3-2")
-    assert read_checkpoint(encode(found.checkpoint)) == Understood(found.checkpoint, "version-2")
+    assert read_checkpoint(encode(found.checkpoint)) == ReadCheckpoint(
+        found.checkpoint, "version-2"
+    )
 
 
 def test_nested() -> None:
@@ -41,7 +43,7 @@ def test_nested() -> None:
     assert found.position == Position(
         story_id="3-2", phase="BUILD", task="4", task_total=9, step="test"
     )
-    assert found.git == Work(commit=COMMIT, branch="epic-3")
+    assert found.git == GitWork(commit=COMMIT, branch="epic-3")
     assert [(each.id, each.status) for each in found.stories] == [
         ("3-1", "done"),
         ("3-2", "in_progress"),
@@ -66,7 +68,7 @@ def test_nested() -> None:
 def test_flat() -> None:
     found = understood(flat())
     assert found.position == Position(story_id="3-2", phase="Phase 1", task="4")
-    assert found.git == Work(commit=COMMIT, branch="feature/3-2")
+    assert found.git == GitWork(commit=COMMIT, branch="feature/3-2")
     assert found.stories[0].status == Status.WAITING
     assert (found.created, found.note) == ("2025-12-01T08:00:00Z", "")
     assert found.extra == {"repository": "git@example.org:shop.git"}
@@ -78,7 +80,7 @@ def test_ad_hoc() -> None:
     assert (found.git.commit, found.note) == (COMMIT, "half of the form is done")
     assert found.extra == {"colour": "blue"}
     other = understood({**SHAPES["ad-hoc"](), "git_ref": "refs/heads/x", "context": {"a": 1}})
-    assert other.git == Work(branch="x")
+    assert other.git == GitWork(branch="x")
     assert (other.note, other.extra["context"]) == ("", {"a": 1})
 
 
@@ -93,7 +95,7 @@ def test_epic_state() -> None:
         "3-5": "skipped",
     }
     assert found.position == Position(story_id="3-2", phase="03-implement", task="2")
-    assert found.git == Work(branch="feature/3-2")
+    assert found.git == GitWork(branch="feature/3-2")
     assert found.attempts == {"test_attempt": 2}
     assert found.extra["cascade_detection"] == {"failures_in_window": 1}
 
@@ -141,7 +143,7 @@ def test_a_whole_file_that_says_what_it_cannot_mean(
     shape: str, path: str, new: Any, why: str
 ) -> None:
     found = read(changed(SHAPES[shape](), path, new))
-    assert isinstance(found, Unread)
+    assert isinstance(found, UnreadableCheckpoint)
     assert (found.kind, found.code) == ("INVALID", "CHECKPOINT_CORRUPT")
     assert why in found.sentence
 
@@ -154,14 +156,14 @@ def test_a_word_that_is_no_commit_means_none_was_known(commit: str) -> None:
 @pytest.mark.parametrize("version", [3, "3.0", 99, "2.1", "0.9", "one", 1, 2.0])
 def test_a_version_that_is_not_known(version: object) -> None:
     found = read({**flat(), "version": version})
-    assert isinstance(found, Unread)
+    assert isinstance(found, UnreadableCheckpoint)
     assert found.kind == "VERSION"
 
 
 @pytest.mark.parametrize("version", [True, [], {}])
 def test_a_version_that_is_none(version: object) -> None:
     found = read({**flat(), "version": version})
-    assert isinstance(found, Unread)
+    assert isinstance(found, UnreadableCheckpoint)
     assert found.kind == "INVALID"
 
 
@@ -172,8 +174,8 @@ def signed(body: dict[str, Any]) -> dict[str, Any]:
 def test_the_future_is_told_from_damage() -> None:
     body = msgspec.to_builtins(a_checkpoint()) | {"version": 3, "mood": "good"}
     sound, torn = read(signed(body)), read(signed(body) | {"note": "other"})
-    assert isinstance(sound, Unread)
-    assert isinstance(torn, Unread)
+    assert isinstance(sound, UnreadableCheckpoint)
+    assert isinstance(torn, UnreadableCheckpoint)
     assert (sound.kind, torn.kind) == ("VERSION", "CORRUPT")
     assert "it has version 3, and this Interlock knows 2: use a newer one" in sound.sentence
 
@@ -216,7 +218,7 @@ def test_fields_nobody_knows_are_kept() -> None:
 )
 def test_damage(raw: bytes, why: str) -> None:
     found = read_checkpoint(raw)
-    assert isinstance(found, Unread)
+    assert isinstance(found, UnreadableCheckpoint)
     assert (found.kind, found.code) == ("CORRUPT", "CHECKPOINT_CORRUPT")
     assert why in found.sentence
 
@@ -224,17 +226,17 @@ def test_damage(raw: bytes, why: str) -> None:
 def test_nothing_that_names_no_epic_is_a_checkpoint() -> None:
     for value in ({}, {"version": "1.0"}, {"epic": None}, {"imported": True, "current_state": {}}):
         found = read(value)
-        assert isinstance(found, Unread)
+        assert isinstance(found, UnreadableCheckpoint)
         assert found.kind == "INVALID"
 
 
-SMALL = encode(a_checkpoint(note="größer", git=Work(commit=COMMIT)))
+SMALL = encode(a_checkpoint(note="größer", git=GitWork(commit=COMMIT)))
 
 
 def test_truncated_at_every_byte_is_corrupt() -> None:
     for length in range(len(SMALL) - 1):  # the last byte is the newline
         found = read_checkpoint(SMALL[:length])
-        assert isinstance(found, Unread), length
+        assert isinstance(found, UnreadableCheckpoint), length
         assert found.kind == "CORRUPT", length
 
 
@@ -245,7 +247,7 @@ def test_every_single_flipped_bit_is_noticed_or_means_the_same() -> None:
             raw = bytearray(SMALL)
             raw[at] ^= 1 << bit
             found = read_checkpoint(bytes(raw))
-            sound = isinstance(found, Understood)
+            sound = isinstance(found, ReadCheckpoint)
             assert found == whole if sound else found.kind == "CORRUPT", (at, bit)  # type: ignore[union-attr]
 
 
@@ -267,8 +269,8 @@ def test_any_value_anywhere_in_an_older_file_never_surprises(shape: str, data: A
             break
     place[name] = data.draw(replacements)
     found = read(value)
-    if isinstance(found, Understood):
-        assert read_checkpoint(encode(found.checkpoint)) == Understood(
+    if isinstance(found, ReadCheckpoint):
+        assert read_checkpoint(encode(found.checkpoint)) == ReadCheckpoint(
             found.checkpoint, "version-2"
         )
 
@@ -280,4 +282,4 @@ def test_wrong_types_under_a_right_checksum_are_invalid(checkpoint: Checkpoint, 
     wrong: Callable[[], object] = lambda: data.draw(st.sampled_from([3, None, [3], {"x": []}]))  # noqa: E731
     body[name] = wrong()
     found = read(signed(body))
-    assert isinstance(found, Understood) or found.kind == "INVALID"
+    assert isinstance(found, ReadCheckpoint) or found.kind == "INVALID"

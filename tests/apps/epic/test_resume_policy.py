@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from interlock.epic.recovery.policy import (
     DEFAULTS,
     Action,
-    Finding,
+    GitFinding,
     GitState,
     decide,
     read_policy,
@@ -17,16 +17,16 @@ from interlock.system.errors import SourceError
 
 
 def test_every_finding_has_a_row_and_words() -> None:
-    assert set(DEFAULTS) == set(Finding)
+    assert set(DEFAULTS) == set(GitFinding)
     state = GitState(findings=(), tracked=("a", "b", "c", "d", "e"), operation="merge", ahead=1)
-    words = {sentence(each, state) for each in Finding}
-    assert len(words) == len(Finding)
+    words = {sentence(each, state) for each in GitFinding}
+    assert len(words) == len(GitFinding)
     assert "files were changed since: a, b, c and 2 more" in words
     assert "HEAD nothing is 1 commit ahead of the checkpoint" in words
 
 
-@given(st.sets(st.sampled_from(Finding), min_size=1))
-def test_the_most_cautious_counts(findings: set[Finding]) -> None:
+@given(st.sets(st.sampled_from(GitFinding), min_size=1))
+def test_the_most_cautious_counts(findings: set[GitFinding]) -> None:
     found = decide(GitState(findings=tuple(sorted(findings))))
     assert found.action == max(DEFAULTS[each] for each in findings)
     assert {DEFAULTS[each] for each in found.because} == {found.action}
@@ -35,9 +35,12 @@ def test_the_most_cautious_counts(findings: set[Finding]) -> None:
 
 def test_a_projects_own_rows() -> None:
     policy = read_policy({"dirty-tracked": "ask", "behind": "continue"})
-    assert (policy[Finding.DIRTY_TRACKED], policy[Finding.BEHIND]) == (Action.ASK, Action.CONTINUE)
-    assert policy[Finding.DIVERGED] == DEFAULTS[Finding.DIVERGED]
-    dirty = GitState(findings=(Finding.EQUAL, Finding.DIRTY_TRACKED), tracked=("a",))
+    assert (policy[GitFinding.DIRTY_TRACKED], policy[GitFinding.BEHIND]) == (
+        Action.ASK,
+        Action.CONTINUE,
+    )
+    assert policy[GitFinding.DIVERGED] == DEFAULTS[GitFinding.DIVERGED]
+    dirty = GitState(findings=(GitFinding.EQUAL, GitFinding.DIRTY_TRACKED), tracked=("a",))
     assert decide(dirty, policy).action == Action.ASK
 
 

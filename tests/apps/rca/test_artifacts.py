@@ -17,15 +17,28 @@ from interlock.rca.taxonomy import TAXONOMY
 
 REQUIRED = {
     "recall": {"match", "confidence", "reasoning"},
-    "triage": {"symptom_category", "defect_type_hypothesis", "candidate_repos",
-               "skip_investigation"},
+    "triage": {
+        "symptom_category",
+        "defect_type_hypothesis",
+        "candidate_repos",
+        "skip_investigation",
+    },
     "resolve": {"selected_repos"},
     "investigate": {"rca_message", "defect_type", "convergence_score", "evidence_refs"},
     "correlate": {"is_duplicate", "confidence", "reasoning"},
     "review": {"decision"},
-    "report": {"case_id", "test_name", "summary", "description", "defect_type", "priority",
-               "component", "evidence_refs", "regression_table"},
-}  # fmt: skip
+    "report": {
+        "case_id",
+        "test_name",
+        "summary",
+        "description",
+        "defect_type",
+        "priority",
+        "component",
+        "evidence_refs",
+        "regression_table",
+    },
+}
 
 
 def test_every_family_has_an_artifact() -> None:
@@ -39,9 +52,14 @@ def test_the_example_is_an_artifact(name: str) -> None:
     assert {field.name for field in fields.values() if field.required} == REQUIRED[name]
     assert REQUIRED[name] <= set(example) <= set(fields)
     kinds: dict[str, Any] = {
-        "boolean": bool, "string": str, "integer": int, "number 0 to 1": float,
-        "list of strings": list, "list of objects": list, "object": dict,
-    }  # fmt: skip
+        "boolean": bool,
+        "string": str,
+        "integer": int,
+        "number 0 to 1": float,
+        "list of strings": list,
+        "list of objects": list,
+        "object": dict,
+    }
     for field, value in example.items():
         assert isinstance(value, kinds.get(fields[field].kind, str)), field
         assert value != ""

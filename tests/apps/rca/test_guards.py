@@ -7,24 +7,61 @@ import msgspec
 import pytest
 from tests.apps.rca.world import BARE, FAILURE, LAUNCH, RICH, SHORTS, rendered
 
-from interlock.rca.history import History
-from interlock.rca.launch import Tally
+from interlock.rca.history import PriorKnowledge
+from interlock.rca.launch import TestCounts
 from interlock.rca.prompt_data.guards import CONDITIONS, GUARDS, guard_page, guards_for
 
 FAMILIES = {
-    "clock-skew": "F1", "G1": "F1 F3", "G2": "F1 F3", "G3": "F1 F3",
-    "G4": "F0 F1 F2 F3 F4 F5 F6", "G5": "F0", "G6": "F1 F4", "G7": "F1", "G8": "F1 F3", "G9": "F1",
-    "G10": "F3", "G11": "F1 F3", "G12": "F3", "G13": "F1 F3", "G14": "F3 F5", "G15": "F3",
-    "G16": "F3", "G17": "F3", "G18": "F2 F3", "G19": "F3", "G20": "F1 F3", "G21": "F3", "G22": "F3",
-    "G23": "F4", "G24": "F4", "G25": "F4", "G26": "F1 F3", "G27": "F3", "G28": "F2 F3",
-    "G29": "F3 F6", "G30": "F3", "G31": "F3", "G32": "F3 F5", "G33": "F1 F3", "G34": "F3",
-}  # fmt: skip
+    "clock-skew": "F1",
+    "G1": "F1 F3",
+    "G2": "F1 F3",
+    "G3": "F1 F3",
+    "G4": "F0 F1 F2 F3 F4 F5 F6",
+    "G5": "F0",
+    "G6": "F1 F4",
+    "G7": "F1",
+    "G8": "F1 F3",
+    "G9": "F1",
+    "G10": "F3",
+    "G11": "F1 F3",
+    "G12": "F3",
+    "G13": "F1 F3",
+    "G14": "F3 F5",
+    "G15": "F3",
+    "G16": "F3",
+    "G17": "F3",
+    "G18": "F2 F3",
+    "G19": "F3",
+    "G20": "F1 F3",
+    "G21": "F3",
+    "G22": "F3",
+    "G23": "F4",
+    "G24": "F4",
+    "G25": "F4",
+    "G26": "F1 F3",
+    "G27": "F3",
+    "G28": "F2 F3",
+    "G29": "F3 F6",
+    "G30": "F3",
+    "G31": "F3",
+    "G32": "F3 F5",
+    "G33": "F1 F3",
+    "G34": "F3",
+}
 WHEN = {
-    "G1": "cut", "G2": "no_log", "G3": "noise", "G4": "missing", "G5": "candidates",
-    "G6": "siblings", "G7": "timeout_words", "G8": "siblings", "G9": "many_skipped",
-    "G10": "siblings", "G31": "no_git",
-}  # fmt: skip
-CALM: dict[str, Any] = RICH | {"siblings": (), "siblings_total": 0, "history": History()}
+    "G1": "cut",
+    "G2": "no_log",
+    "G3": "noise",
+    "G4": "missing",
+    "G5": "candidates",
+    "G6": "siblings",
+    "G7": "timeout_words",
+    "G8": "siblings",
+    "G9": "many_skipped",
+    "G10": "siblings",
+    "G31": "no_git",
+}
+CALM: dict[str, Any] = RICH | {"siblings": (), "siblings_total": 0, "history": PriorKnowledge()}
 
 
 def failing(**parts: Any) -> dict[str, Any]:
@@ -47,15 +84,17 @@ STIRS: dict[str, tuple[set[str], dict[str, Any]]] = {
     "no git facts": ({"missing", "no_git"}, launched(branch="", commit="")),
     "candidates": ({"candidates"}, {"history": RICH["history"]}),
     "siblings": ({"siblings"}, {"siblings": RICH["siblings"], "siblings_total": 2}),
-    "itself as a sibling": (set(), {"siblings": (msgspec.convert(
-        {"id": FAILURE.id}, type(RICH["siblings"][0])),)}),
+    "itself as a sibling": (
+        set(),
+        {"siblings": (msgspec.convert({"id": FAILURE.id}, type(RICH["siblings"][0])),)},
+    ),
     "a time-out": ({"timeout_words"}, failing(message="Timed out after 5 s")),
     "a deadline in the log": ({"timeout_words"}, failing(log="context deadline exceeded")),
-    "as many skipped as usual": (set(), launched(tally=Tally(tests=100, skipped=40))),
-    "more skipped": ({"many_skipped"}, launched(tally=Tally(tests=100, skipped=41))),
-    "no tests counted": (set(), launched(tally=Tally(skipped=41))),
+    "as many skipped as usual": (set(), launched(tally=TestCounts(tests=100, skipped=40))),
+    "more skipped": ({"many_skipped"}, launched(tally=TestCounts(tests=100, skipped=41))),
+    "no tests counted": (set(), launched(tally=TestCounts(skipped=41))),
     "no launch": ({"missing", "no_git"}, {"launch": None}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("short", SHORTS)

@@ -20,11 +20,11 @@ from tests.apps.rca.world import (
 
 from interlock.engine.case import Case
 from interlock.rca.families import FAMILIES, family_of, find_family
-from interlock.rca.history import History, PriorRca, Sibling
+from interlock.rca.history import PriorCause, PriorKnowledge, Sibling
 from interlock.rca.launch import Checkout
 from interlock.rca.prompt_data.groups import short_name
 from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.prompt_data.subject import Limits
+from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.runtime.fence import MISSING
 from interlock.runtime.prompt import FACTS
 from interlock.system.errors import CircuitError
@@ -79,12 +79,20 @@ def test_envelope_and_git() -> None:
     }
 
 
-@pytest.mark.parametrize(("key", "name"), [
-    ("ocp_version", "ocp_version"), ("OpenShift version", "ocp_version"),
-    ("hub-ocp-build", "hub_ocp_build"), ("Kernel", "kernel_version"), ("cpu model", "cpu_type"),
-    ("ptp_operator", "ptp_operator"), ("SRIOV operator version", "sriov_operator"),
-    ("cluster", "cluster_name"), ("hubCluster", "hub_cluster_name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("ocp_version", "ocp_version"),
+        ("OpenShift version", "ocp_version"),
+        ("hub-ocp-build", "hub_ocp_build"),
+        ("Kernel", "kernel_version"),
+        ("cpu model", "cpu_type"),
+        ("ptp_operator", "ptp_operator"),
+        ("SRIOV operator version", "sriov_operator"),
+        ("cluster", "cluster_name"),
+        ("hubCluster", "hub_cluster_name"),
+    ],
+)
 def test_an_attribute_of_a_known_meaning_is_named(key: str, name: str) -> None:
     launch = msgspec.structs.replace(LAUNCH, attributes={key: "it", "other": "thing"})
     found = made("F1", RICH | {"launch": launch})["env"]
@@ -108,11 +116,18 @@ def test_the_failure() -> None:
     assert FAILURE.log in found["log_snippet"]
 
 
-@pytest.mark.parametrize(("name", "short"), [
-    ("a.b.test_c", "test_c"), ("pkg/test_x.py::TestY::test_z", "test_z"),
-    ("a.b.test_c[x.y-1.0]", "test_c[x.y-1.0]"), ("the totals are right", "the totals are right"),
-    ("", ""), ("...", "..."), ("Class#method", "method"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("a.b.test_c", "test_c"),
+        ("pkg/test_x.py::TestY::test_z", "test_z"),
+        ("a.b.test_c[x.y-1.0]", "test_c[x.y-1.0]"),
+        ("the totals are right", "the totals are right"),
+        ("", ""),
+        ("...", "..."),
+        ("Class#method", "method"),
+    ],
+)
 def test_the_short_name(name: str, short: str) -> None:
     assert short_name(name) == short
 
@@ -165,14 +180,16 @@ def test_history_has_ids_and_days() -> None:
     assert found["prior_rcas"][0]["rca_id"] == 7
     assert found["prior_rcas"][0]["days_since_resolved"] == 32
     assert found["failure_count"] == 4
-    given = History(prior_rcas=(PriorRca(rca_id=1, days_since_resolved=5), PriorRca(rca_id=2)))
+    given = PriorKnowledge(
+        prior_rcas=(PriorCause(rca_id=1, days_since_resolved=5), PriorCause(rca_id=2))
+    )
     found = made("F0", RICH | {"history": given})["history"]
     assert [each["days_since_resolved"] for each in found["prior_rcas"]] == [5, MISSING]
 
 
 def test_the_digest_keeps_the_newest() -> None:
-    known = tuple(PriorRca(rca_id=number) for number in range(1, 51))
-    found = made("F4", RICH | {"history": History(digest=known)})
+    known = tuple(PriorCause(rca_id=number) for number in range(1, 51))
+    found = made("F4", RICH | {"history": PriorKnowledge(digest=known)})
     assert found["digest"]["total"] == 50
     assert [each["rca_id"] for each in found["digest"]["rcas"]] == list(range(31, 51))
     assert "30 earlier ones left out" in found["data"]["digest"]
@@ -205,17 +222,42 @@ def test_references_nobody_checked_are_unchecked() -> None:
     ]
 
 
-@pytest.mark.parametrize("junk", [
-    None, 7, "text", [], [None], {"evidence": "x"}, {"evidence": [1]}, {
-    "evidence_refs": "abc", "convergence_score": "high", "defect_type": ["pb001"],
-    "selected_repos": "all", "symptom_category": 9, "contradicting_evidence": {"a": 1},
-}])  # fmt: skip
+@pytest.mark.parametrize(
+    "junk",
+    [
+        None,
+        7,
+        "text",
+        [],
+        [None],
+        {"evidence": "x"},
+        {"evidence": [1]},
+        {
+            "evidence_refs": "abc",
+            "convergence_score": "high",
+            "defect_type": ["pb001"],
+            "selected_repos": "all",
+            "symptom_category": 9,
+            "contradicting_evidence": {"a": 1},
+        },
+    ],
+)
 @pytest.mark.parametrize("short", SHORTS)
 def test_answers_of_any_form_are_survived(short: str, junk: Any) -> None:
     answers = {each.step: junk for each in FAMILIES}
     context = dict.fromkeys(
-        ("recall_candidate", "selected_repos", "repo", "repos_left", "findings", "defect_type",
-         "human_override", "review_note"), junk)  # fmt: skip
+        (
+            "recall_candidate",
+            "selected_repos",
+            "repo",
+            "repos_left",
+            "findings",
+            "defect_type",
+            "human_override",
+            "review_note",
+        ),
+        junk,
+    )
     case = case_at(short, answers=answers, context=context)
     assert made(short, RICH, case)["prior"]["final_defect_type"] == MISSING
     assert rendered(short, RICH, case)
@@ -253,16 +295,19 @@ def test_the_repository_of_a_pass_goes_before_the_chosen_ones() -> None:
     assert stranger["repo"] == {"name": "nowhere", "known": False}
 
 
-@pytest.mark.parametrize(("answers", "context", "code"), [
-    ({}, {}, MISSING),
-    ({"F1": TRIAGE}, {}, "pb001"),
-    ({"F1": TRIAGE, "F3": {"defect_type": "si001"}}, {}, "si001"),
-    ({"F3": {"defect_type": "si001"}}, {"defect_type": "ti001"}, "ti001"),
-    ({"F3": {"defect_type": "nonsense"}, "F1": TRIAGE}, {}, "pb001"),
-    ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "pb001"),
-    ({"F0": {"match": False, "prior_rca_id": 7}}, {}, MISSING),
-    ({"F0": {"match": True, "prior_rca_id": 99}}, {}, MISSING),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answers", "context", "code"),
+    [
+        ({}, {}, MISSING),
+        ({"F1": TRIAGE}, {}, "pb001"),
+        ({"F1": TRIAGE, "F3": {"defect_type": "si001"}}, {}, "si001"),
+        ({"F3": {"defect_type": "si001"}}, {"defect_type": "ti001"}, "ti001"),
+        ({"F3": {"defect_type": "nonsense"}, "F1": TRIAGE}, {}, "pb001"),
+        ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "pb001"),
+        ({"F0": {"match": False, "prior_rca_id": 7}}, {}, MISSING),
+        ({"F0": {"match": True, "prior_rca_id": 99}}, {}, MISSING),
+    ],
+)
 def test_the_defect_type_as_it_stands(answers: Any, context: Any, code: str) -> None:
     found = made("F5", RICH, case_at("F5", answers=answers, context=context))
     assert found["prior"]["final_defect_type"] == code
@@ -276,7 +321,7 @@ def test_repositories_are_bounded() -> None:
 
 
 def test_limits_are_the_callers() -> None:
-    found = made("F1", RICH | {"limits": Limits(siblings=1, value=12)})
+    found = made("F1", RICH | {"limits": PromptLimits(siblings=1, value=12)})
     assert found["siblings"]["shown"] == 1
     assert found["failure"]["name"] == "harbour.tes…"
 

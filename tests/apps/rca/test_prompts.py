@@ -23,17 +23,17 @@ from tests.apps.rca.world import (
     outside,
     rendered,
     template,
-)  # fmt: skip
+)
 from tests.wire.test_fence import HOSTILE
 
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure
 from interlock.rca.families import FAMILIES
-from interlock.rca.history import History, Sibling
+from interlock.rca.history import PriorKnowledge, Sibling
 from interlock.rca.launch import Checkout, Launch
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
 from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.prompt_data.subject import Limits
+from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.runtime.prompt import FACTS
 from interlock.runtime.sandbox import Sandbox
 
@@ -88,7 +88,7 @@ def hostile(short: str, text: str) -> str:
         ),
         "siblings_total": 900,
         "history": msgspec.structs.replace(
-            poisoned(History, text), digest=poisoned(History, text).digest * 20
+            poisoned(PriorKnowledge, text), digest=poisoned(PriorKnowledge, text).digest * 20
         ),
         "fence": FENCE,
     }
@@ -103,7 +103,7 @@ def test_nothing_from_outside_stands_outside_a_fence(before: str, after: str, sh
     text = hostile(short, f"{before[:60]}{CANARY}{after}")
     assert CANARY in text
     assert CANARY not in outside(text)
-    assert len(text) <= Limits().prompt
+    assert len(text) <= PromptLimits().prompt
 
 
 PLOYS = {
@@ -133,7 +133,7 @@ def test_a_ploy_stays_inside_its_fence(ploy: str, short: str) -> None:
     assert "49" not in said.replace("4f2a9c1", "")
     assert "\x1b" not in found
     assert "\x00" not in found
-    assert len(found) <= Limits().prompt
+    assert len(found) <= PromptLimits().prompt
 
 
 def test_a_template_in_a_log_is_shown_as_it_is() -> None:
@@ -145,12 +145,12 @@ def test_a_template_in_a_log_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize("size", [20_000, 24_000, 60_000])
 def test_the_whole_prompt_is_bounded(size: int, short: str) -> None:
     text = "all sorts of words\n" * 5_000
-    limits = Limits(prompt=size)
+    limits = PromptLimits(prompt=size)
     facts = RICH | {
         "failure": poisoned(Failure, text),
         "launch": poisoned(Launch, text),
         "repos": (poisoned(Checkout, text),) * 40,
-        "history": poisoned(History, text),
+        "history": poisoned(PriorKnowledge, text),
         "limits": limits,
     }
     case = case_at(short, answers=spoiled(ANSWERS, text), context=spoiled(CONTEXT, text))
@@ -242,9 +242,11 @@ def test_recall_shows_ids_version_and_environment() -> None:
     text = rendered("F0", RICH)
     for part in ("symptom_id: 12", "rca_id: 7", "version: 2.4", "- os = linux", "- os=linux"):
         assert part in text
-    assert "No symptom like this one is known" in rendered("F0", RICH | {"history": History()})
+    assert "No symptom like this one is known" in rendered(
+        "F0", RICH | {"history": PriorKnowledge()}
+    )
     back = msgspec.structs.replace(HISTORY.symptoms[0], is_dormant_reactivation=True)
-    text = rendered("F0", RICH | {"history": History(symptoms=(back,))})
+    text = rendered("F0", RICH | {"history": PriorKnowledge(symptoms=(back,))})
     assert "A symptom here was quiet for a long time" in outside(text)
 
 
@@ -293,13 +295,20 @@ def test_a_human_sees_verdicts_doubts_and_every_decision() -> None:
     assert "The finding names nothing that speaks against it" in plain
 
 
-@pytest.mark.parametrize(("answers", "context", "said"), [
-    ({}, {}, "Nothing was investigated."),
-    ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "It was recognised as seen before"),
-    ({"F1": {}}, {"clock_skew": "Mind the clocks."}, "two clocks disagree. Mind the clocks."),
-    ({"F3": INVESTIGATE}, {"defect_type": "ti001"}, "The investigation ended without being sure"),
-    ({"F3": INVESTIGATE}, {}, "the defect type is `pb001`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answers", "context", "said"),
+    [
+        ({}, {}, "Nothing was investigated."),
+        ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "It was recognised as seen before"),
+        ({"F1": {}}, {"clock_skew": "Mind the clocks."}, "two clocks disagree. Mind the clocks."),
+        (
+            {"F3": INVESTIGATE},
+            {"defect_type": "ti001"},
+            "The investigation ended without being sure",
+        ),
+        ({"F3": INVESTIGATE}, {}, "the defect type is `pb001`"),
+    ],
+)
 def test_a_human_sees_how_it_came_here(answers: Any, context: Any, said: str) -> None:
     case = case_at("F5", answers=answers, context=context)
     assert said in outside(rendered("F5", RICH, case))

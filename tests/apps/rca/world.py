@@ -6,9 +6,9 @@ from typing import Any
 import interlock.rca as rca
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure, Ticket
-from interlock.rca.families import FAMILIES, Family
-from interlock.rca.history import History, PriorRca, Sibling, SymptomInfo
-from interlock.rca.launch import Checkout, Job, Launch, Tally
+from interlock.rca.families import FAMILIES, StepFamily
+from interlock.rca.history import PriorCause, PriorKnowledge, Sibling, SymptomInfo
+from interlock.rca.launch import Checkout, Job, Launch, TestCounts
 from interlock.rca.prompt_data.params import parameters
 from interlock.runtime import prompt
 
@@ -56,11 +56,11 @@ LAUNCH = Launch(
     remote="https://git.example/harbour.git",
     url="https://portal.example/ui/#harbour/launches/all/9",
     ci_url="https://ci.example/job/9",
-    tally=Tally(tests=50, failed=3, skipped=2),
+    tally=TestCounts(tests=50, failed=3, skipped=2),
     jobs=(
         Job(
             name="ledger",
-            tally=Tally(tests=20, failed=2, skipped=1),
+            tally=TestCounts(tests=20, failed=2, skipped=1),
             started_at="2024-05-03T09:58:00Z",
             ended_at="2024-05-03T10:20:00Z",
             clock="testing",
@@ -91,7 +91,7 @@ SIBLINGS = (
     ),
     Sibling(id="f-3", name="test_tides", parent_name="sea", status="failed"),
 )
-RCA = PriorRca(
+RCA = PriorCause(
     rca_id=7,
     title="Rows without mooring are dropped",
     description="totals() skips rows whose mooring is null.",
@@ -103,7 +103,7 @@ RCA = PriorRca(
     resolved_at="2024-04-01T00:00:00Z",
     cases=2,
 )
-HISTORY = History(
+HISTORY = PriorKnowledge(
     symptoms=(
         SymptomInfo(
             symptom_id=12,
@@ -178,14 +178,14 @@ BARE: dict[str, Any] = {
     "repos": (),
     "siblings": (),
     "siblings_total": 0,
-    "history": History(),
+    "history": PriorKnowledge(),
     "fence": FENCE,
 }
 THRESHOLDS = {"max_reassess": 3}
 """What the circuit adds to the parameters, as far as templates read it."""
 
 
-def family(short: str) -> Family:
+def family(short: str) -> StepFamily:
     return next(each for each in FAMILIES if each.short == short)
 
 

@@ -13,7 +13,7 @@ from tests.core.circuits import (
 )
 
 from interlock.engine.expression import Scope, parse
-from interlock.engine.notation import Written
+from interlock.engine.notation import CircuitSource
 from interlock.engine.verify import verify
 
 GIVE_UP = "  - {id: give-up, at: ANY, on: [timeout, crash, unreadable], to: abandoned}\n"
@@ -126,7 +126,7 @@ GAPS = [
 ]
 
 
-def gap_circuit(fields: str, guards: list[str], otherwise: str = "") -> Written:
+def gap_circuit(fields: str, guards: list[str], otherwise: str = "") -> CircuitSource:
     required = re.findall(r"(?:^|}, )(\w): {", fields)
     rules = "\n".join(
         f'  - {{id: r{index}, at: ask, when: "{guard}", to: b}}'

@@ -10,7 +10,7 @@ from tests.core.circuits import (
     summary,
 )
 
-from interlock.engine.notation import Written, read_circuit
+from interlock.engine.notation import CircuitSource, read_circuit
 
 PIT = """\
   - {id: sink, at: pit, on: [artifact, timeout, crash, unreadable], to: AGAIN, loop: rework}
@@ -35,7 +35,7 @@ def test_dead_end() -> None:
     assert ("error", "circuit.dead-end", "publish") not in summary(written)
 
 
-def detoured(*changes: tuple[str, str]) -> Written:
+def detoured(*changes: tuple[str, str]) -> CircuitSource:
     text = changed(
         SOUND,
         ("steps:\n", "steps:\n  help: {role: critic, timeout: 1m}\n"),
@@ -104,11 +104,16 @@ def test_an_approval_that_nobody_gave_is_none(rule: str) -> None:
         press(("on: timeout, to: rejected", "on: timeout, to: publish"))
         if rule == "expired"
         else read_circuit(
-            changed(SOUND, ("  - {id: refused, at: approve, to: rejected}\n", ""),
-                    ("on: timeout, to: rejected", "on: timeout, to: abandoned"),
-                    ("rejected: healthy, ", "")) + "otherwise: publish\n", "x.yaml"
+            changed(
+                SOUND,
+                ("  - {id: refused, at: approve, to: rejected}\n", ""),
+                ("on: timeout, to: rejected", "on: timeout, to: abandoned"),
+                ("rejected: healthy, ", ""),
+            )
+            + "otherwise: publish\n",
+            "x.yaml",
         )
-    )  # fmt: skip
+    )
     finding = found(written, "circuit.ungated-write")
     assert rule in {hop["rule"] for hop in finding.counter_example}
 

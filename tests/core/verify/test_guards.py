@@ -84,14 +84,22 @@ def cell(guards: list[str]) -> Cell:
     return cell_of(Names(written.circuit), "ask", "artifact")
 
 
-ATOMS = [f"{left} {op} {right}" for left, op, right in product(
-    ["x", "y"], ["<", "<=", "==", "!=", ">"], ["0", "limit", "5", "x", "y"]
-) if left != right]  # fmt: skip
+ATOMS = [
+    f"{left} {op} {right}"
+    for left, op, right in product(
+        ["x", "y"], ["<", "<=", "==", "!=", ">"], ["0", "limit", "5", "x", "y"]
+    )
+    if left != right
+]
 GUARDS = st.one_of(
     st.sampled_from(ATOMS),
-    st.builds(lambda a, b, op: f"{a} {op} not {b}", st.sampled_from(ATOMS),
-              st.sampled_from(ATOMS), st.sampled_from(["and", "or"])),
-)  # fmt: skip
+    st.builds(
+        lambda a, b, op: f"{a} {op} not {b}",
+        st.sampled_from(ATOMS),
+        st.sampled_from(ATOMS),
+        st.sampled_from(["and", "or"]),
+    ),
+)
 
 
 @given(st.lists(GUARDS, min_size=1, max_size=3), st.integers(-3, 9), st.integers(-3, 9))

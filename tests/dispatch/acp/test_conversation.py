@@ -7,18 +7,18 @@ from tests.world.acp_crew import ROGUE, crew, noted, place_of, reply_of
 from tests.world.bench import Bench, appears, ask
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.workplace import Session, Workplace
+from interlock.agents.cli.workplace import Session, WorkFolder
 
 GOOD = Reply(1, b'{"n":1}')
 
 
-def place(folder: Path, agent: AcpAgent) -> Workplace:
+def place(folder: Path, agent: AcpAgent) -> WorkFolder:
     """The place of the agent's first dispatch, made."""
     work = place_of(folder)
     work.mkdir(parents=True, exist_ok=True)
-    return Workplace(work.parent, work, agent._name)
+    return WorkFolder(work.parent, work, agent._name)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def place(folder: Path, agent: AcpAgent) -> Workplace:
 async def test_the_session_is_loaded_where_it_can_be(
     tmp_path: Path, scene: str, resume: bool, sessions: list[str]
 ) -> None:
-    agent = crew(tmp_path, scene, terms=Terms(resume=resume))
+    agent = crew(tmp_path, scene, terms=AcpSettings(resume=resume))
     place(tmp_path, agent).keep(Session("s-0", str(place_of(tmp_path))))
     assert await reply_of(agent) == GOOD
     assert [each.split(" /")[0] for each in noted(tmp_path, "sessions")] == sessions
@@ -47,7 +47,7 @@ async def test_a_session_of_another_folder_is_not_loaded(tmp_path: Path) -> None
 
 
 async def test_it_may_work_in_the_project(tmp_path: Path) -> None:
-    await reply_of(crew(tmp_path, "answers", terms=Terms(folder="project")))
+    await reply_of(crew(tmp_path, "answers", terms=AcpSettings(folder="project")))
     assert noted(tmp_path, "sessions") == [f"new {tmp_path}"]
 
 

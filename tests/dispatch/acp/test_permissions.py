@@ -12,12 +12,19 @@ from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import Policy, Terms
+from interlock.agents.acp.terms import AcpSettings, Policy
 from interlock.agents.carrier import Clock, Reply
-from interlock.agents.permission_desk import PermissionDesk
-from interlock.agents.query import Query, QueryReply, open_queries, put_query, put_reply, reply_to
-from interlock.agents.query_desk import QueryDesk
-from interlock.system.clock import RealClock
+from interlock.agents.permission_desk import PermissionBroker
+from interlock.agents.query import (
+    AgentQuery,
+    QueryReply,
+    open_queries,
+    put_query,
+    put_reply,
+    reply_to,
+)
+from interlock.agents.query_desk import QueryBroker
+from interlock.system.clock import SystemClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
 
@@ -30,9 +37,9 @@ def asking(
     **policy: Any,
 ) -> AcpAgent:
     """An agent that asks for this, with a desk in `folder/queries`."""
-    clock = clock or RealClock()
-    desk = PermissionDesk(QueryDesk(folder / "queries"), desk_clock or clock, 600.0)
-    terms = Terms(Policy(**policy))
+    clock = clock or SystemClock()
+    desk = PermissionBroker(QueryBroker(folder / "queries"), desk_clock or clock, 600.0)
+    terms = AcpSettings(Policy(**policy))
     words = json.dumps(wish)
     return crew(folder, "asks", clock=clock, terms=terms, desk=desk, WISH=words)
 
@@ -41,7 +48,7 @@ def chose(option: str) -> Reply:
     return Reply(1, json.dumps({"chosen": option}).encode())
 
 
-async def waiting(folder: Path) -> Query:
+async def waiting(folder: Path) -> AgentQuery:
     """The one question that waits in the folder, as soon as it is there."""
     give_up = time.monotonic() + 20
     while not (found := open_queries(folder / "queries", {1})):
@@ -108,7 +115,7 @@ async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
 async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> None:
     clock = FakeClock()
     began = clock.time
-    agent = asking(tmp_path, RUN, clock, desk_clock=RealClock())
+    agent = asking(tmp_path, RUN, clock, desk_clock=SystemClock())
     async with Bench(agent, clock) as bench:
         bench.carrier.send([ask()])
         await waiting(tmp_path)
@@ -141,8 +148,8 @@ async def test_a_question_ends_with_its_dispatch(tmp_path: Path) -> None:
 async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path) -> None:
     """Interlock was killed while a question waited; then somebody said yes to it."""
     folder = tmp_path / "queries"
-    put_query(folder, Query("1.1", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
-    put_query(folder, Query("1.2", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
+    put_query(folder, AgentQuery("1.1", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
+    put_query(folder, AgentQuery("1.2", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
     put_reply(folder, QueryReply("1.1", "allow", "", "ann", 2.0))
     async with Bench(asking(tmp_path, RUN)) as bench:
         bench.carrier.send([ask()])
@@ -154,8 +161,8 @@ async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path)
 
 
 async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -> None:
-    clock = RealClock()
-    desk = PermissionDesk(QueryDesk(tmp_path / "queries"), clock, 600.0)
+    clock = SystemClock()
+    desk = PermissionBroker(QueryBroker(tmp_path / "queries"), clock, 600.0)
     agent = crew(tmp_path, "permission_flood", ROGUE, clock, desk=desk)
     found = await reply_of(agent)
     assert found.reason == "it asked for permission more than 200 times"

@@ -13,7 +13,7 @@ from tests.world.clock import FakeClock
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.carrier import MAX_ANSWER, Reply
 from interlock.system.census import census
-from interlock.system.clock import RealClock
+from interlock.system.clock import SystemClock
 
 GOOD = Reply(1, b'{"n":1}')
 
@@ -176,7 +176,7 @@ async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_started_is_a_crash(tmp_path: Path, name: str, reason: str) -> None:
-    agent = AcpAgent([name], station(tmp_path), RealClock())
+    agent = AcpAgent([name], station(tmp_path), SystemClock())
     assert await reply_of(agent) == crashed(reason)
 
 
@@ -184,7 +184,7 @@ async def test_a_work_folder_that_leads_elsewhere_is_a_crash(tmp_path: Path) -> 
     (tmp_path / "work" / "1").mkdir(parents=True)
     place = tmp_path / "work" / "1" / "0"
     place.symlink_to("/tmp")
-    agent = AcpAgent(["true"], station(tmp_path), RealClock())
+    agent = AcpAgent(["true"], station(tmp_path), SystemClock())
     assert await reply_of(agent) == crashed(
         f"{place} is a symbolic link; symbolic links are refused"
     )

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.acp_crew import crew, noted, reply_of
 
-from interlock.agents.acp.terms import Terms
-from interlock.system.work_files import MOST, NotAllowedError, WorkFiles
+from interlock.agents.acp.terms import AcpSettings
+from interlock.system.work_files import MOST, NotAllowedError, OpenFolder
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Path:
     ],
 )
 def test_reading(place: Path, line: int | None, limit: int | None, text: str) -> None:
-    assert WorkFiles(place).read(f"{place}/notes.txt", line, limit) == text
+    assert OpenFolder(place).read(f"{place}/notes.txt", line, limit) == text
 
 
 GAMES = [
@@ -70,7 +70,7 @@ GAMES = [
 
 @pytest.mark.parametrize("path", GAMES)
 def test_path_games_are_refused(place: Path, path: str) -> None:
-    files = WorkFiles(place)
+    files = OpenFolder(place)
     before = sorted(os.walk(place.parent))
     path = path.replace("WORK", str(place))
     with pytest.raises(NotAllowedError):
@@ -83,12 +83,12 @@ def test_path_games_are_refused(place: Path, path: str) -> None:
 
 def test_a_link_to_nothing_is_not_written_through(place: Path) -> None:
     with pytest.raises(NotAllowedError):
-        WorkFiles(place).write(f"{place}/empty-link", "mine")
+        OpenFolder(place).write(f"{place}/empty-link", "mine")
     assert not (place.parent / "fresh").exists()
 
 
 def test_writing_makes_folders_and_replaces_the_whole_file(place: Path) -> None:
-    files = WorkFiles(place)
+    files = OpenFolder(place)
     files.write(f"{place}/a/b/c.txt", "first, and longer")
     files.write(f"{place}/a/b/c.txt", "ü")
     assert files.read(f"{place}/a/b/c.txt") == "ü"
@@ -97,12 +97,12 @@ def test_writing_makes_folders_and_replaces_the_whole_file(place: Path) -> None:
 
 def test_a_second_name_of_a_file_outside_is_not_written_through(place: Path) -> None:
     os.link(place.parent / "secret", place / "second")
-    WorkFiles(place).write(f"{place}/second", "mine")
+    OpenFolder(place).write(f"{place}/second", "mine")
     assert (place.parent / "secret").read_text() == "secret"
 
 
 def test_what_is_too_large_or_no_text(place: Path) -> None:
-    files = WorkFiles(place)
+    files = OpenFolder(place)
     (place / "large").write_bytes(b"x" * (MOST + 1))
     (place / "bytes").write_bytes(b"\xff")
     for name in ("large", "bytes"):
@@ -126,9 +126,9 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
     (work / "link").symlink_to(root / "secret")
     path = "/".join([str(work), *parts])
     with contextlib.suppress(NotAllowedError):
-        assert WorkFiles(work).read(path) != "secret"
+        assert OpenFolder(work).read(path) != "secret"
     with contextlib.suppress(NotAllowedError):
-        WorkFiles(work).write(path, "mine")
+        OpenFolder(work).write(path, "mine")
     assert (root / "secret").read_text() == "secret"
     assert sorted(each.name for each in root.iterdir()) == ["secret", "work"]
 
@@ -143,7 +143,7 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
 )
 async def test_only_what_the_terms_allow(tmp_path: Path, files: str, told: list[str]) -> None:
     wish = [["write", "HERE/a"], ["read", "HERE/a"], ["write", "/tmp/x"], ["read", "/etc/passwd"]]
-    terms = Terms(files=files)  # type: ignore[arg-type]
+    terms = AcpSettings(files=files)  # type: ignore[arg-type]
     found = await reply_of(crew(tmp_path, "files", terms=terms, WISH=json.dumps(wish)))
     assert json.loads(found.content) == {"told": told}
     (offered,) = noted(tmp_path, "capabilities")

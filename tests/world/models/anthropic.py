@@ -21,11 +21,15 @@ class Messages:
     def read(self, number: int, path: str, headers: dict[str, str], body: Any) -> Asked:
         messages = body.get("messages", [])
         return Asked(
-            number=number, path=path, headers=headers, body=body,
-            prompt=_prompt(messages), results=tuple(_results(messages)),
+            number=number,
+            path=path,
+            headers=headers,
+            body=body,
+            prompt=_prompt(messages),
+            results=tuple(_results(messages)),
             tools=tuple(tool["name"] for tool in body.get("tools", ())),
             streamed=bool(body.get("stream")),
-        )  # fmt: skip
+        )
 
     def stream(self, asked: Asked, said: Says) -> list[bytes]:
         whole = self.whole(asked, said)

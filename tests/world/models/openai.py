@@ -21,10 +21,15 @@ class Responses:
     def read(self, number: int, path: str, headers: dict[str, str], body: Any) -> Asked:
         items = body.get("input", [])
         return Asked(
-            number=number, path=path, headers=headers, body=body,
-            prompt=_prompt(items), results=tuple(_results(items)),
-            tools=tuple(_tools(body.get("tools", ()))), streamed=bool(body.get("stream")),
-        )  # fmt: skip
+            number=number,
+            path=path,
+            headers=headers,
+            body=body,
+            prompt=_prompt(items),
+            results=tuple(_results(items)),
+            tools=tuple(_tools(body.get("tools", ()))),
+            streamed=bool(body.get("stream")),
+        )
 
     def stream(self, asked: Asked, said: Says) -> list[bytes]:
         whole = self.whole(asked, said)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.agents import agents_folder, ours
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.cli.process import Station, nonce
+from interlock.agents.cli.process import AgentHome, nonce
 from interlock.agents.cli.profile import profiles
-from interlock.agents.permission_desk import PermissionDesk
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.permission_desk import PermissionBroker
+from interlock.agents.query_desk import QueryBroker
 from interlock.system.errors import CircuitError, SourceError
 
 _ADAPTERS = {
@@ -28,9 +28,9 @@ _ADAPTERS = {
 
 def acp_agent(
     argv: Sequence[str],
-    terms: Terms,
+    terms: AcpSettings,
     db: Path,
-    queries: QueryDesk,
+    queries: QueryBroker,
     clock: Clock,
     environment: Mapping[str, str],
 ) -> Carrier:
@@ -41,8 +41,8 @@ def acp_agent(
         )
     from interlock.agents.acp.carrier import AcpAgent
 
-    desk = PermissionDesk(queries, clock, _checked(terms))
-    station = Station(agents_folder(db).resolve(), Path.cwd(), ours(db), environment, nonce)
+    desk = PermissionBroker(queries, clock, _checked(terms))
+    station = AgentHome(agents_folder(db).resolve(), Path.cwd(), ours(db), environment, nonce)
     let_in = (*variables_for(argv), *terms.let_in)
     # It starts in its own work folder: a path is meant from here.
     program = str(Path(argv[0]).absolute()) if "/" in argv[0] else argv[0]
@@ -63,7 +63,7 @@ def variables_for(argv: Sequence[str]) -> tuple[str, ...]:
     return found[0].let_in if found else ()
 
 
-def _checked(terms: Terms) -> float:
+def _checked(terms: AcpSettings) -> float:
     """Seconds for a human to answer; SourceError if a time is none."""
     try:
         terms.five_clocks  # noqa: B018 - it is told now, not when the first agent starts

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from subprocess import Popen
 from typing import IO
 
-from interlock.agents.cli.start import Start, abandon, owner, spawn
+from interlock.agents.cli.start import ProcessSpec, abandon, owner, spawn
 from interlock.agents.cli.tag import checked, variables
-from interlock.system.census import Census, Process, Seen, look
+from interlock.system.census import Census, Process, SeenProcess, look
 from interlock.system.errors import SourceError
-from interlock.system.exits import Exit
+from interlock.system.exits import ProcessExit
 from interlock.system.kinship import family, line_above
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 from interlock.system.pipes import Inlet
 from interlock.system.signals import HAS_HANDLES, send
 from interlock.system.supervise_tree import Clock, fell
@@ -26,7 +26,7 @@ from interlock.system.supervise_tree import Clock, fell
 _TAIL = 2_000
 
 
-class Ear(Inlet):
+class OutputReader(Inlet):
     """What the agent prints; told when it closes that."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Ear(Inlet):
             self._ended()
 
 
-class Pen:
+class InputWriter:
     """What the agent reads, written as fast as it takes it; what it does not take waits."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
@@ -86,13 +86,13 @@ class Pen:
         self._loop.remove_writer(self._pipe.fileno())
 
 
-class AgentProcess:
+class AcpProcess:
     """One that was started; SourceError if it cannot be."""
 
     def __init__(
         self,
-        start: Start,
-        lookout: Lookout,
+        start: ProcessSpec,
+        lookout: ProcessSnapshot,
         take: Callable[[bytes], None],
         ended: Callable[[], None],
     ) -> None:
@@ -120,13 +120,13 @@ class AgentProcess:
     ) -> None:
         seen = look(child.pid)
         self.process = seen.process if seen else Process(child.pid, 0)
-        self._exit = Exit(child, self._exits)
+        self._exit = ProcessExit(child, self._exits)
         undo.callback(self._exit.let_go)
         self._err = Inlet(child.stderr, self._murmur)
         undo.callback(self._err.close)
-        self.pen = Pen(child.stdin)
+        self.pen = InputWriter(child.stdin)
         undo.callback(self.pen.close)
-        self.ear = Ear(child.stdout, take, ended)
+        self.ear = OutputReader(child.stdout, take, ended)
 
     @property
     def has_exited(self) -> bool:
@@ -138,7 +138,7 @@ class AgentProcess:
         self._err.drain()
         return self._errors.decode(errors="replace").strip()
 
-    def kin(self, people: Census) -> dict[Process, Seen]:
+    def kin(self, people: Census) -> dict[Process, SeenProcess]:
         """Remembered from look to look: one that sheds its tag and its parents stays known."""
         found = family(people, self._tag, self.process, self._known)
         for process in line_above(people, os.getpid()):
@@ -157,10 +157,10 @@ class AgentProcess:
         self._err.close()
         return self._exit.bury()
 
-    async def _find(self, stop: bool) -> dict[Process, Seen]:
+    async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
         return self.kin(await self._lookout.look(self._stop_it if stop else None))
 
-    def _stop_it(self, seen: Seen) -> None:
+    def _stop_it(self, seen: SeenProcess) -> None:
         if self._tag in seen.tags and seen.process.pid != os.getpid():
             send(seen.process, signal.SIGSTOP)
 

@@ -10,19 +10,19 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
-from interlock.agents.acp.talk import Talk
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.talk import AcpDispatch
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.cli.environment import cleaned
-from interlock.agents.cli.process import Station
-from interlock.agents.cli.start import Start
+from interlock.agents.cli.process import AgentHome
+from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.workplace import workplace
 from interlock.agents.command import variables_of
-from interlock.agents.permission_desk import PermissionDesk
-from interlock.agents.status import Standings
+from interlock.agents.permission_desk import PermissionBroker
+from interlock.agents.status import AgentStatusFile
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 
 
 class AcpAgent:
@@ -32,23 +32,23 @@ class AcpAgent:
     def __init__(
         self,
         argv: Sequence[str],
-        station: Station,
+        station: AgentHome,
         clock: Clock,
         *,
-        terms: Terms | None = None,
-        desk: PermissionDesk | None = None,
+        terms: AcpSettings | None = None,
+        desk: PermissionBroker | None = None,
     ) -> None:
         self._argv = tuple(argv)
         self._station = station
         self._clock = clock
-        self._terms = terms or Terms()
+        self._terms = terms or AcpSettings()
         self._desk = desk
         self.queries = desk.queries if desk else None
-        self._lookout = Lookout()
+        self._lookout = ProcessSnapshot()
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
-        self._standings = Standings(station.root / f"standing-{self._name}.json", clock)
-        self._talks: dict[int, Talk] = {}
+        self._standings = AgentStatusFile(station.root / f"standing-{self._name}.json", clock)
+        self._talks: dict[int, AcpDispatch] = {}
         self._tasks: set[asyncio.Task[Reply]] = set()
         self._ready: asyncio.Task[None]
         self._deliver: Deliver
@@ -90,7 +90,7 @@ class AcpAgent:
     async def _reap(self) -> None:
         await self._station.ours.reap(self._clock, self._terms.five_clocks.grace)
 
-    def _open(self, ask: Ask) -> Talk:
+    def _open(self, ask: Ask) -> AcpDispatch:
         place = workplace(self._station.root, ask, self._name)
         folder = place.work if self._terms.folder == "own" else self._station.project
         if self._desk is not None:
@@ -98,10 +98,10 @@ class AcpAgent:
         given = {**self._terms.env, **variables_of(ask)}
         environment = cleaned(self._station.environ, self._terms.let_in, given)
         tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
-        start = Start(self._argv, b"", folder, environment, tag)
-        return Talk(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
+        start = ProcessSpec(self._argv, b"", folder, environment, tag)
+        return AcpDispatch(ask, start, place, self._terms, self._desk, self._clock, self._lookout)
 
-    async def _hold(self, ask: Ask, talk: Talk) -> Reply:
+    async def _hold(self, ask: Ask, talk: AcpDispatch) -> Reply:
         await self._ready
         self._standings.add(ask, self.account(ask.role), talk)
         try:
@@ -109,7 +109,7 @@ class AcpAgent:
         finally:
             self._standings.drop(ask.dispatch_id)
 
-    def _over(self, ask: Ask, talk: Talk, task: "asyncio.Task[Reply]") -> None:
+    def _over(self, ask: Ask, talk: AcpDispatch, task: "asyncio.Task[Reply]") -> None:
         """A dispatch gets its reply, also if something broke that nobody thought of."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()

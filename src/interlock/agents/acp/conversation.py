@@ -21,10 +21,10 @@ from pydantic import ValidationError
 from interlock import __version__
 from interlock.agents.acp import outcome
 from interlock.agents.acp.host import Host
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.workplace import Session, Workplace
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.workplace import Session, WorkFolder
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH
 
@@ -35,7 +35,7 @@ _WRITE = "fs/write_text_file"
 _FILES: dict[str, tuple[str, ...]] = {"none": (), "read": (_READ,), "write": (_READ, _WRITE)}
 
 
-def offers(terms: Terms) -> tuple[str, ...]:
+def offers(terms: AcpSettings) -> tuple[str, ...]:
     """The requests an agent may make of us."""
     return ("session/request_permission", *_FILES[terms.files])
 
@@ -47,10 +47,10 @@ class Conversation:
         self,
         connection: ClientSideConnection,
         host: Host,
-        place: Workplace,
+        place: WorkFolder,
         ask: Ask,
-        start: Start,
-        terms: Terms,
+        start: ProcessSpec,
+        terms: AcpSettings,
     ) -> None:
         self._connection = connection
         self._host = host

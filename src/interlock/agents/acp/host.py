@@ -27,9 +27,9 @@ from acp.schema import (
 from interlock.agents.acp.terms import Policy
 from interlock.agents.carrier import MAX_ANSWER
 from interlock.agents.cli.sight import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
-from interlock.agents.permission_desk import Leave, Wish
+from interlock.agents.permission_desk import Leave, PermissionRequest
 from interlock.engine.circuit import CRASH, UNREADABLE
-from interlock.system.work_files import NotAllowedError, WorkFiles
+from interlock.system.work_files import NotAllowedError, OpenFolder
 
 MOST_WISHES = 200
 """Requests for permission within one dispatch."""
@@ -43,7 +43,7 @@ _OPTIONS: dict[Leave, tuple[str, ...]] = {
     "reject": ("reject_once", "reject_always"),
 }
 
-AskLeave = Callable[[Wish], Awaitable[Leave]]
+AskLeave = Callable[[PermissionRequest], Awaitable[Leave]]
 """Asks a human; whatever goes wrong on the way is a no."""
 
 
@@ -55,7 +55,7 @@ class Host:
         self,
         policy: Policy,
         ask_leave: AskLeave,
-        files: WorkFiles | None,
+        files: OpenFolder | None,
         see: Callable[[Sight], None],
         fail: Callable[[str, str], None],
     ) -> None:
@@ -139,7 +139,7 @@ class Host:
             raise RequestError.invalid_params({"details": str(error)}) from None
         return WriteTextFileResponse()
 
-    def _shared(self, session_id: str) -> WorkFiles:
+    def _shared(self, session_id: str) -> OpenFolder:
         self._expect(session_id)
         if self._files is None:
             raise RequestError.invalid_params({"details": "no files are shared"})
@@ -186,7 +186,7 @@ def _chosen(leave: Leave, options: list[PermissionOption]) -> RequestPermissionR
     return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
 
-def _wish(tool: ToolCallUpdate, told: str | None) -> Wish:
+def _wish(tool: ToolCallUpdate, told: str | None) -> PermissionRequest:
     """What a human reads before deciding: nothing of it is trusted, all of it is bounded."""
     particulars: dict[str, Any] = {}
     if tool.locations:
@@ -197,4 +197,6 @@ def _wish(tool: ToolCallUpdate, told: str | None) -> Wish:
     if len(detail) > _LONGEST_DETAIL:
         detail = f"{detail[:_LONGEST_DETAIL]}… ({len(detail):,} characters in all)"
     title = " ".join((tool.title or "").split())[:_LONGEST_TITLE]
-    return Wish(tool.kind or told or "other", title or "(it does not say what)", detail)
+    return PermissionRequest(
+        tool.kind or told or "other", title or "(it does not say what)", detail
+    )

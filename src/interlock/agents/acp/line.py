@@ -13,7 +13,7 @@ import msgspec
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
-from interlock.agents.acp.agent_process import Pen
+from interlock.agents.acp.agent_process import InputWriter
 
 MOST_LINE = 10 * 1024 * 1024
 """Bytes of one message."""
@@ -27,7 +27,7 @@ UPDATE = "session/update"
 _NO_METHOD = {"code": -32601, "message": "Method not found"}
 
 
-class AgentLine:
+class AcpTransport:
     """One agent's stdout and stdin. `broken` says why it cannot be used any more."""
 
     def __init__(self, offered: Collection[str], heard: Callable[[], None]) -> None:
@@ -39,9 +39,9 @@ class AgentLine:
         self._more = asyncio.Event()
         self._over = False
         self._said = self._odd = 0
-        self._pen: Pen | None = None
+        self._pen: InputWriter | None = None
 
-    def connect(self, pen: Pen) -> None:
+    def connect(self, pen: InputWriter) -> None:
         """From now on what is sent goes there."""
         self._pen = pen
 

@@ -11,22 +11,22 @@ from typing import Any, cast
 
 from acp import Client, connect_to_agent
 
-from interlock.agents.acp.agent_process import AgentProcess
+from interlock.agents.acp.agent_process import AcpProcess
 from interlock.agents.acp.conversation import Conversation, offers
 from interlock.agents.acp.host import Host
-from interlock.agents.acp.line import AgentLine
-from interlock.agents.acp.terms import Terms
+from interlock.agents.acp.line import AcpTransport
+from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.clocks import ClockName, Watch
-from interlock.agents.cli.health import Standing, facts_of, standing
+from interlock.agents.cli.clocks import ClockName, TimeoutWatch
+from interlock.agents.cli.health import AgentHealth, facts_of, standing
 from interlock.agents.cli.sight import Sight
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.workplace import Workplace
-from interlock.agents.permission_desk import Leave, PermissionDesk, Wish
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.workplace import WorkFolder
+from interlock.agents.permission_desk import Leave, PermissionBroker, PermissionRequest
 from interlock.engine.circuit import CRASH, TIMEOUT
 from interlock.system.census import Census, Process, census
-from interlock.system.lookout import Lookout
-from interlock.system.work_files import WorkFiles
+from interlock.system.lookout import ProcessSnapshot
+from interlock.system.work_files import OpenFolder
 
 _COURTESY = 1.0
 """Seconds for an agent to stop by itself when its turn is cancelled."""
@@ -41,18 +41,18 @@ _RUNG: dict[ClockName, str] = {
 }
 
 
-class Talk:
+class AcpDispatch:
     """A conversation about one dispatch, from the first byte to the last process."""
 
     def __init__(
         self,
         ask: Ask,
-        start: Start,
-        place: Workplace,
-        terms: Terms,
-        desk: PermissionDesk | None,
+        start: ProcessSpec,
+        place: WorkFolder,
+        terms: AcpSettings,
+        desk: PermissionBroker | None,
         clock: Clock,
-        lookout: Lookout,
+        lookout: ProcessSnapshot,
     ) -> None:
         self._ask = ask
         self._start = start
@@ -61,21 +61,21 @@ class Talk:
         self._desk = desk
         self._clock = clock
         self._lookout = lookout
-        self._watch = Watch(terms.five_clocks, clock.now(), clock.now())
+        self._watch = TimeoutWatch(terms.five_clocks, clock.now(), clock.now())
         self._timer: Callable[[], None] = lambda: None
         self._over: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._is_wanted = True
-        self._agent: AgentProcess | None = None
-        files = WorkFiles(start.cwd) if terms.files != "none" else None
+        self._agent: AcpProcess | None = None
+        files = OpenFolder(start.cwd) if terms.files != "none" else None
         self._host = Host(terms.permissions, self._leave, files, self._see, self._fails)
-        self._line = AgentLine(offers(terms), self._heard)
+        self._line = AcpTransport(offers(terms), self._heard)
 
     @property
     def process(self) -> Process | None:
         """None before it was started."""
         return self._agent.process if self._agent else None
 
-    def standing(self, people: Census | None = None) -> Standing:
+    def standing(self, people: Census | None = None) -> AgentHealth:
         """How the agent stands now."""
         kin = self._agent.kin(people if people is not None else census()) if self._agent else {}
         leader = kin.get(self._agent.process) if self._agent else None
@@ -102,7 +102,7 @@ class Talk:
         cannot be started."""
         if self._over.done():
             return self._over.result()
-        agent = AgentProcess(self._start, self._lookout, self._line.take, self._line.hang_up)
+        agent = AcpProcess(self._start, self._lookout, self._line.take, self._line.hang_up)
         self._agent = agent
         self._line.connect(agent.pen)
         connection = connect_to_agent(cast(Client, self._host), self._line)
@@ -125,7 +125,7 @@ class Talk:
             self._place.forget()  # a session that failed would fail again
         return reply
 
-    async def _talk(self, conversation: Conversation, agent: AgentProcess) -> Reply | None:
+    async def _talk(self, conversation: Conversation, agent: AcpProcess) -> Reply | None:
         """What the conversation comes to, or what ends it before; None if the agent hung up."""
         talking = asyncio.create_task(conversation.held(self._clock.now))
         self._line.broken.add_done_callback(lambda found: self._fails(CRASH, found.result()))
@@ -143,7 +143,7 @@ class Talk:
             await _first(agent.exited, patience=_LAST_WORDS)
         return talking.result()
 
-    def _hung_up(self, agent: AgentProcess, code: int | None) -> Reply:
+    def _hung_up(self, agent: AcpProcess, code: int | None) -> Reply:
         """The agent ended the conversation: by its exit, or only by closing its output."""
         if self._over.done():
             return self._over.result()
@@ -155,7 +155,7 @@ class Talk:
         words = agent.complaints
         return self._failed(CRASH, f"{reason}: {words}" if words else reason)
 
-    async def _leave(self, wish: Wish) -> Leave:
+    async def _leave(self, wish: PermissionRequest) -> Leave:
         """A human's word; without a desk nobody can say yes."""
         return "reject" if self._desk is None else await self._desk.ask(self._ask, wish)
 

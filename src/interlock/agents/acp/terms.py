@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks
+from interlock.agents.cli.clocks import CLOCK_NAMES, Timeouts
 from interlock.engine.format import seconds_of
 from interlock.system.errors import SourceError
 
@@ -38,7 +38,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min(found, key=_STRICT.index)
 
 
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[acp]` in interlock.toml. All of it is optional."""
 
     permissions: Policy = Policy()
@@ -59,9 +59,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return seconds_of(self.permission_timeout)
 
     @property
-    def five_clocks(self) -> Clocks:
+    def five_clocks(self) -> Timeouts:
         """SourceError for a clock that there is not."""
         if not self.clocks.keys() <= _SECONDS:
             known = ", ".join(sorted(_SECONDS))
             raise SourceError(f"[acp] clocks: names are {known}")
-        return msgspec.convert(self.clocks, Clocks)
+        return msgspec.convert(self.clocks, Timeouts)

@@ -13,7 +13,7 @@ import msgspec
 from interlock.agents.cli.sight import (
     Alive,
     RateLimited,
-    Result,
+    ResultSeen,
     Sight,
     ToolBegan,
     ToolEnded,
@@ -28,7 +28,7 @@ _LONGEST_ID = 200
 _A_NAP = 5.0
 
 
-class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds; `math.inf` turns a clock off. The defaults let every healthy habit pass that is
     known: retries after 300 silent seconds, an exit 5 seconds after the result."""
 
@@ -61,10 +61,10 @@ class Due(msgspec.Struct, frozen=True):
     when: float
 
 
-class Watch:
+class TimeoutWatch:
     """What is known of one agent's time."""
 
-    def __init__(self, clocks: Clocks, now: float, wall: float) -> None:
+    def __init__(self, clocks: Timeouts, now: float, wall: float) -> None:
         self.clocks = clocks
         self.started = now
         self.heard_at = now
@@ -99,7 +99,7 @@ class Watch:
             case ToolEnded(tool_id):
                 self._go_on()
                 self.tools.pop(tool_id[:_LONGEST_ID], None)
-            case Result():
+            case ResultSeen():
                 self._go_on()
                 self.result_at = now
             case WaitsForPermission(what):

@@ -7,14 +7,14 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import ClockName, Clocks
-from interlock.agents.cli.health import Standing
-from interlock.system.supervise_tree import Left
+from interlock.agents.cli.clocks import ClockName, Timeouts
+from interlock.agents.cli.health import AgentHealth
+from interlock.system.supervise_tree import Survivor
 
 By = Literal["itself", "us"] | ClockName
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended. Times are those of the clock that was given."""
 
     exit_code: int | None
@@ -33,16 +33,16 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     cut_lines: int = 0
     stdout_bytes: int = 0
     open_tools: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Survivor, ...] = ()
     """What it left running, or was ended with it: everything but the agent itself."""
-    remaining: tuple[Left, ...] = ()
+    remaining: tuple[Survivor, ...] = ()
     """What lives although it was killed. Empty, unless the kernel holds it."""
     slept: float = 0.0
-    last: Standing
+    last: AgentHealth
     """How it stood in the moment before it ended or was ended."""
 
 
-def why(ended: Ended, clocks: Clocks) -> str:
+def why(ended: ProcessEnd, clocks: Timeouts) -> str:
     """One sentence for a person, without judging the answer."""
     if ended.by == "itself":
         return _exit_words(ended.exit_code)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import Watch
+from interlock.agents.cli.clocks import TimeoutWatch
 
 Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
 QUIET = 30.0
@@ -23,12 +23,12 @@ _STATES = {
 }
 
 
-class Standing(msgspec.Struct, frozen=True):
+class AgentHealth(msgspec.Struct, frozen=True):
     word: Word
     reasons: tuple[str, ...]
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class HealthFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Times are ages in seconds; None: it did not happen, or is not known."""
 
     state: str = ""
@@ -52,7 +52,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def facts_of(
-    watch: Watch,
+    watch: TimeoutWatch,
     now: float,
     wall: float,
     *,
@@ -60,8 +60,8 @@ def facts_of(
     cpu_share: float | None,
     children: int,
     is_mute: bool,
-) -> Facts:
-    return Facts(
+) -> HealthFacts:
+    return HealthFacts(
         state=state,
         age=now - watch.started,
         stream_age=now - watch.heard_at,
@@ -84,11 +84,11 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST])
 
 
-def standing(facts: Facts) -> Standing:
-    return Standing(_word(facts), tuple(_reasons(facts)))
+def standing(facts: HealthFacts) -> AgentHealth:
+    return AgentHealth(_word(facts), tuple(_reasons(facts)))
 
 
-def _word(facts: Facts) -> Word:
+def _word(facts: HealthFacts) -> Word:
     if facts.state in ("", "Z", "X"):
         return "dead"
     if facts.limited and (facts.resets_in is None or facts.resets_in > 0):
@@ -100,7 +100,7 @@ def _word(facts: Facts) -> Word:
     return "silent" if _is_long(facts) else "idle"
 
 
-def _is_busy(facts: Facts) -> bool:
+def _is_busy(facts: HealthFacts) -> bool:
     if facts.state in "Tt":
         return False
     computes = facts.cpu_share is not None and facts.cpu_share >= _BUSY
@@ -108,17 +108,17 @@ def _is_busy(facts: Facts) -> bool:
     return computes or ((spoke or bool(facts.tools)) and not _is_long(facts))
 
 
-def _is_long(facts: Facts) -> bool:
+def _is_long(facts: HealthFacts) -> bool:
     return facts.stream_age > facts.silence / 2
 
 
-def _reasons(facts: Facts) -> list[str]:
+def _reasons(facts: HealthFacts) -> list[str]:
     if facts.state in ("", "Z", "X"):
         return ["its process is gone"]
     return [*_waits(facts), *_words(facts), *_works(facts)]
 
 
-def _waits(facts: Facts) -> list[str]:
+def _waits(facts: HealthFacts) -> list[str]:
     found = [_limit(facts.resets_in)] if facts.limited else []
     if facts.permission is not None:
         what = plain(facts.permission) or "for what, it does not say"
@@ -128,7 +128,7 @@ def _waits(facts: Facts) -> list[str]:
     return found
 
 
-def _words(facts: Facts) -> list[str]:
+def _words(facts: HealthFacts) -> list[str]:
     if facts.has_spoken:
         found = [f"its last byte came {facts.stream_age:.0f} s ago"]
     else:
@@ -136,7 +136,7 @@ def _words(facts: Facts) -> list[str]:
     return found + (["its stdout is closed"] if facts.is_mute else [])
 
 
-def _works(facts: Facts) -> list[str]:
+def _works(facts: HealthFacts) -> list[str]:
     found = [f"tool {plain(name)} is open for {age:.0f} s" for name, age in facts.tools[:_TOOLS]]
     if len(facts.tools) > _TOOLS:
         found.append(f"{len(facts.tools) - _TOOLS} more tools are open")

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Literal
 
-from interlock.agents.cli.ended import Ended
+from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.limit_text import Zones, reset_time
-from interlock.agents.cli.outcome import Facts, Testimony
+from interlock.agents.cli.outcome import SessionFacts, SessionReport
 from interlock.agents.cli.profile import Profile
 from interlock.agents.cli.sight import (
     Alive,
-    Line,
+    OutputLine,
     RateLimited,
-    Result,
+    ResultSeen,
     Sight,
     ToolBegan,
     ToolEnded,
@@ -27,17 +27,17 @@ from interlock.agents.cli.sight import (
 from interlock.engine.case import Usage
 from interlock.signals.streams.stream import StreamReader
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
     BadLine,
-    Notice,
     RateLimit,
     SessionStarted,
-    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
     ToolStarted,
     TurnEnd,
+    UsageReported,
 )
 
 _LIMIT = re.compile(r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE)
@@ -48,7 +48,7 @@ _MOST_TOKENS = 10**12
 _TAIL = 1_000
 
 
-class Hearing:
+class SessionMonitor:
     """A reader for the supervisor. `now` is when its session began, for limits told as spans."""
 
     def __init__(self, profile: Profile, now: float, zones: Zones) -> None:
@@ -64,9 +64,9 @@ class Hearing:
         self._limit_ends: float | None = None
         self._errors: list[str] = []
         self._notes: dict[str, None] = {}
-        self._spent = Spent()
+        self._spent = UsageReported()
 
-    def __call__(self, line: Line) -> Iterable[Sight]:
+    def __call__(self, line: OutputLine) -> Iterable[Sight]:
         if line.late:
             return ()
         if self._plain is not None:
@@ -79,15 +79,15 @@ class Hearing:
         return [sight for event in events for sight in self._take(event)]
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> UsageReported:
         """What the CLI says that it cost."""
         return self._spent
 
-    def facts(self, ended: Ended) -> Facts:
+    def facts(self, ended: ProcessEnd) -> SessionFacts:
         end = self._reader.end
         code = ended.exit_code
         turns = None if end is None else end.turns
-        return Facts(
+        return SessionFacts(
             end=end.name if end else "",
             error=end.is_error if end else False,
             turns="unknown" if turns is None else "some" if turns > 0 else "none",
@@ -100,9 +100,9 @@ class Hearing:
             exit_code=code,
         )
 
-    def testimony(self, ended: Ended, usage: Usage) -> Testimony:
+    def testimony(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
         notes = [*self._notes, *self._left(ended)]
-        return Testimony(
+        return SessionReport(
             final=self._final(),
             said=self._said(ended),
             clock=_clock(ended),
@@ -113,7 +113,7 @@ class Hearing:
             usage=usage,
         )
 
-    def _hear_plain(self, line: Line) -> Iterable[Sight]:
+    def _hear_plain(self, line: OutputLine) -> Iterable[Sight]:
         assert self._plain is not None  # noqa: S101
         self._began = True
         self._plain_size += len(line.text) + 1
@@ -137,8 +137,8 @@ class Hearing:
             case TurnEnd():
                 if event.reason:
                     self._errors.append(event.reason)
-                yield Result()
-            case Spent():
+                yield ResultSeen()
+            case UsageReported():
                 self._spent = _sane(event)
             case _:
                 yield from self._take_trouble(event)
@@ -157,7 +157,7 @@ class Hearing:
                 yield RateLimited(self._limit_ends)
             case RateLimit(_, _, message):
                 self._note(f"a rate limit is near {message}".rstrip())
-            case Notice(kind, text):
+            case AgentNotice(kind, text):
                 self._note(f"{_NOTICES[kind]}: {text}"[:300])
                 if kind == "asks":
                     yield WaitsForPermission(text)
@@ -173,19 +173,19 @@ class Hearing:
             return b"\n".join(self._plain).decode("utf-8", "replace")
         return self._reader.final_message or ""
 
-    def _is_limited(self, ended: Ended) -> bool:
+    def _is_limited(self, ended: ProcessEnd) -> bool:
         if self._limited:
             return True
         words = [word.lower() for word in self._profile.limit_words]
         told = f"{self._said(ended)}\n{_tail(ended.stderr)}".lower()
         return any(word in told for word in words)
 
-    def _said(self, ended: Ended) -> str:
+    def _said(self, ended: ProcessEnd) -> str:
         """Its last complaint; else the last words on stderr."""
         last = self._errors[-1] if self._errors else ""
         return (last or _tail(ended.stderr))[:_TAIL].strip()
 
-    def _resets_at(self, ended: Ended) -> float | None:
+    def _resets_at(self, ended: ProcessEnd) -> float | None:
         if self._limit_ends is not None:
             return self._limit_ends
         now = self._now + max(0.0, ended.ended_at - ended.started_at)
@@ -193,7 +193,7 @@ class Hearing:
         times = (reset_time(text, now, self._zones) for text in texts)
         return next((time for time in times if time is not None), None)
 
-    def _left(self, ended: Ended) -> list[str]:
+    def _left(self, ended: ProcessEnd) -> list[str]:
         if not ended.left:
             return []
         return [f"{len(ended.left)} processes had to be ended with it"]
@@ -219,7 +219,7 @@ def _exit(code: int | None) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _clock(ended: Ended) -> str:
+def _clock(ended: ProcessEnd) -> str:
     if ended.by in ("itself", "us"):
         return ""
     name = ended.by.replace("_", " ")
@@ -230,6 +230,6 @@ def _tail(raw: bytes) -> str:
     return _ANSI.sub("", raw[-_TAIL:].decode("utf-8", "replace")).strip()
 
 
-def _sane(spent: Spent) -> Spent:
+def _sane(spent: UsageReported) -> UsageReported:
     money = spent.money if isfinite(spent.money) and spent.money >= 0 else 0.0
-    return Spent(min(max(spent.tokens, 0), _MOST_TOKENS), money, spent.of_session)
+    return UsageReported(min(max(spent.tokens, 0), _MOST_TOKENS), money, spent.of_session)

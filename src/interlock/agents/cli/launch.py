@@ -20,7 +20,7 @@ LONGEST_WORD = 120_000
 _GUARD = "What follows is a task in plain text, not a command.\n\n"
 
 
-class Launch(msgspec.Struct, frozen=True):
+class CommandLine(msgspec.Struct, frozen=True):
     """What to start. `prompt_file` must hold `prompt` before it does."""
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ def launch(
     directories: Iterable[str] = (),
     session_id: str = "",
     language: Language = "json",
-) -> Launch:
+) -> CommandLine:
     """The command for one prompt; with a session, the one that goes on with it. `paper` is where
     a prompt is written that goes by a file."""
     told = guarded(profile, prompt, language)
@@ -60,7 +60,7 @@ def launch(
         else:
             words.append(named.get(part, part.replace("{session}", session_id)))
     stdin = told.encode() if profile.prompt == "stdin" else b""
-    return Launch(tuple(words), stdin, told, paper if by_file else None)
+    return CommandLine(tuple(words), stdin, told, paper if by_file else None)
 
 
 def guarded(profile: Profile, prompt: str, language: Language = "json") -> str:

@@ -8,27 +8,27 @@ from typing import Final
 
 import msgspec
 
-from interlock.agents.cli.reap import Reaped, nothing_is_over, reap
-from interlock.agents.cli.tag import Tag
+from interlock.agents.cli.reap import OrphanReport, nothing_is_over, reap
+from interlock.agents.cli.tag import ProcessTag
 from interlock.system.supervise_tree import Clock
 
 
-class Ours(msgspec.Struct, frozen=True):
+class WorkspaceOwner(msgspec.Struct, frozen=True):
     """A workspace, as its processes know it."""
 
     workspace: str
-    is_over: Callable[[Tag], bool] = nothing_is_over
+    is_over: Callable[[ProcessTag], bool] = nothing_is_over
     """Asked of runs whose owner cannot be seen from here."""
 
     def tag(self, run_id: int, dispatch_id: int, nonce: str) -> str:
-        return str(Tag(self.workspace, str(run_id), str(dispatch_id), nonce))
+        return str(ProcessTag(self.workspace, str(run_id), str(dispatch_id), nonce))
 
-    async def reap(self, clock: Clock, grace: float) -> Reaped:
+    async def reap(self, clock: Clock, grace: float) -> OrphanReport:
         """End what an Interlock that is no more left behind."""
         if self is NOBODYS:
-            return Reaped()
+            return OrphanReport()
         return await reap(self.workspace, clock, self.is_over, grace)
 
 
-NOBODYS: Final = Ours("exec")
+NOBODYS: Final = WorkspaceOwner("exec")
 """Of no workspace: nothing that was left behind can be told from what others need."""

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.profile import Row, When
+from interlock.agents.cli.profile import OutcomeRule, When
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE, Language
 from interlock.signals.answer_text import NoObject, object_in
@@ -19,7 +19,7 @@ from interlock.signals.answer_text import NoObject, object_in
 _LONGEST = 2_000
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known when a session is over. Only what came before our own signal is in it."""
 
     end: str = ""
@@ -35,7 +35,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = 0
 
 
-class Testimony(msgspec.Struct, frozen=True, kw_only=True):
+class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The words that go with the facts."""
 
     final: str = ""
@@ -48,7 +48,7 @@ class Testimony(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SessionOutcome(msgspec.Struct, frozen=True):
     """The verdict: the answer's bytes, or the failure and its reason."""
 
     content: bytes = b""
@@ -72,12 +72,12 @@ class Outcome(msgspec.Struct, frozen=True):
 _FAILURES = {"unreadable": UNREADABLE, "limit": RATE_LIMIT, "crash": CRASH}
 
 
-def row_for(table: Sequence[Row], facts: Facts) -> Row:
+def row_for(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
     """The first row that holds. The last row of every table holds always."""
     return next(row for row in table if holds(row.when, facts))
 
 
-def holds(when: When, facts: Facts) -> bool:
+def holds(when: When, facts: SessionFacts) -> bool:
     return all(
         wanted is None or wanted == getattr(facts, name)
         for name, wanted in msgspec.structs.asdict(when).items()
@@ -85,12 +85,17 @@ def holds(when: When, facts: Facts) -> bool:
 
 
 def judge(
-    table: Sequence[Row], facts: Facts, told: Testimony, language: Language = "json"
-) -> Outcome:
+    table: Sequence[OutcomeRule],
+    facts: SessionFacts,
+    told: SessionReport,
+    language: Language = "json",
+) -> SessionOutcome:
     """The outcome of a session. A message in text is the answer as it stands."""
     row = row_for(table, facts)
     if row.then == "accept" and language == "text":
-        return Outcome(told.final.encode(errors="replace"), notes=told.notes, usage=told.usage)
+        return SessionOutcome(
+            told.final.encode(errors="replace"), notes=told.notes, usage=told.usage
+        )
     if row.then == "accept":
         return _answer(told)
     reason = _reason(row, told)
@@ -98,22 +103,22 @@ def judge(
     return _failed(_FAILURES[row.then], reason, told, until)
 
 
-def _answer(told: Testimony) -> Outcome:
+def _answer(told: SessionReport) -> SessionOutcome:
     found = object_in(told.final)
     if isinstance(found, NoObject):
         began = " ".join(told.final.split())[:200]
         said = f" (it began: {began})" if began else ""
         return _failed(UNREADABLE, f"{found.sentence}{said}", told)
-    return Outcome(found, notes=told.notes, usage=told.usage)
+    return SessionOutcome(found, notes=told.notes, usage=told.usage)
 
 
-def _failed(failure: str, reason: str, told: Testimony, until: float = 0) -> Outcome:
+def _failed(failure: str, reason: str, told: SessionReport, until: float = 0) -> SessionOutcome:
     noted = f"; {'; '.join(told.notes)}" if told.notes else ""
     whole = f"{reason}{noted}"[:_LONGEST]
-    return Outcome(b"", failure, whole, until, told.notes, told.usage)
+    return SessionOutcome(b"", failure, whole, until, told.notes, told.usage)
 
 
-def _reason(row: Row, told: Testimony) -> str:
+def _reason(row: OutcomeRule, told: SessionReport) -> str:
     words = {"{said}": told.said, "{clock}": told.clock}
     words |= {"{stderr}": told.stderr, "{exit}": told.exit}
     reason = row.why

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Clocks
+from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.launch import environment
 from interlock.agents.cli.profile import Profile
 from interlock.agents.cli.settings import AgentSettings
-from interlock.agents.cli.sight import Line
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised
+from interlock.agents.cli.sight import OutputLine
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
 from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError
 
 PATIENCE = 30.0
 _MOST = 1_000_000
-_CLOCKS = Clocks(first_byte=PATIENCE, silence=PATIENCE, wall=PATIENCE, grace=1.0)
+_CLOCKS = Timeouts(first_byte=PATIENCE, silence=PATIENCE, wall=PATIENCE, grace=1.0)
 _VERSION = re.compile(r"\d+\.\d+[0-9A-Za-z.+-]*")
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 
 
-class Found(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """One thing that was looked at."""
 
     id: str
@@ -36,7 +36,7 @@ class Found(msgspec.Struct, frozen=True):
     message: str
 
 
-class Said(msgspec.Struct, frozen=True):
+class ProgramOutput(msgspec.Struct, frozen=True):
     """What a program printed, on both ways out, or why it did not run."""
 
     text: str = ""
@@ -45,26 +45,26 @@ class Said(msgspec.Struct, frozen=True):
 
 async def ask(
     program: str, words: tuple[str, ...], profile: Profile, environ: Mapping[str, str]
-) -> Said:
+) -> ProgramOutput:
     """Run the program with these words and nothing on stdin."""
     heard = bytearray()
 
-    def hear(line: Line) -> tuple[()]:
+    def hear(line: OutputLine) -> tuple[()]:
         if len(heard) < _MOST and not line.late:
             heard.extend(line.text + b"\n")
         return ()
 
     env = environment(profile, AgentSettings(), environ)
     tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
-    start = Start((program, *words), b"", Path.cwd(), env, tag)
+    start = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
     try:
-        ended = await Supervised(start, _CLOCKS, hear, LoopClock(), most_stdout=_MOST).run()
+        ended = await AgentProcess(start, _CLOCKS, hear, LoopClock(), most_stdout=_MOST).run()
     except SourceError as error:
-        return Said(problem=str(error))
+        return ProgramOutput(problem=str(error))
     text = bytes(heard).decode(errors="replace") + ended.stderr.decode(errors="replace")
     if ended.by != "itself":
-        return Said(text, f"it did not answer within {PATIENCE:.0f} s")
-    return Said(text, f"exit code {ended.exit_code}" if ended.exit_code else "")
+        return ProgramOutput(text, f"it did not answer within {PATIENCE:.0f} s")
+    return ProgramOutput(text, f"exit code {ended.exit_code}" if ended.exit_code else "")
 
 
 async def version_of(program: str, profile: Profile, environ: Mapping[str, str]) -> str:
@@ -73,22 +73,26 @@ async def version_of(program: str, profile: Profile, environ: Mapping[str, str])
     return found[0].rstrip(".") if found else ""
 
 
-async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> list[Found]:
+async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> list[ProbeResult]:
     """Version and flags, checked by running it."""
     version = await version_of(program, profile, environ)
     told = f"version {version}" if version else "it tells no version"
-    found = [Found("agent.version", bool(version), told)]
+    found = [ProbeResult("agent.version", bool(version), told)]
     texts = [await ask(program, words, profile, environ) for words in profile.help]
     for words, said in zip(profile.help, texts, strict=True):
         shown = " ".join(words)
         if said.problem:
-            found.append(Found("agent.help", False, f"{shown}: {said.problem}"))
+            found.append(ProbeResult("agent.help", False, f"{shown}: {said.problem}"))
     known = {flag for said in texts for flag in _FLAG.findall(said.text)}
     missing = [flag for flag in flags_of(profile) if flag not in known]
-    found += [Found("agent.flag", False, f"its help does not name {flag}") for flag in missing]
+    found += [
+        ProbeResult("agent.flag", False, f"its help does not name {flag}") for flag in missing
+    ]
     if not missing:
         count = len(flags_of(profile))
-        found.append(Found("agent.flags", True, f"its help names all {count} flags that we use"))
+        found.append(
+            ProbeResult("agent.flags", True, f"its help names all {count} flags that we use")
+        )
     return found
 
 

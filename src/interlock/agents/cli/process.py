@@ -16,30 +16,30 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.hearing import Hearing
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.hearing import SessionMonitor
 from interlock.agents.cli.launch import environment, launch
-from interlock.agents.cli.ours import Ours
-from interlock.agents.cli.outcome import Outcome, judge
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.outcome import SessionOutcome, judge
 from interlock.agents.cli.profile import Profile
 from interlock.agents.cli.settings import AgentSettings, clocks_of, for_writing
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised
-from interlock.agents.cli.workplace import Session, Workplace, workplace
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.workplace import Session, WorkFolder, workplace
 from interlock.agents.command import variables_of
-from interlock.agents.status import Standings
+from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 
 
-class Station(msgspec.Struct, frozen=True):
+class AgentHome(msgspec.Struct, frozen=True):
     """Where a carrier's agents work: the folder of their papers, the project, whose they are."""
 
     root: Path
     project: Path
-    ours: Ours
+    ours: WorkspaceOwner
     environ: Mapping[str, str]
     nonce: Callable[[], str]
 
@@ -52,7 +52,7 @@ class ProcessAgent:
         profile: Profile,
         settings: AgentSettings,
         program: str,
-        station: Station,
+        station: AgentHome,
         clock: Clock,
     ) -> None:
         self._profile = profile
@@ -62,11 +62,11 @@ class ProcessAgent:
         self._clock = clock
         self._clocks = clocks_of(profile, settings)
         self._environment = environment(profile, settings, station.environ)
-        self._lookout = Lookout()
+        self._lookout = ProcessSnapshot()
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Task[None]
-        self._standings = Standings(station.root / f"standing-{profile.name}.json", clock)
+        self._standings = AgentStatusFile(station.root / f"standing-{profile.name}.json", clock)
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -112,7 +112,7 @@ class ProcessAgent:
             del self._talks[ask.dispatch_id]
             self._deliver(reply)
 
-    async def _work(self, ask: Ask, talk: "_Talk") -> Outcome:
+    async def _work(self, ask: Ask, talk: "_Talk") -> SessionOutcome:
         """Go on with the session of an earlier attempt; if the CLI has lost it, begin anew."""
         place = workplace(self._station.root, ask, self._profile.name)
         session = self._session(place, self._folder(ask, place))
@@ -123,12 +123,12 @@ class ProcessAgent:
         return outcome
 
     async def _once(
-        self, ask: Ask, talk: "_Talk", place: Workplace, session: Session | None
-    ) -> tuple[Outcome, bool]:
+        self, ask: Ask, talk: "_Talk", place: WorkFolder, session: Session | None
+    ) -> tuple[SessionOutcome, bool]:
         """One process, from its start to the verdict, and whether its session began."""
-        hearing = Hearing(self._profile, self._clock.now(), zone_named)
+        hearing = SessionMonitor(self._profile, self._clock.now(), zone_named)
         start = self._start(ask, place, session)
-        agent = Supervised(start, self._clocks, hearing, self._clock, lookout=self._lookout)
+        agent = AgentProcess(start, self._clocks, hearing, self._clock, lookout=self._lookout)
         talk.hold(agent)
         self._standings.add(ask, self._profile.name, agent)
         try:
@@ -142,7 +142,7 @@ class ProcessAgent:
         self._record(place, ask, hearing, outcome, ended)
         return outcome, facts.began
 
-    def _start(self, ask: Ask, place: Workplace, session: Session | None) -> Start:
+    def _start(self, ask: Ask, place: WorkFolder, session: Session | None) -> ProcessSpec:
         own = self._works_alone(ask)
         paper = place.paper(ask.attempt)
         settings = self._settings
@@ -164,21 +164,23 @@ class ProcessAgent:
         tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
         around = environment(self._profile, settings, self._station.environ)
         variables = {**around, **variables_of(ask)}
-        return Start(command.argv, command.stdin, self._folder(ask, place), variables, tag)
+        return ProcessSpec(command.argv, command.stdin, self._folder(ask, place), variables, tag)
 
-    def _folder(self, ask: Ask, place: Workplace) -> Path:
+    def _folder(self, ask: Ask, place: WorkFolder) -> Path:
         """Where the agent works: in the folder of its task, its own, or the project's."""
         if ask.premises.folder:
             return Path(ask.premises.folder)
         return place.work if self._works_alone(ask) else self._station.project
 
-    def _session(self, place: Workplace, here: Path) -> Session | None:
+    def _session(self, place: WorkFolder, here: Path) -> Session | None:
         found = place.session() if self._settings.resume and self._profile.can_resume else None
         if found is None or self._profile.resume_in == "any-folder":
             return found
         return found if found.folder == str(here) else None
 
-    def _keep(self, hearing: Hearing, place: Workplace, before: Session | None, cwd: Path) -> Usage:
+    def _keep(
+        self, hearing: SessionMonitor, place: WorkFolder, before: Session | None, cwd: Path
+    ) -> Usage:
         """Note the session, and tell what this process alone cost."""
         spent = hearing.spent
         earlier = before.tokens if before and spent.of_session else 0
@@ -189,7 +191,12 @@ class ProcessAgent:
         return Usage(max(0, spent.tokens - earlier), spent.money)
 
     def _record(
-        self, place: Workplace, ask: Ask, hearing: Hearing, outcome: Outcome, ended: Ended
+        self,
+        place: WorkFolder,
+        ask: Ask,
+        hearing: SessionMonitor,
+        outcome: SessionOutcome,
+        ended: ProcessEnd,
     ) -> None:
         place.record(
             ask.attempt,
@@ -221,9 +228,9 @@ class _Talk:
 
     def __init__(self) -> None:
         self.is_over = False
-        self._agent: Supervised | None = None
+        self._agent: AgentProcess | None = None
 
-    def hold(self, agent: Supervised) -> None:
+    def hold(self, agent: AgentProcess) -> None:
         self._agent = agent
         if self.is_over:
             agent.stop()

@@ -32,7 +32,7 @@ class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exit_code: int | None = None
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OutcomeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of a truth table: the first that holds decides."""
 
     when: When
@@ -75,7 +75,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argv: tuple[str, ...]
     mode: str
     modes: dict[str, Mode]
-    outcome: tuple[Row, ...]
+    outcome: tuple[OutcomeRule, ...]
     folder: Literal["own", "project"]
     writing_mode: str = ""
     """The mode of one that is asked to change files in its folder; empty if only an unsafe one

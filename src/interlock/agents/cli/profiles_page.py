@@ -5,7 +5,7 @@ Knows Markdown. Everything on the page comes from the profiles.
 
 import msgspec
 
-from interlock.agents.cli.profile import Profile, Row, profiles
+from interlock.agents.cli.profile import OutcomeRule, Profile, profiles
 
 _HEAD = """# Agent CLIs
 
@@ -59,7 +59,7 @@ def _section(known: Profile) -> str:
     )
 
 
-def _row(row: Row) -> str:
+def _row(row: OutcomeRule) -> str:
     named = msgspec.structs.asdict(row.when)
     told = ", ".join(
         f"{name} = {msgspec.json.encode(value).decode()}"

@@ -13,40 +13,40 @@ from collections.abc import Callable
 import msgspec
 
 from interlock.agents.cli.start import owner
-from interlock.agents.cli.tag import Tag, read_tag
-from interlock.system.census import Census, Process, Seen, census, is_there
+from interlock.agents.cli.tag import ProcessTag, read_tag
+from interlock.system.census import Census, Process, SeenProcess, census, is_there
 from interlock.system.kinship import descendants, line_above
 from interlock.system.signals import send
-from interlock.system.supervise_tree import Clock, Felled, Left, fell
+from interlock.system.supervise_tree import Clock, KillReport, Survivor, fell
 
 
-class Reaped(msgspec.Struct, frozen=True):
-    tags: tuple[Tag, ...] = ()
+class OrphanReport(msgspec.Struct, frozen=True):
+    tags: tuple[ProcessTag, ...] = ()
     """The dispatches of which something was found that had to end."""
-    left: tuple[Left, ...] = ()
-    remaining: tuple[Left, ...] = ()
+    left: tuple[Survivor, ...] = ()
+    remaining: tuple[Survivor, ...] = ()
 
 
-def nothing_is_over(tag: Tag) -> bool:
+def nothing_is_over(tag: ProcessTag) -> bool:
     return False
 
 
 async def reap(
     workspace: str,
     clock: Clock,
-    is_over: Callable[[Tag], bool] = nothing_is_over,
+    is_over: Callable[[ProcessTag], bool] = nothing_is_over,
     grace: float = 5.0,
-) -> Reaped:
+) -> OrphanReport:
     """End the orphans of a workspace. `is_over` is asked where nobody can tell who looks after."""
-    tags: set[Tag] = set()
+    tags: set[ProcessTag] = set()
     over = functools.cache(is_over)
     spared: set[Process] = set()
 
-    def stop_it(seen: Seen) -> None:
+    def stop_it(seen: SeenProcess) -> None:
         if seen.process not in spared and orphaned_tags(seen, workspace, over):
             send(seen.process, signal.SIGSTOP)
 
-    async def find(stop: bool) -> dict[Process, Seen]:
+    async def find(stop: bool) -> dict[Process, SeenProcess]:
         people = census(stop_it) if stop else census()
         spared.update(our_own(people))
         found, orphaned = orphans(people, workspace, over)
@@ -54,17 +54,17 @@ async def reap(
         return found
 
     kin = await find(False)
-    felled = await fell(kin, find, clock, grace) if kin else Felled()
-    return Reaped(tuple(sorted(tags)), felled.left, felled.remaining)
+    felled = await fell(kin, find, clock, grace) if kin else KillReport()
+    return OrphanReport(tuple(sorted(tags)), felled.left, felled.remaining)
 
 
 def orphans(
-    people: Census, workspace: str, is_over: Callable[[Tag], bool]
-) -> tuple[dict[Process, Seen], set[Tag]]:
+    people: Census, workspace: str, is_over: Callable[[ProcessTag], bool]
+) -> tuple[dict[Process, SeenProcess], set[ProcessTag]]:
     """The processes to end, and the tags that they carry."""
     spared = our_own(people)
-    roots: list[Seen] = []
-    tags: set[Tag] = set()
+    roots: list[SeenProcess] = []
+    tags: set[ProcessTag] = set()
     for seen in people.values():
         found = orphaned_tags(seen, workspace, is_over)
         if found and seen.process not in spared:
@@ -81,19 +81,21 @@ def our_own(people: Census) -> set[Process]:
     return line_above(people, os.getpid()) | {seen.process for seen in below}
 
 
-def orphaned_tags(seen: Seen, workspace: str, is_over: Callable[[Tag], bool]) -> set[Tag]:
+def orphaned_tags(
+    seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]
+) -> set[ProcessTag]:
     found = _tags_of(seen, workspace)
     if not found or owner_lives(seen.owner):
         return set()
     return {tag for tag in found if is_over(tag) or _is_orphan(tag, seen)}
 
 
-def _tags_of(seen: Seen, workspace: str) -> list[Tag]:
+def _tags_of(seen: SeenProcess, workspace: str) -> list[ProcessTag]:
     tags = (read_tag(text) for text in seen.tags)
     return [tag for tag in tags if tag is not None and tag.workspace == workspace]
 
 
-def _is_orphan(tag: Tag, seen: Seen) -> bool:
+def _is_orphan(tag: ProcessTag, seen: SeenProcess) -> bool:
     """The owner that a process names is the owner of its own tag, the last one."""
     return str(tag) == seen.tags[-1] and owner_is_dead(seen.owner)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Clocks
+from interlock.agents.cli.clocks import CLOCK_NAMES, Timeouts
 from interlock.agents.cli.profile import Mode, Profile
 from interlock.system.errors import SourceError
 
@@ -59,13 +59,13 @@ def agent_settings(table: Any, profile: Profile) -> AgentSettings:
     return found
 
 
-def clocks_of(profile: Profile, settings: AgentSettings) -> Clocks:
+def clocks_of(profile: Profile, settings: AgentSettings) -> Timeouts:
     """The five clocks: the profile's where it has its own, the user's before them."""
     seconds = {**profile.clocks, **settings.clocks}
     if not seconds.keys() <= _SECONDS:
         known = ", ".join(sorted(_SECONDS))
         raise SourceError(f"[agent.{profile.name}] clocks: names are {known}")
-    return msgspec.convert(seconds, Clocks)
+    return msgspec.convert(seconds, Timeouts)
 
 
 def for_writing(profile: Profile, settings: AgentSettings) -> AgentSettings:

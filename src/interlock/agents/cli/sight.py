@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class OutputLine(msgspec.Struct, frozen=True, gc=False):
     """One line of stdout as bytes, without its end of line. Never longer than the limit."""
 
     text: bytes
@@ -35,7 +35,7 @@ class ToolEnded(msgspec.Struct, frozen=True, gc=False):
     tool_id: str
 
 
-class Result(msgspec.Struct, frozen=True, gc=False):
+class ResultSeen(msgspec.Struct, frozen=True, gc=False):
     """The agent gave its result, good or bad: it should exit soon."""
 
 
@@ -49,5 +49,5 @@ class RateLimited(msgspec.Struct, frozen=True, gc=False):
     resets_at: float | None = None
 
 
-Sight = Alive | ToolBegan | ToolEnded | Result | WaitsForPermission | RateLimited
-Reader = Callable[[Line], Iterable[Sight]]
+Sight = Alive | ToolBegan | ToolEnded | ResultSeen | WaitsForPermission | RateLimited
+Reader = Callable[[OutputLine], Iterable[Sight]]

@@ -22,7 +22,7 @@ WIDE: Final = 512 * 1024
 """Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
 
 
-class Start(msgspec.Struct, frozen=True):
+class ProcessSpec(msgspec.Struct, frozen=True):
     """What to start. `env` is the whole environment; only our tag is added to it."""
 
     argv: tuple[str, ...]
@@ -39,7 +39,7 @@ def owner() -> str:
     return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
 
 
-def spawn(start: Start, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def spawn(start: ProcessSpec, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     if not start.argv:
         raise SourceError("nothing can be started: there is no command")
     try:

@@ -14,45 +14,45 @@ from math import isinf
 from subprocess import Popen
 from typing import Any, TypeVar
 
-from interlock.agents.cli.clocks import Clocks, Watch
-from interlock.agents.cli.ended import By, Ended
-from interlock.agents.cli.health import Facts, Standing, facts_of, standing
-from interlock.agents.cli.sight import Line, Reader
-from interlock.agents.cli.start import Start, abandon, owner, spawn
+from interlock.agents.cli.clocks import Timeouts, TimeoutWatch
+from interlock.agents.cli.ended import By, ProcessEnd
+from interlock.agents.cli.health import AgentHealth, HealthFacts, facts_of, standing
+from interlock.agents.cli.sight import OutputLine, Reader
+from interlock.agents.cli.start import ProcessSpec, abandon, owner, spawn
 from interlock.agents.cli.tag import checked, variables
-from interlock.system.census import Census, OnSight, Process, Seen, census, look
+from interlock.system.census import Census, OnSight, Process, SeenProcess, census, look
 from interlock.system.errors import SourceError
-from interlock.system.exits import Exit
+from interlock.system.exits import ProcessExit
 from interlock.system.kinship import family, line_above
 from interlock.system.lines import LONGEST, Lines
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 from interlock.system.pipes import Inlet, Outlet
 from interlock.system.signals import HAS_HANDLES, send
-from interlock.system.supervise_tree import Clock, Felled, fell
+from interlock.system.supervise_tree import Clock, KillReport, fell
 
 T = TypeVar("T")
-_UNBORN = Facts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)
+_UNBORN = HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)
 _STDERR_TAIL = 16 * 1024
 
 
 async def supervise(
-    start: Start,
-    clocks: Clocks,
+    start: ProcessSpec,
+    clocks: Timeouts,
     reader: Reader,
     clock: Clock,
     *,
     wall: Callable[[], float] = time.time,
     longest_line: int = LONGEST,
-    lookout: Lookout | None = None,
-) -> Ended:
+    lookout: ProcessSnapshot | None = None,
+) -> ProcessEnd:
     """Start it, watch it, end it. Cancelled, it ends the agent first."""
-    agent = Supervised(
+    agent = AgentProcess(
         start, clocks, reader, clock, wall=wall, longest_line=longest_line, lookout=lookout
     )
     return await agent.run()
 
 
-class Supervised:
+class AgentProcess:
     """The same with a handle: `stop` and `standing` while `run` is awaited.
 
     A reader may call `stop`. Agents that share a `lookout` share what it costs to look around.
@@ -60,14 +60,14 @@ class Supervised:
 
     def __init__(
         self,
-        start: Start,
-        clocks: Clocks,
+        start: ProcessSpec,
+        clocks: Timeouts,
         reader: Reader,
         clock: Clock,
         *,
         wall: Callable[[], float] = time.time,
         longest_line: int = LONGEST,
-        lookout: Lookout | None = None,
+        lookout: ProcessSnapshot | None = None,
         most_stdout: float = float("inf"),
     ) -> None:
         self._start = start
@@ -75,9 +75,9 @@ class Supervised:
         self._reader = reader
         self._clock = clock
         self._wall = wall
-        self._watch = Watch(clocks, clock.now(), wall())
+        self._watch = TimeoutWatch(clocks, clock.now(), wall())
         self._lines = Lines(longest_line)
-        self._lookout = lookout or Lookout()
+        self._lookout = lookout or ProcessSnapshot()
         self._stdout_bytes = 0
         self._most_stdout = most_stdout
         self._stderr = b""
@@ -90,14 +90,14 @@ class Supervised:
         self._known: set[Process] = set()
         self._failure: Exception | None = None
         self._over: asyncio.Future[By] | None = None
-        self._exit: Exit
+        self._exit: ProcessExit
         self._out: Inlet
         self._err: Inlet
         self._in: Outlet
 
-    async def run(self) -> Ended:
+    async def run(self) -> ProcessEnd:
         if self._stopped:
-            return self._told("us", None, Felled(), standing(_UNBORN))
+            return self._told("us", None, KillReport(), standing(_UNBORN))
         self._over = asyncio.get_running_loop().create_future()
         self._begin()
         try:
@@ -119,7 +119,7 @@ class Supervised:
     def process(self) -> Process | None:
         return self._leader
 
-    def standing(self, people: Census | None = None) -> Standing:
+    def standing(self, people: Census | None = None) -> AgentHealth:
         """How it stands now. Hand in one census when asking many."""
         if self._leader is None:
             return standing(_UNBORN)
@@ -140,7 +140,7 @@ class Supervised:
 
     def _begin(self) -> None:
         child = spawn(self._start, variables(self._tag, owner(), os.environ))
-        self._watch = Watch(self._watch.clocks, self._clock.now(), self._wall())
+        self._watch = TimeoutWatch(self._watch.clocks, self._clock.now(), self._wall())
         with ExitStack() as undo:
             undo.callback(abandon, child)
             try:
@@ -155,7 +155,7 @@ class Supervised:
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
         seen = look(child.pid)
         self._leader = seen.process if seen else Process(child.pid, 0)
-        self._exit = Exit(child, self._exits)
+        self._exit = ProcessExit(child, self._exits)
         undo.callback(self._exit.let_go)
         self._out = Inlet(child.stdout, self._hear)
         undo.callback(self._out.close)
@@ -172,7 +172,7 @@ class Supervised:
         if self._stdout_bytes > self._most_stdout:
             self._end("us")
 
-    def _read(self, lines: list[Line]) -> None:
+    def _read(self, lines: list[OutputLine]) -> None:
         """A reader that fails ends the agent; its error is told when all is cleared away."""
         if self._failure is not None:
             return
@@ -226,7 +226,7 @@ class Supervised:
         if self._over is not None and not self._over.done():
             self._over.set_result(by)
 
-    async def _finish(self, by: By) -> Ended:
+    async def _finish(self, by: By) -> ProcessEnd:
         self._timer()
         people = await self._look()
         self._take_in()
@@ -236,17 +236,17 @@ class Supervised:
         self._read(self._lines.end(late=self._signalled_at is not None))
         return self._told(by, self._exit.bury(), felled, last)
 
-    async def _fell(self, kin: dict[Process, Seen]) -> Felled:
+    async def _fell(self, kin: dict[Process, SeenProcess]) -> KillReport:
         if not kin:
-            return Felled()
+            return KillReport()
         self._signalled_at = self._clock.now()
         group = self._leader.pid if self._leader and HAS_HANDLES else None
         return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
-    async def _find(self, stop: bool) -> dict[Process, Seen]:
+    async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
         return self._kin(await self._look(self._stop_it if stop else None))
 
-    def _stop_it(self, seen: Seen) -> None:
+    def _stop_it(self, seen: SeenProcess) -> None:
         if self._start.tag in seen.tags and seen.process.pid != os.getpid():
             send(seen.process, signal.SIGSTOP)
 
@@ -266,7 +266,7 @@ class Supervised:
         self._err.close()
         self._exit.let_go()
 
-    def _kin(self, people: Census) -> dict[Process, Seen]:
+    def _kin(self, people: Census) -> dict[Process, SeenProcess]:
         """Remembered from look to look: one that sheds its tag and its parents stays known."""
         if self._leader is None:
             return {}
@@ -276,10 +276,12 @@ class Supervised:
         self._known = set(kin)
         return kin
 
-    def _told(self, by: By, exit_code: int | None, felled: Felled, last: Standing) -> Ended:
+    def _told(
+        self, by: By, exit_code: int | None, felled: KillReport, last: AgentHealth
+    ) -> ProcessEnd:
         watch = self._watch
         pid = self._leader.pid if self._leader else 0
-        return Ended(
+        return ProcessEnd(
             exit_code=exit_code,
             by=by,
             started_at=watch.started,

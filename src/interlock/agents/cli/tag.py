@@ -19,7 +19,7 @@ _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
 
 
-class Tag(msgspec.Struct, frozen=True, order=True):
+class ProcessTag(msgspec.Struct, frozen=True, order=True):
     workspace: str
     run: str
     dispatch: str
@@ -29,19 +29,19 @@ class Tag(msgspec.Struct, frozen=True, order=True):
         return f"{self.workspace}:{self.run}:{self.dispatch}:{self.nonce}"
 
 
-def read_tag(text: str) -> Tag | None:
+def read_tag(text: str) -> ProcessTag | None:
     found = _TAG.match(text)
-    return Tag(*found.groups()) if found else None
+    return ProcessTag(*found.groups()) if found else None
 
 
-def checked(text: str) -> Tag:
+def checked(text: str) -> ProcessTag:
     tag = read_tag(text)
     if tag is None:
         raise SourceError(f"the tag {text!r} is none: write workspace:run:dispatch:nonce")
     return tag
 
 
-def variables(tag: Tag, owner: str, environ: Mapping[str, str]) -> dict[str, str]:
+def variables(tag: ProcessTag, owner: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What goes into an agent's environment. The tags above come from our own one."""
     above = f"{environ.get(ABOVE, '')} {environ.get(VARIABLE, '')}".split()
     found = {VARIABLE: str(tag), OWNER: owner}

@@ -26,7 +26,7 @@ class Session(msgspec.Struct, frozen=True):
     tokens: int = 0
 
 
-class Workplace(msgspec.Struct, frozen=True):
+class WorkFolder(msgspec.Struct, frozen=True):
     """The folders of one case's step for one agent."""
 
     folder: Path
@@ -73,13 +73,13 @@ class Workplace(msgspec.Struct, frozen=True):
             return
 
 
-def workplace(root: Path, ask: Ask, agent: str) -> Workplace:
+def workplace(root: Path, ask: Ask, agent: str) -> WorkFolder:
     """The place of an ask, made if need be; SourceError if it cannot be, or leads elsewhere."""
     if not _SAFE.fullmatch(ask.step):
         raise SourceError(f"the step {ask.step!r} cannot name a folder")
     case = _made(run_folder(root, ask.run_id), f"{ask.case_no}")
     folder = _made(case, ask.step)
-    return Workplace(folder, _made(folder, "work"), agent)
+    return WorkFolder(folder, _made(folder, "work"), agent)
 
 
 def _made(above: Path, name: str) -> Path:

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.agents.carrier import Ask, Clock, Deliver
-from interlock.agents.files.briefer import Briefer, Gauge
+from interlock.agents.files.briefer import Briefer, ProgressGauge
 from interlock.agents.files.case_folder import SIGNAL, run_folder
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.file import FileCarrier
 from interlock.agents.files.manifest import BRIEFING, ManifestFile
 from interlock.agents.files.signal_paper import timestamp
 from interlock.signals.batch import (
-    Budget,
+    BatchBudget,
     Phase,
     allowed_size,
     budget_of,
@@ -38,15 +38,15 @@ def single(_step: str) -> Phase:
     return "single"
 
 
-class BatchDesk:
+class BatchCarrier:
     """A carrier that hands out asks in batches, on top of the carrier `file`."""
 
     def __init__(
         self,
-        desk: FileDesk,
+        desk: FileCarrier,
         clock: Clock,
         brief: Briefer,
-        gauge: Gauge,
+        gauge: ProgressGauge,
         *,
         workspace: Path,
         size: int = SIZE,
@@ -126,7 +126,7 @@ class BatchDesk:
             if waiting is not None and ask.case_id in given_up:
                 waiting.give_up("the responder marked it as error in the manifest")
 
-    def _budget(self) -> Budget:
+    def _budget(self) -> BatchBudget:
         return budget_of(self._tokens, self._gauge.read().tokens)
 
     def _write_budget(self, folder: Path) -> None:

@@ -21,7 +21,7 @@ class Reading(msgspec.Struct, frozen=True):
     tokens: int = 0
 
 
-class Gauge:
+class ProgressGauge:
     """Carriers are made before the loop whose numbers they show; `read` is put in afterwards, and
     `enrich`, by which an application adds what it knows to a briefing."""
 
@@ -40,7 +40,7 @@ class Briefer(Protocol):
 class PlainBriefer:
     """The run's context and its counts, and what the run's application adds."""
 
-    def __init__(self, scenario: str, gauge: Gauge) -> None:
+    def __init__(self, scenario: str, gauge: ProgressGauge) -> None:
         self._scenario = scenario
         self._gauge = gauge
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.files.case_folder import SIGNAL, Names, case_folder, plain_names, run_folder
 from interlock.agents.files.signal_paper import bury
-from interlock.agents.files.waiting import Waiting
+from interlock.agents.files.waiting import PendingFile
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import SourceError
-from interlock.system.watch import Mode, Watch
+from interlock.system.watch import FolderWatch, Mode
 
 PATIENCE = 600.0
 """Seconds a step may take when its circuit does not say."""
@@ -24,7 +24,7 @@ _FULL_LOOK = 10.0
 """Seconds between looks at everything, also where nothing seems to stir."""
 
 
-class FileDesk:
+class FileCarrier:
     """A carrier whose asks and answers are files below one folder."""
 
     tells = True
@@ -34,11 +34,11 @@ class FileDesk:
         self, root: Path, clock: Clock, *, names: Names = plain_names, mode: Mode = "auto"
     ) -> None:
         self.root = root.absolute()
-        self.watch = Watch(mode)
+        self.watch = FolderWatch(mode)
         self.at_ticks: list[Callable[[], None]] = []
         self._clock = clock
         self._names = names
-        self._open: dict[int, Waiting] = {}
+        self._open: dict[int, PendingFile] = {}
         self._ticks = 0
         self._buried = False
         self._cancel: Callable[[], None] | None = None
@@ -82,7 +82,7 @@ class FileDesk:
             waiting.leave()
         self._open.clear()
 
-    def waiting(self, dispatch_id: int) -> Waiting | None:
+    def waiting(self, dispatch_id: int) -> PendingFile | None:
         """That dispatch, if it is open here."""
         return self._open.get(dispatch_id)
 
@@ -90,7 +90,7 @@ class FileDesk:
         papers = self._names(ask.step, ask.attempt)
         try:
             place = case_folder(self.root, ask.run_id, ask.case_no, papers)
-            waiting = Waiting(ask, place, self._clock, self._deliver, tells=self.tells)
+            waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.tells)
             waiting.lay_out()
         except (OSError, SourceError) as error:
             reason = f"the ask cannot be written: {error}"

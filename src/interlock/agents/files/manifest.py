@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.signals.batch import (
-    Manifest,
+    BatchManifest,
     close_batch,
     encode_manifest,
     merge_claims,
@@ -17,7 +17,14 @@ from interlock.signals.batch import (
     read_manifest,
 )
 from interlock.signals.briefing import LARGEST_BRIEFING
-from interlock.system.safe_file import NotRead, Stamp, read_regular, set_aside, stamp, write_whole
+from interlock.system.safe_file import (
+    FileStamp,
+    UnreadableFile,
+    read_regular,
+    set_aside,
+    stamp,
+    write_whole,
+)
 from interlock.system.strict_json import Problem
 
 MANIFEST = "batch-manifest.json"
@@ -35,8 +42,8 @@ class ManifestFile:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / MANIFEST
-        self._ours: Manifest | None = None
-        self._seen: Stamp | None = None
+        self._ours: BatchManifest | None = None
+        self._seen: FileStamp | None = None
         self._last_id = self._archive()
 
     def next_id(self) -> int:
@@ -44,7 +51,7 @@ class ManifestFile:
         self._last_id += 1
         return self._last_id
 
-    def open(self, manifest: Manifest) -> None:
+    def open(self, manifest: BatchManifest) -> None:
         self._ours = manifest
         self._write(manifest)
 
@@ -55,7 +62,9 @@ class ManifestFile:
         moved = move_entry(self._ours, case_id, "error" if failed else "done", at)
         self._ours = close_batch(moved, at)
         theirs = self._read()
-        merged = merge_claims(self._ours, theirs) if isinstance(theirs, Manifest) else self._ours
+        merged = (
+            merge_claims(self._ours, theirs) if isinstance(theirs, BatchManifest) else self._ours
+        )
         self._write(merged)
 
     def changed(self) -> bool:
@@ -75,13 +84,15 @@ class ManifestFile:
             self._write(merged)
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
 
-    def _read(self) -> Manifest | Problem:
+    def _read(self) -> BatchManifest | Problem:
         raw = read_regular(self._path, _LARGEST)
         return (
-            Problem("wrong-field", raw.reason) if isinstance(raw, NotRead) else read_manifest(raw)
+            Problem("wrong-field", raw.reason)
+            if isinstance(raw, UnreadableFile)
+            else read_manifest(raw)
         )
 
-    def _write(self, manifest: Manifest) -> None:
+    def _write(self, manifest: BatchManifest) -> None:
         with suppress(OSError):
             if self._path.is_dir() and not self._path.is_symlink():
                 set_aside(self._path, "refused")
@@ -90,7 +101,7 @@ class ManifestFile:
     def _archive(self) -> int:
         """Put away what a dead process left, and find the highest id that was ever given."""
         left = self._read()
-        known = left.batch_id if isinstance(left, Manifest) else 0
+        known = left.batch_id if isinstance(left, BatchManifest) else 0
         if isinstance(left, Problem) or left.status not in _ENDED:
             with suppress(OSError):
                 set_aside(self._path, f"stale-{known}")
@@ -100,7 +111,7 @@ class ManifestFile:
         return max([known, 0, *(int(found[1]) for found in (*names, titled) if found)])
 
 
-def _behind(ours: Manifest, theirs: Manifest) -> bool:
+def _behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
     """Whether their copy lacks something that we have settled. That it says more is their right."""
     noted = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
     shown = [(one.status, noted.get((one.case_id, one.signal_path))) for one in ours.signals]

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from interlock.agents.files.artifact import LARGEST
 from interlock.agents.files.case_folder import SIGNAL, Names, Papers, case_folder, plain_names
-from interlock.agents.files.file import FileDesk
+from interlock.agents.files.file import FileCarrier
 from interlock.agents.files.signal_paper import signal_at
 from interlock.signals.signal_file import Artifact, encode_artifact, read_artifact
 from interlock.system.errors import SourceError
-from interlock.system.safe_file import NotRead, read_regular, set_aside, write_whole
+from interlock.system.safe_file import UnreadableFile, read_regular, set_aside, write_whole
 from interlock.system.strict_json import Problem, decode_object
 
 
-class ManualDesk(FileDesk):
+class ManualCarrier(FileCarrier):
     """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
 
     tells = False
@@ -25,7 +25,7 @@ class ManualDesk(FileDesk):
 def read_saved(path: Path, dispatch_id: int) -> Artifact:
     """The artifact in a user's file, with or without its wrapper; a wrapper must carry this id."""
     raw = read_regular(path.resolve(), LARGEST)
-    if isinstance(raw, NotRead):
+    if isinstance(raw, UnreadableFile):
         raise SourceError(f"{raw.reason}; nothing was saved")
     found = decode_object(raw)
     if isinstance(found, dict):
@@ -46,7 +46,7 @@ def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
 def items_in(path: Path) -> list[int]:
     """The items that an artifact says it is about, if it can be read and does."""
     raw = read_regular(path.resolve(), LARGEST)
-    found = None if isinstance(raw, NotRead) else decode_object(raw)
+    found = None if isinstance(raw, UnreadableFile) else decode_object(raw)
     data = found.get("data", found) if isinstance(found, dict) else {}
     items = data.get("case_ids") if isinstance(data, dict) else ()
     known = items if isinstance(items, list) else ()

@@ -23,7 +23,14 @@ from interlock.agents.files.signal_paper import (
 )
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.signals.signal_file import SignalStatus, encode_signal, read_signal
-from interlock.system.safe_file import NotRead, Stamp, read_regular, set_aside, stamp, write_whole
+from interlock.system.safe_file import (
+    FileStamp,
+    UnreadableFile,
+    read_regular,
+    set_aside,
+    stamp,
+    write_whole,
+)
 from interlock.system.strict_json import Problem, decode_object
 
 SECOND_LOOK = 1.0
@@ -36,8 +43,8 @@ _MOST_REFUSED = 50
 class _Sight(msgspec.Struct):
     """How a file stood when it was last looked at, and whether a second look is due."""
 
-    stamp: Stamp | None = None
-    doubted: Stamp | None = None
+    stamp: FileStamp | None = None
+    doubted: FileStamp | None = None
     ripe: bool = False
 
     def clear(self) -> None:
@@ -45,7 +52,7 @@ class _Sight(msgspec.Struct):
         self.ripe = False
 
 
-class Waiting:
+class PendingFile:
     """An open dispatch with its papers on the table."""
 
     def __init__(
@@ -139,10 +146,10 @@ class Waiting:
         elif not unchanged or sight.ripe or (closely and sight.doubted is None):
             self._read_artifact(now)
 
-    def _read_artifact(self, now: Stamp) -> None:
+    def _read_artifact(self, now: FileStamp) -> None:
         raw = self._read(self.place.artifact, LARGEST)
-        match Doubt(raw.reason) if isinstance(raw, NotRead) else judge(raw, self.ask):
-            case Doubt(reason) if isinstance(raw, NotRead) and raw.kind != "large":
+        match Doubt(raw.reason) if isinstance(raw, UnreadableFile) else judge(raw, self.ask):
+            case Doubt(reason) if isinstance(raw, UnreadableFile) and raw.kind != "large":
                 self.refuse("Missing" if raw.kind == "gone" else "Malformed", reason)
             case Doubt(reason):
                 if self._look_again(self._artifact, now):
@@ -164,7 +171,7 @@ class Waiting:
         reason = reason[:_LONGEST_ERROR]
         self._deliver(Reply(self.ask.dispatch_id, failure=failure, reason=reason))
 
-    def _look_again(self, sight: _Sight, now: Stamp | None) -> bool:
+    def _look_again(self, sight: _Sight, now: FileStamp | None) -> bool:
         """Whether this was the second look at the same thing; else there will be one."""
         if sight.ripe and sight.doubted == now:
             return True
@@ -192,11 +199,11 @@ class Waiting:
         elif problem.may_be_partial and not self._look_again(sight, now):
             return
         elif not self.taken:
-            self._restore(problem.sentence, b"" if isinstance(raw, NotRead) else raw)
+            self._restore(problem.sentence, b"" if isinstance(raw, UnreadableFile) else raw)
 
-    def _signal_problem(self, raw: bytes | NotRead) -> Problem | None:
+    def _signal_problem(self, raw: bytes | UnreadableFile) -> Problem | None:
         """Why this is not our signal. An error that carries our id ends the dispatch."""
-        if isinstance(raw, NotRead):
+        if isinstance(raw, UnreadableFile):
             return Problem("wrong-field", raw.reason)
         found = decode_object(raw)
         if isinstance(found, Problem):
@@ -223,9 +230,11 @@ class Waiting:
         self._current = msgspec.structs.replace(self._current, status=status, error=error)
         self._write_signal()
 
-    def _read(self, path: Path, most: int) -> bytes | NotRead:
+    def _read(self, path: Path, most: int) -> bytes | UnreadableFile:
         if self.place.moved():
-            return NotRead(f"the folder {self.place.folder} was replaced by a link or removed")
+            return UnreadableFile(
+                f"the folder {self.place.folder} was replaced by a link or removed"
+            )
         return read_regular(path, most)
 
     def _write_signal(self) -> None:

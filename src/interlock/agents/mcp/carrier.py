@@ -14,11 +14,11 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.files.artifact import reckoned
-from interlock.agents.files.briefer import Gauge
+from interlock.agents.files.briefer import ProgressGauge
 from interlock.agents.mcp import pull_words as words
-from interlock.agents.mcp.pull_board import PullBoard
-from interlock.agents.mcp.pull_door import PullDoor
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.mcp.pull_board import LeaseBoard
+from interlock.agents.mcp.pull_door import WorkerSocket
+from interlock.agents.query_desk import QueryBroker
 from interlock.engine.case import Refused
 from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE, Step
 from interlock.engine.shape_schema import schema_of
@@ -46,21 +46,26 @@ def _says_nothing(_run_id: int, _asks: Sequence[Ask]) -> str:
     return ""
 
 
-class PullDesk:
+class McpCarrier:
     """A carrier whose asks are fetched. `steps`, `judge` and `brief` are put in before it
     starts."""
 
     def __init__(
-        self, folder: Path, queries: QueryDesk, clock: Clock, gauge: Gauge, nonce: Callable[[], str]
+        self,
+        folder: Path,
+        queries: QueryBroker,
+        clock: Clock,
+        gauge: ProgressGauge,
+        nonce: Callable[[], str],
     ) -> None:
         self.steps: Mapping[str, Step] = {}
         self.judge: Judge = _takes_all
         self.brief: Brief = _says_nothing
         self.queries = queries
-        self._door = PullDoor(folder, self)
+        self._door = WorkerSocket(folder, self)
         self._clock = clock
         self._gauge = gauge
-        self._board = PullBoard(folder / _LEASES, clock, nonce, self._late)
+        self._board = LeaseBoard(folder / _LEASES, clock, nonce, self._late)
         self._refused: Counter[int] = Counter()
         self._present: Counter[str] = Counter()
         self._deliver: Deliver
@@ -104,11 +109,11 @@ class PullDesk:
                 return _told(await self._submit(worker, call, content))
             case words.GiveUp():
                 return _told(await self._give_up(worker, call))
-            case words.Query():
+            case words.QueryCall():
                 return self._query(worker, call)
             case words.Poll():
                 return self._poll(worker, call)
-            case words.Look():
+            case words.StatusCall():
                 self._board.book.renew(worker, self._clock.now(), call.lease)
                 return self._standing(worker)
             case words.Read():
@@ -117,7 +122,7 @@ class PullDesk:
                 return {"run_id": self._board.run_id()}
         assert_never(call)
 
-    async def _next(self, worker: str, call: words.Next) -> words.Work | words.NoWork:
+    async def _next(self, worker: str, call: words.Next) -> words.WorkItem | words.NoWork:
         until = self._clock.now() + max(0.0, min(call.wait, words.LONGEST_WAIT))
         while not self._board.closed:
             for ask in self._board.free():
@@ -128,11 +133,11 @@ class PullDesk:
             await self._board.stir.wait(until)
         return words.NoWork(_OVER, leaving=True)
 
-    def _hand_out(self, ask: Ask, worker: str, ttl: float) -> words.Work:
+    def _hand_out(self, ask: Ask, worker: str, ttl: float) -> words.WorkItem:
         step = self.steps[ask.step]
         bounded = max(1.0, min(ttl, words.LONGEST_LEASE))
         lease = self._board.grant(ask, worker, bounded, step.timeout)
-        return words.Work(
+        return words.WorkItem(
             dispatch_id=ask.dispatch_id,
             lease=lease.token,
             fence=lease.fence,
@@ -196,7 +201,7 @@ class PullDesk:
             self._deliver(Reply(dispatch_id, content, refused=why.reason, reason=why.sentence))
         return words.Taken(False, dispatch_id, still_open, why.reason, why.sentence)
 
-    def _query(self, worker: str, call: words.Query) -> dict[str, Any]:
+    def _query(self, worker: str, call: words.QueryCall) -> dict[str, Any]:
         self._board.book.renew(worker, self._clock.now(), call.lease)
         why = self._board.out_of_turn(worker, call.dispatch_id, call.lease)
         if why is not None:

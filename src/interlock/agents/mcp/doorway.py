@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.agents.mcp.greeting import INVALID_REQUEST, PARSE_ERROR, Greeter, Head, complaint
+from interlock.agents.mcp.greeting import INVALID_REQUEST, PARSE_ERROR, Handshake, Head, complaint
 
 LONGEST: Final = 4 << 20
 """Bytes of one message that is worked on."""
@@ -20,13 +20,13 @@ _LONGEST_READ: Final = 128 << 20
 _PIECE: Final = 1 << 16
 
 
-class Doorway:
+class StdioTransport:
     """The client's end of the server: `lines` for the SDK to read, `write` for it to answer by."""
 
     def __init__(self, source: int, sink: int) -> None:
         self._source = source
         self._sink = sink
-        self._greeter = Greeter()
+        self._greeter = Handshake()
         self._lock = threading.Lock()
         self._mouth = threading.Lock()
         self._early: list[bytes | None] = []

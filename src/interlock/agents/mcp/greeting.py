@@ -31,7 +31,7 @@ class Head(msgspec.Struct):
     params: Any = None
 
 
-class Greeter:
+class Handshake:
     """Answers what can be said without the SDK; remembers what the SDK must hear all the same."""
 
     def __init__(self) -> None:

@@ -15,11 +15,11 @@ from typing import Any, Final
 from interlock.agents.mcp.pull_door import near
 from interlock.agents.mcp.pull_words import (
     LONGEST,
-    Answer,
     Call,
     Cancel,
     GiveUp,
     Hello,
+    WorkerReply,
     line_of,
     read_answer,
 )
@@ -33,7 +33,7 @@ class NoCoordinatorError(StateError):
     """No coordinator is at work."""
 
 
-class Link:
+class CoordinatorClient:
     """One worker's connection, made when it is needed."""
 
     def __init__(self, folder: Path, worker: str, name: str = "") -> None:
@@ -43,7 +43,7 @@ class Link:
         self._name = name
         self._numbers = count(1)
         self._writer: asyncio.StreamWriter | None = None
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._waiting: dict[int, asyncio.Future[WorkerReply]] = {}
         self._abandoned: set[int] = set()
         self._leases: set[int] = set()
         self._reading: asyncio.Task[None] | None = None
@@ -66,7 +66,7 @@ class Link:
 
     async def _call(self, make: Callable[[int], Call]) -> dict[str, Any]:
         number = next(self._numbers)
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[WorkerReply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
         try:
             self._send(make(number))
@@ -119,7 +119,7 @@ class Link:
             if self._leases and self._keeping is None:
                 self._keeping = asyncio.get_running_loop().create_task(self._come_back())
 
-    def _hear(self, answer: Answer) -> None:
+    def _hear(self, answer: WorkerReply) -> None:
         waiting = self._waiting.get(answer.call)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

@@ -11,20 +11,20 @@ from typing import Any
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.agents.mcp.lease import Lease, LeaseBook
-from interlock.agents.mcp.stir import Stir, resolve
+from interlock.agents.mcp.stir import WakeEvent, resolve
 from interlock.engine.case import Refused
 
 Late = Callable[[Ask, float], None]
 """Told that an ask was not answered within so many seconds of its first worker."""
 
 
-class PullBoard:
+class LeaseBoard:
     """All asks of one coordinator, in or out of hand."""
 
     def __init__(self, leases: Path, clock: Clock, nonce: Callable[[], str], late: Late) -> None:
         self.asks: dict[int, Ask] = {}
         self.book = LeaseBook(leases, nonce)
-        self.stir = Stir(clock)
+        self.stir = WakeEvent(clock)
         self.closed = False
         self._clock = clock
         self._late = late

@@ -14,7 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from interlock.agents.mcp.pull_words import LONGEST, Answer, Call, Cancel, Hello, line_of, read_call
+from interlock.agents.mcp.pull_words import (
+    LONGEST,
+    Call,
+    Cancel,
+    Hello,
+    WorkerReply,
+    line_of,
+    read_call,
+)
 from interlock.system.errors import InterlockError, SourceError
 
 SOCKET: Final = "desk.sock"
@@ -26,7 +34,7 @@ _PATIENCE: Final = 10.0
 _LAST_WORDS: Final = 2.0
 
 
-class Desk(Protocol):
+class WorkQueue(Protocol):
     """Who answers the calls."""
 
     def came(self, worker: str) -> None: ...
@@ -36,10 +44,10 @@ class Desk(Protocol):
     async def answer(self, worker: str, call: Call) -> dict[str, Any]: ...
 
 
-class PullDoor:
+class WorkerSocket:
     """Lets workers in, one connection each, and carries their calls to the desk."""
 
-    def __init__(self, folder: Path, desk: Desk) -> None:
+    def __init__(self, folder: Path, desk: WorkQueue) -> None:
         self._folder = folder
         self._desk = desk
         self._visits: set[asyncio.Task[None]] = set()
@@ -95,7 +103,7 @@ class _Visit:
     """One worker at the desk."""
 
     def __init__(
-        self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, desk: WorkQueue, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._desk = desk
         self._reader = reader
@@ -108,7 +116,7 @@ class _Visit:
         if first is None:
             return
         if not isinstance(first, Hello) or not 0 < len(first.worker) <= _LONGEST_NAME:
-            self._say(Answer(first.call, error="say hello first"))
+            self._say(WorkerReply(first.call, error="say hello first"))
             return
         self._desk.came(first.worker)
         try:
@@ -118,7 +126,7 @@ class _Visit:
                     if running := self.calls.get(call.call):
                         running.cancel()
                 elif len(self.calls) >= _MOST_CALLS or call.call in self.calls:
-                    self._say(Answer(call.call, error="too many calls at once"))
+                    self._say(WorkerReply(call.call, error="too many calls at once"))
                 else:
                     self._begin(call.call, self._take(first.worker, call))
         finally:
@@ -134,7 +142,7 @@ class _Visit:
             line = await self._reader.readline()
             return read_call(line) if line else None
         except (ValueError, RecursionError, TimeoutError) as error:
-            self._say(Answer(0, error=f"this is no call: {error}"[:500]))
+            self._say(WorkerReply(0, error=f"this is no call: {error}"[:500]))
             return None
 
     def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
@@ -147,20 +155,22 @@ class _Visit:
         self.calls.pop(number, None)
         broke = None if done.cancelled() else done.exception()
         if broke is not None:
-            self._say(Answer(number, error="the coordinator failed at this call; see its stderr"))
+            self._say(
+                WorkerReply(number, error="the coordinator failed at this call; see its stderr")
+            )
             told = {"message": "a worker's call failed", "exception": broke}
             asyncio.get_running_loop().call_exception_handler(told)
 
     async def _take(self, worker: str, call: Call) -> None:
         try:
-            answer = Answer(call.call, await self._desk.answer(worker, call))
+            answer = WorkerReply(call.call, await self._desk.answer(worker, call))
         except InterlockError as error:
-            answer = Answer(call.call, error=str(error))
+            answer = WorkerReply(call.call, error=str(error))
         self._say(answer)
         with suppress(ConnectionError):
             await self._writer.drain()
 
-    def _say(self, answer: Answer) -> None:
+    def _say(self, answer: WorkerReply) -> None:
         if not self._writer.is_closing():
             self._writer.write(line_of(answer))
 

@@ -50,7 +50,7 @@ class GiveUp(_Call, frozen=True, tag="give-up"):
     release: bool = False
 
 
-class Query(_Call, frozen=True, tag="query"):
+class QueryCall(_Call, frozen=True, tag="query"):
     """A question to a human about a dispatch."""
 
     dispatch_id: int
@@ -65,7 +65,7 @@ class Poll(_Call, frozen=True, tag="poll"):
     query_id: str
 
 
-class Look(_Call, frozen=True, tag="look"):
+class StatusCall(_Call, frozen=True, tag="look"):
     """How the run stands; with a lease that one is renewed, else all of the worker."""
 
     lease: str = ""
@@ -81,10 +81,10 @@ class Cancel(_Call, frozen=True, tag="cancel"):
     """Nobody waits for the answer to that call any more."""
 
 
-Call = Hello | Next | Submit | GiveUp | Query | Poll | Look | Read | Cancel
+Call = Hello | Next | Submit | GiveUp | QueryCall | Poll | StatusCall | Read | Cancel
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WorkerReply(msgspec.Struct, frozen=True):
     """What a call gave, or why it gave nothing."""
 
     call: int
@@ -92,7 +92,7 @@ class Answer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     """A dispatch, handed out."""
 
     available: bool = True
@@ -131,7 +131,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 read_call = msgspec.json.Decoder(Call).decode
-read_answer = msgspec.json.Decoder(Answer).decode
+read_answer = msgspec.json.Decoder(WorkerReply).decode
 
 
 def line_of(said: msgspec.Struct) -> bytes:

@@ -41,7 +41,7 @@ class _Hand:
             self._timer.cancel()
 
 
-class Roster:
+class WorkerRegistry:
     """All workers of a server. `use` and `read` are what the server calls."""
 
     def __init__(self, hire: Hire) -> None:

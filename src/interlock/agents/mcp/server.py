@@ -14,7 +14,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from interlock import __version__
-from interlock.agents.mcp.doorway import Doorway
+from interlock.agents.mcp.doorway import StdioTransport
 from interlock.agents.mcp.greeting import HANDSHAKES, NAME
 from interlock.agents.mcp.tools import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
 from interlock.agents.mcp.worker import Worker
@@ -26,7 +26,7 @@ _BRIEFING: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
 _PROMPT: Final = re.compile(r"run://([0-9]{1,15})/dispatches/([0-9]{1,15})/prompt", re.ASCII)
 
 
-class Staff(Protocol):
+class WorkerProvider(Protocol):
     """Who does the work: one worker, or a roster of them with one for each session."""
 
     async def use(
@@ -39,7 +39,7 @@ class Staff(Protocol):
 class _Handlers:
     """What the SDK calls. A tool that cannot do its work says so in its result."""
 
-    def __init__(self, staff: Staff) -> None:
+    def __init__(self, staff: WorkerProvider) -> None:
         self._staff = staff
         self._tools = [types.Tool.model_validate(each) for each in specs()]
         self._templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
@@ -102,7 +102,7 @@ def _session(context: Any) -> str:
     return str(context.request.headers.get(SESSION, ""))
 
 
-def make_server(staff: Staff) -> Server[Any]:
+def make_server(staff: WorkerProvider) -> Server[Any]:
     handlers = _Handlers(staff)
     return Server(
         NAME,
@@ -116,7 +116,7 @@ def make_server(staff: Staff) -> Server[Any]:
     )
 
 
-async def serve(worker: Worker, doorway: Doorway) -> None:
+async def serve(worker: Worker, doorway: StdioTransport) -> None:
     """Serve until the client hangs up."""
     server = make_server(worker)
     source = cast("anyio.AsyncFile[str]", doorway.lines(_readable))

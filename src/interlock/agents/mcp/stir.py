@@ -9,7 +9,7 @@ from typing import Any
 from interlock.agents.carrier import Clock
 
 
-class Stir:
+class WakeEvent:
     """Any number wait; one ring wakes them all, and each looks for itself."""
 
     def __init__(self, clock: Clock) -> None:

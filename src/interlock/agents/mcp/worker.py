@@ -12,14 +12,14 @@ import msgspec
 
 from interlock.agents.mcp import pull_words as words
 from interlock.agents.mcp.carrier import UNSETTLED
-from interlock.agents.mcp.link import PAUSE, Link, NoCoordinatorError
-from interlock.agents.query_desk import QueryDesk
+from interlock.agents.mcp.link import PAUSE, CoordinatorClient, NoCoordinatorError
+from interlock.agents.query_desk import QueryBroker
 from interlock.system.errors import InterlockError
 
 GIVE_UP, RELEASE = "crash", "release"
 
 
-class Records(Protocol):
+class RunLookup(Protocol):
     """What can be read of runs without a coordinator. Called in threads."""
 
     def standing(self, run_id: int | None) -> dict[str, Any]:
@@ -70,9 +70,9 @@ class Worker:
 
     def __init__(
         self,
-        link: Link,
-        queries: QueryDesk,
-        records: Records,
+        link: CoordinatorClient,
+        queries: QueryBroker,
+        records: RunLookup,
         roles: tuple[str, ...] = (),
         since: float = 0.0,
     ) -> None:
@@ -195,7 +195,7 @@ class Worker:
             return await self._poll(given.question_id)
         try:
             return await self._link.call(
-                lambda n: words.Query(
+                lambda n: words.QueryCall(
                     call=n,
                     dispatch_id=given.dispatch_id,
                     lease=given.lease,
@@ -215,7 +215,7 @@ class Worker:
 
     async def _status(self, given: _Status) -> dict[str, Any]:
         try:
-            return await self._link.call(lambda n: words.Look(call=n, lease=given.lease))
+            return await self._link.call(lambda n: words.StatusCall(call=n, lease=given.lease))
         except NoCoordinatorError:
             stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
             shown = {name: stands[name] for name in ("run_id", "status", "reason")}

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.checks.checks import Bounds, OnResult, Site, run_checks
-from interlock.delivery.checks.records import Cell, Result
+from interlock.delivery.checks.records import CheckCell, CheckResult
 from interlock.system.errors import SourceError
 from interlock.system.supervise_tree import Clock
 
@@ -21,11 +21,11 @@ SCHEMA_VERSION = 1
 _LARGEST = 256 * 1024 * 1024
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredBaseline(msgspec.Struct, frozen=True):
     """One result, and the command it is the result of."""
 
     key: str
-    result: Result
+    result: CheckResult
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -33,28 +33,28 @@ class Baseline(msgspec.Struct, frozen=True):
 
     schema_version: int
     commit: str
-    rows: tuple[Kept, ...] = ()
+    rows: tuple[StoredBaseline, ...] = ()
 
-    def of(self, cells: Sequence[Cell]) -> tuple[Result, ...]:
+    def of(self, cells: Sequence[CheckCell]) -> tuple[CheckResult, ...]:
         """The results of these very commands, as far as they are known."""
         known = {each.key: each.result for each in self.rows}
         return tuple(known[key] for key in map(key_of, cells) if key in known)
 
-    def missing(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    def missing(self, cells: Sequence[CheckCell]) -> tuple[CheckCell, ...]:
         known = {each.key for each in self.rows}
         return tuple(cell for cell in cells if key_of(cell) not in known)
 
-    def with_row(self, cell: Cell, result: Result) -> "Baseline":
+    def with_row(self, cell: CheckCell, result: CheckResult) -> "Baseline":
         """One that could not run is not kept: it may be there next time."""
         if result.unavailable:
             return self
         key = key_of(cell)
-        rows = (*(each for each in self.rows if each.key != key), Kept(key, result))
+        rows = (*(each for each in self.rows if each.key != key), StoredBaseline(key, result))
         ordered = tuple(sorted(rows, key=lambda each: each.key))
         return msgspec.structs.replace(self, rows=ordered)
 
 
-def key_of(cell: Cell) -> str:
+def key_of(cell: CheckCell) -> str:
     """One word for all that the result depends on, beside the commit."""
     check = cell.check
     facts = (check.name, cell.environment.name, cell.argv, check.exit_code, check.timeout)
@@ -64,21 +64,21 @@ def key_of(cell: Cell) -> str:
 async def take_baseline(
     home: Path,
     commit: str,
-    cells: Sequence[Cell],
+    cells: Sequence[CheckCell],
     site: Site,
     clock: Clock,
     *,
     bounds: Bounds | None = None,
     on_result: OnResult | None = None,
-) -> tuple[Result, ...]:
+) -> tuple[CheckResult, ...]:
     """The results of all cells at that commit: those that are kept, and those that are run now.
 
     `site.folder` must hold that commit, untouched. Each result is safe as soon as it is there.
     """
     held = [read_baseline(home, commit)]
-    fresh: list[Result] = []
+    fresh: list[CheckResult] = []
 
-    def hold(cell: Cell, result: Result) -> None:
+    def hold(cell: CheckCell, result: CheckResult) -> None:
         held[0] = held[0].with_row(cell, result)
         fresh.append(result)
         write_baseline(home, held[0])

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised
-from interlock.agents.cli.tag import Tag
-from interlock.delivery.checks.output import LONGEST_LINE, Keeper, Printed
-from interlock.delivery.checks.records import Cell, Environment, Result
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.tag import ProcessTag
+from interlock.delivery.checks.output import LONGEST_LINE, OutputTail, Printed
+from interlock.delivery.checks.records import CheckCell, CheckResult, Environment
 from interlock.system.errors import SourceError
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 from interlock.system.supervise_tree import Clock
 
-OnResult = Callable[[Cell, Result], None]
+OnResult = Callable[[CheckCell, CheckResult], None]
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """What shells and containers exit with when a command cannot be run, or is not there."""
 
@@ -36,7 +36,7 @@ class Site(msgspec.Struct, frozen=True):
 
     folder: Path
     environ: Mapping[str, str]
-    tag: Tag
+    tag: ProcessTag
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +51,13 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_checks(
-    cells: Sequence[Cell],
+    cells: Sequence[CheckCell],
     site: Site,
     clock: Clock,
     *,
     bounds: Bounds | None = None,
     on_result: OnResult | None = None,
-) -> tuple[Result, ...]:
+) -> tuple[CheckResult, ...]:
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
     if not site.folder.is_dir():
         raise SourceError(f"checks cannot run: the folder {str(site.folder)!r} is not there")
@@ -79,19 +79,19 @@ class _Round:
         self._bounds = bounds
         self._on_result = on_result
         self._slots = asyncio.Semaphore(bounds.at_once)
-        self._lookout = Lookout()
+        self._lookout = ProcessSnapshot()
         self._started = 0
         self._answers: dict[str, bool] = {}
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def run(self, cell: Cell) -> Result:
+    async def run(self, cell: CheckCell) -> CheckResult:
         async with self._slots:
             result = await self._result(cell)
         self._on_result(cell, result)
         return result
 
-    async def _result(self, cell: Cell) -> Result:
-        keeper = Keeper()
+    async def _result(self, cell: CheckCell) -> CheckResult:
+        keeper = OutputTail()
         try:
             ended = await self._process(cell.argv, cell.check.timeout, keeper)
         except SourceError as error:
@@ -101,13 +101,15 @@ class _Round:
         result = _told(cell, ended, keeper.printed(ended.stderr), self._bounds)
         return result if result.passed else await self._explained(cell, result)
 
-    async def _process(self, argv: tuple[str, ...], seconds: float, keeper: Keeper) -> Ended:
+    async def _process(
+        self, argv: tuple[str, ...], seconds: float, keeper: OutputTail
+    ) -> ProcessEnd:
         self._started += 1
         tag = msgspec.structs.replace(
             self._site.tag, nonce=f"{self._site.tag.nonce}.{self._started}"
         )
         environ = {**self._site.environ, "PWD": str(self._site.folder)}
-        clocks = Clocks(
+        clocks = Timeouts(
             first_byte=inf,
             silence=inf,
             after_result=inf,
@@ -115,8 +117,8 @@ class _Round:
             wall=seconds,
             grace=self._bounds.grace,
         )
-        return await Supervised(
-            Start(argv, b"", self._site.folder, environ, str(tag)),
+        return await AgentProcess(
+            ProcessSpec(argv, b"", self._site.folder, environ, str(tag)),
             clocks,
             keeper.take,
             self._clock,
@@ -125,7 +127,7 @@ class _Round:
             most_stdout=self._bounds.most_output,
         ).run()
 
-    async def _explained(self, cell: Cell, result: Result) -> Result:
+    async def _explained(self, cell: CheckCell, result: CheckResult) -> CheckResult:
         """Whether it failed only because it, or its environment, is not there."""
         if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
             missing = _missing_file(cell, self._site.folder)
@@ -145,16 +147,16 @@ class _Round:
 
     async def _answers_to_true(self, place: Environment) -> bool:
         try:
-            ended = await self._process((*place.prefix, "true"), self._bounds.probe, Keeper())
+            ended = await self._process((*place.prefix, "true"), self._bounds.probe, OutputTail())
         except SourceError:
             return False
         there = (0, NOT_EXECUTABLE, NOT_FOUND)
         return ended.by == "itself" and ended.exit_code in there
 
 
-def _told(cell: Cell, ended: Ended, printed: Printed, bounds: Bounds) -> Result:
+def _told(cell: CheckCell, ended: ProcessEnd, printed: Printed, bounds: Bounds) -> CheckResult:
     itself = ended.by == "itself"
-    return Result(
+    return CheckResult(
         check=cell.check.name,
         environment=cell.environment.name,
         exit_code=ended.exit_code,
@@ -172,7 +174,7 @@ def _told(cell: Cell, ended: Ended, printed: Printed, bounds: Bounds) -> Result:
     )
 
 
-def _note(cell: Cell, ended: Ended, bounds: Bounds) -> str:
+def _note(cell: CheckCell, ended: ProcessEnd, bounds: Bounds) -> str:
     if ended.by == "wall":
         return f"it ran for {cell.check.timeout:g} s and was ended"
     if ended.by == "us":
@@ -182,13 +184,13 @@ def _note(cell: Cell, ended: Ended, bounds: Bounds) -> str:
     return ""
 
 
-def _unstarted(cell: Cell, folder: Path, sentence: str, error: OSError) -> Result:
+def _unstarted(cell: CheckCell, folder: Path, sentence: str, error: OSError) -> CheckResult:
     """A script of the work that is missing or cannot be executed is a fault of the work."""
     first = cell.argv[0]
     ours = "/" in first and not first.startswith("/") and not cell.environment.prefix
     fault = ours and (isinstance(error, PermissionError) or not (folder / first).exists())
     code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
-    return Result(
+    return CheckResult(
         check=cell.check.name,
         environment=cell.environment.name,
         exit_code=code if fault else None,
@@ -199,7 +201,7 @@ def _unstarted(cell: Cell, folder: Path, sentence: str, error: OSError) -> Resul
     )
 
 
-def _missing_file(cell: Cell, folder: Path) -> str:
+def _missing_file(cell: CheckCell, folder: Path) -> str:
     """The first word of the command that means a file of the work which is not there."""
     for word in cell.check.command[:3]:
         inside = "/" in word or word.endswith((".sh", ".py", ".js", ".pl", ".rb"))
@@ -209,5 +211,5 @@ def _missing_file(cell: Cell, folder: Path) -> str:
     return ""
 
 
-def _nobody(cell: Cell, result: Result) -> None:
+def _nobody(cell: CheckCell, result: CheckResult) -> None:
     return None

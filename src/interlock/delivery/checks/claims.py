@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from interlock.delivery.checks.records import Check, Result, canonical
+from interlock.delivery.checks.records import Check, CheckResult, canonical
 from interlock.signals import items
 
 Said = Literal["pass", "fail", "unclear", "changed"]
@@ -39,7 +39,7 @@ _NO_FILE: Final = ("none", "n/a", "no files", "nothing", "")
 _PLACE: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|\s+\([^()]*\))\Z")
 
 
-class Row(msgspec.Struct, frozen=True):
+class ClaimRow(msgspec.Struct, frozen=True):
     """One line of an agent's own matrix."""
 
     check: str
@@ -48,7 +48,7 @@ class Row(msgspec.Struct, frozen=True):
     exit_code: int | None = None
 
 
-class Claim(msgspec.Struct, frozen=True):
+class AgentClaim(msgspec.Struct, frozen=True):
     """One thing an agent said, and what we found."""
 
     check: str
@@ -60,7 +60,7 @@ class Claim(msgspec.Struct, frozen=True):
     kind: Literal["check", "file"] = "check"
 
 
-class Account(msgspec.Struct, frozen=True):
+class ClaimComparison(msgspec.Struct, frozen=True):
     """How far the word of one agent in one role could be relied on."""
 
     agent: str
@@ -71,26 +71,26 @@ class Account(msgspec.Struct, frozen=True):
     unchecked: int
 
 
-def rows_of(signal: str, fields: Mapping[str, Any]) -> tuple[Row, ...]:
+def rows_of(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, ...]:
     """The agent's matrix: the lines of a signal's sections that name a check and its result."""
     return tuple(
         _row(each)
         for section in _SECTIONS.get(signal, ())
-        for each in _entries(fields.get(section), items.Check)
+        for each in _entries(fields.get(section), items.ReportedCheck)
         if each.status or not _HEADER.match(each.name)
     )
 
 
 def compare(
-    rows: Iterable[Row], results: Sequence[Result], checks: Sequence[Check] = ()
-) -> tuple[Claim, ...]:
+    rows: Iterable[ClaimRow], results: Sequence[CheckResult], checks: Sequence[Check] = ()
+) -> tuple[AgentClaim, ...]:
     """Each line against our own results; `checks` let a command stand for its name."""
     names = {canonical(" ".join(each.command)): each.name for each in checks}
     names |= {canonical(each.check): each.check for each in results}
     return tuple(_claim(row, names, results) for row in rows)
 
 
-def unclaimed(claims: Iterable[Claim], results: Iterable[Result]) -> tuple[str, ...]:
+def unclaimed(claims: Iterable[AgentClaim], results: Iterable[CheckResult]) -> tuple[str, ...]:
     """What we checked and the agent did not speak of."""
     spoken = {(canonical(each.check), canonical(each.environment)) for each in claims}
     return tuple(
@@ -103,7 +103,7 @@ def unclaimed(claims: Iterable[Claim], results: Iterable[Result]) -> tuple[str, 
 
 def file_claims(
     fields: Mapping[str, Any], changed: Iterable[str], root: str = ""
-) -> tuple[Claim, ...]:
+) -> tuple[AgentClaim, ...]:
     """The files an agent says it worked on, against those that did change."""
     real = sorted(set(changed))
     paths: dict[str, None] = {}
@@ -115,7 +115,7 @@ def file_claims(
     return tuple(_file_claim(path, real) for path in paths)
 
 
-def unsaid_files(claims: Iterable[Claim], changed: Iterable[str]) -> tuple[str, ...]:
+def unsaid_files(claims: Iterable[AgentClaim], changed: Iterable[str]) -> tuple[str, ...]:
     """Files that changed and that no claim names."""
     named = [each.check for each in claims if each.kind == "file"]
     return tuple(
@@ -123,14 +123,14 @@ def unsaid_files(claims: Iterable[Claim], changed: Iterable[str]) -> tuple[str, 
     )
 
 
-def totals(claims: Iterable[tuple[str, str, Claim]]) -> tuple[Account, ...]:
+def totals(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparison, ...]:
     """From (agent, role, claim) to one line for each agent and role, in their order."""
     counts: dict[tuple[str, str], dict[Found, int]] = {}
     for agent, role, claim in claims:
         kinds = counts.setdefault((agent, role), {"verified": 0, "refuted": 0, "unchecked": 0})
         kinds[claim.found] += 1
     return tuple(
-        Account(agent, role, sum(kinds.values()), *kinds.values())
+        ClaimComparison(agent, role, sum(kinds.values()), *kinds.values())
         for (agent, role), kinds in sorted(counts.items())
     )
 
@@ -143,12 +143,12 @@ def _entries(value: Any, kind: Any) -> list[Any]:
         return []
 
 
-def _row(said: items.Check) -> Row:
+def _row(said: items.ReportedCheck) -> ClaimRow:
     name, environment, detail = said.name, said.environment, said.detail
     if not environment and (joined := _JOINED.match(name)):
         name, environment, detail = joined.groups()
     code = _CODE.search(detail)
-    return Row(
+    return ClaimRow(
         name.strip("*_`| \t"),
         environment.strip("*_`| \t"),
         _outcome(said.status),
@@ -161,25 +161,27 @@ def _outcome(status: str) -> Said:
     if _CROSS.match(word):
         return "fail"
     bare = word.lstrip("✅✓✔ ")
-    if items.is_negative(items.Check("", bare.strip("*_`. "))):
+    if items.is_negative(items.ReportedCheck("", bare.strip("*_`. "))):
         return "fail"
     return "pass" if _GOOD.match(word) else "unclear"
 
 
-def _claim(row: Row, names: Mapping[str, str], results: Sequence[Result]) -> Claim:
+def _claim(row: ClaimRow, names: Mapping[str, str], results: Sequence[CheckResult]) -> AgentClaim:
     name = _known(row.check, names)
     if name is None:
-        return Claim(row.check, row.environment, row.said, "unchecked", "no check has this name")
+        return AgentClaim(
+            row.check, row.environment, row.said, "unchecked", "no check has this name"
+        )
     about = [each for each in results if each.check == name and _is_in(each, row.environment)]
     ran = [each for each in about if not each.unavailable]
     said = _by_code(row, ran)
     if not about or len(ran) < len(about) or said == "unclear":
         why = _unchecked_because(said, about)
-        return Claim(name, row.environment, said, "unchecked", why)
+        return AgentClaim(name, row.environment, said, "unchecked", why)
     failed = next((each for each in ran if not each.passed), None)
     true = (failed is None) == (said == "pass")
     sentence = f"it said {said}; {_seen(failed)}"
-    return Claim(name, row.environment, said, "verified" if true else "refuted", sentence)
+    return AgentClaim(name, row.environment, said, "verified" if true else "refuted", sentence)
 
 
 def _known(words: str, names: Mapping[str, str]) -> str | None:
@@ -189,27 +191,27 @@ def _known(words: str, names: Mapping[str, str]) -> str | None:
     return None
 
 
-def _is_in(result: Result, environment: str) -> bool:
+def _is_in(result: CheckResult, environment: str) -> bool:
     wanted = [canonical(each) for each in re.split(r"[,;/+]| and ", environment)]
     everywhere = canonical(environment) in _EVERYWHERE
     exact = canonical(environment) == canonical(result.environment)
     return everywhere or exact or canonical(result.environment) in wanted
 
 
-def _by_code(row: Row, ran: Sequence[Result]) -> Said:
+def _by_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
     """An exit code alone says how it went, if one knows what it should be."""
     if row.said != "unclear" or row.exit_code is None or not ran:
         return row.said
     return "pass" if row.exit_code == ran[0].expected else "fail"
 
 
-def _unchecked_because(said: Said, about: Sequence[Result]) -> str:
+def _unchecked_because(said: Said, about: Sequence[CheckResult]) -> str:
     if not about:
         return "we did not run it there"
     return "it does not say how it went" if said == "unclear" else "it could not run here"
 
 
-def _seen(failed: Result | None) -> str:
+def _seen(failed: CheckResult | None) -> str:
     if failed is None:
         return "it passes"
     if failed.timed_out:
@@ -226,12 +228,12 @@ def _path(text: str, root: str) -> str:
     return path
 
 
-def _file_claim(path: str, changed: Sequence[str]) -> Claim:
+def _file_claim(path: str, changed: Sequence[str]) -> AgentClaim:
     found = any(_is_about(path, each) for each in changed)
     if not found and (" " in path or not re.search(r"[./]", path)):
-        return Claim(path, "", "changed", "unchecked", "this is no path", "file")
+        return AgentClaim(path, "", "changed", "unchecked", "this is no path", "file")
     sentence = "it changed" if found else "it did not change"
-    return Claim(path, "", "changed", "verified" if found else "refuted", sentence, "file")
+    return AgentClaim(path, "", "changed", "verified" if found else "refuted", sentence, "file")
 
 
 def _is_about(name: str, path: str) -> bool:

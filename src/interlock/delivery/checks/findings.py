@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.delivery.checks.records import Result
-from interlock.delivery.checks.verdict import Verdict
+from interlock.delivery.checks.records import CheckResult
+from interlock.delivery.checks.verdict import CheckVerdict
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.line import Conflict
 from interlock.delivery.worktrees.violation import Violation
@@ -17,7 +17,7 @@ _MOST_TEXT: Final = 400_000
 _MOST_OUTPUT: Final = 3_000
 
 
-def row(result: Result) -> dict[str, Any]:
+def row(result: CheckResult) -> dict[str, Any]:
     """A result as the journal keeps it: what it came to, and the end of what it printed."""
     return {
         "check": result.check,
@@ -32,8 +32,8 @@ def row(result: Result) -> dict[str, Any]:
 
 
 def summary(
-    verdict: Verdict,
-    results: Sequence[Result],
+    verdict: CheckVerdict,
+    results: Sequence[CheckResult],
     violations: Sequence[Violation] = (),
     *,
     empty: bool = False,

@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from interlock.agents.cli.sight import Line
+from interlock.agents.cli.sight import OutputLine
 from interlock.system.test_output.ci_counts import Counting
 from interlock.system.test_output.ci_lines import bare, plain
 from interlock.system.test_output.ci_log import read_log
@@ -34,7 +34,7 @@ class Printed(msgspec.Struct, frozen=True):
     failed_tests: tuple[str, ...]
 
 
-class Keeper:
+class OutputTail:
     """A reader of lines that keeps the two ends, whatever comes between."""
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
@@ -44,7 +44,7 @@ class Keeper:
         self._dropped = 0
         self._counting = Counting()
 
-    def take(self, line: Line) -> tuple[()]:
+    def take(self, line: OutputLine) -> tuple[()]:
         """Lines that came after our own signal do not count."""
         if not line.late:
             self._count(line.text)

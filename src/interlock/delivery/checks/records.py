@@ -45,7 +45,7 @@ class Environment(msgspec.Struct, frozen=True):
 NATIVE = Environment("native", (), "this machine")
 
 
-class Cell(msgspec.Struct, frozen=True):
+class CheckCell(msgspec.Struct, frozen=True):
     """One check in one environment."""
 
     check: Check
@@ -60,7 +60,7 @@ class Cell(msgspec.Struct, frozen=True):
         return self.check.name, self.environment.name
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a check came to in an environment, as we saw it ourselves."""
 
     check: str
@@ -95,14 +95,16 @@ def canonical(name: str) -> str:
     return _MARKS.sub(" ", name).strip().casefold()
 
 
-def matrix(checks: Sequence[Check], environments: Sequence[Environment] = ()) -> tuple[Cell, ...]:
+def matrix(
+    checks: Sequence[Check], environments: Sequence[Environment] = ()
+) -> tuple[CheckCell, ...]:
     """Every check in every environment it names, in the order of both."""
     places = {canonical(each.name): each for each in environments or (NATIVE,)}
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], CheckCell] = {}
     for check in checks:
         _validate(check)
         for place in _places(check, places):
-            cell = Cell(check, place)
+            cell = CheckCell(check, place)
             pair = canonical(check.name), canonical(place.name)
             if pair in cells:
                 raise SourceError(

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.delivery.checks.records import Result
+from interlock.delivery.checks.records import CheckResult
 from interlock.system.file_kind import holds_tests
 
 Kind = Literal[
@@ -32,7 +32,7 @@ _HOLDS: Final[dict[Policy, frozenset[Kind]]] = {
 _MOST_NAMES = 5
 
 
-class Row(msgspec.Struct, frozen=True):
+class CheckComparison(msgspec.Struct, frozen=True):
     """One check in one environment, compared."""
 
     check: str
@@ -41,12 +41,12 @@ class Row(msgspec.Struct, frozen=True):
     sentence: str
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CheckVerdict(msgspec.Struct, frozen=True):
     """Whether the work stands, and why not."""
 
     ok: bool
     policy: Policy
-    rows: tuple[Row, ...]
+    rows: tuple[CheckComparison, ...]
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Worth a look by whoever reviews; they hold nothing back."""
@@ -59,14 +59,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge(
-    results: Sequence[Result],
-    baseline: Sequence[Result] = (),
+    results: Sequence[CheckResult],
+    baseline: Sequence[CheckResult] = (),
     *,
     policy: Policy = "baseline",
     deleted: Iterable[str] = (),
     added: Iterable[str] = (),
     allow_fewer_tests: bool = False,
-) -> Verdict:
+) -> CheckVerdict:
     """`deleted` and `added` are the files of the change, renamed ones in neither."""
     before = {each.pair: each for each in baseline}
     rows = tuple(_row(each, before.get(each.pair)) for each in results)
@@ -79,7 +79,7 @@ def judge(
     if gone:
         counted = allow_fewer_tests or _are_counted(results, before)
         (notes if counted else reasons).append(_gone(gone))
-    return Verdict(not reasons, policy, rows, tuple(reasons), tuple(notes))
+    return CheckVerdict(not reasons, policy, rows, tuple(reasons), tuple(notes))
 
 
 def deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
@@ -94,12 +94,14 @@ def deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[st
     )
 
 
-def _row(now: Result, before: Result | None) -> Row:
+def _row(now: CheckResult, before: CheckResult | None) -> CheckComparison:
     kind, why = _compared(now, before)
-    return Row(now.check, now.environment, kind, f"{now.check} ({now.environment}): {why}")
+    return CheckComparison(
+        now.check, now.environment, kind, f"{now.check} ({now.environment}): {why}"
+    )
 
 
-def _compared(now: Result, before: Result | None) -> tuple[Kind, str]:
+def _compared(now: CheckResult, before: CheckResult | None) -> tuple[Kind, str]:
     if now.unavailable:
         return "unavailable", f"cannot run here: {now.note or 'its command is not there'}"
     known = before is not None and not before.unavailable
@@ -118,14 +120,14 @@ def _compared(now: Result, before: Result | None) -> tuple[Kind, str]:
     return ("new_failure", f"{how}; {worse}") if worse else ("old_failure", f"{how}, as before")
 
 
-def _how(now: Result) -> str:
+def _how(now: CheckResult) -> str:
     if now.timed_out:
         return "was ended by its timeout"
     code = "no exit code" if now.exit_code is None else f"exit code {now.exit_code}"
     return f"{code} instead of {now.expected}" + (f" ({now.note})" if now.note else "")
 
 
-def _fewer(now: Result, before: Result) -> str:
+def _fewer(now: CheckResult, before: CheckResult) -> str:
     """A new failure may well stop a runner early: that it failed is what is told then."""
     new_failure = before.passed and not now.passed
     if before.test_count is None or new_failure or now.timed_out:
@@ -137,7 +139,7 @@ def _fewer(now: Result, before: Result) -> str:
     return ""
 
 
-def _worse(now: Result, before: Result) -> str:
+def _worse(now: CheckResult, before: CheckResult) -> str:
     new = sorted(set(now.failed_tests) - set(before.failed_tests))
     if new and _all_named(now) and _all_named(before):
         more = f" and {len(new) - _MOST_NAMES} more" if len(new) > _MOST_NAMES else ""
@@ -154,11 +156,13 @@ def _worse(now: Result, before: Result) -> str:
     return ""
 
 
-def _all_named(result: Result) -> bool:
+def _all_named(result: CheckResult) -> bool:
     return result.failed_count == len(result.failed_tests)
 
 
-def _are_counted(results: Sequence[Result], before: Mapping[tuple[str, str], Result]) -> bool:
+def _are_counted(
+    results: Sequence[CheckResult], before: Mapping[tuple[str, str], CheckResult]
+) -> bool:
     """Whether some check counted its tests then and now: a deletion would have been seen."""
     return any(
         each.test_count is not None

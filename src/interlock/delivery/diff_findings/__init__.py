@@ -13,7 +13,7 @@ import msgspec
 from interlock.delivery.diff_findings.braces import brace_tells
 from interlock.delivery.diff_findings.dead_comments import dead_comments
 from interlock.delivery.diff_findings.source_text import SourceText, take_apart
-from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.delivery.diff_findings.tell import DiffFinding, Severity
 from interlock.delivery.diff_findings.tell_python import parse, python_tells
 from interlock.delivery.diff_findings.tell_rows import by_rows
 from interlock.delivery.diff_findings.tell_secrets import secrets
@@ -37,7 +37,7 @@ _SCRIPT_TEXT: Final = re.compile(r"\A#!|^package main$|__name__ == [\"']__main__
 Added = Mapping[str, Sequence[tuple[int, str]]]
 
 
-def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[Tell, ...]:
+def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[DiffFinding, ...]:
     """From `{path: [(line number, text)]}` and the new texts of files to tells, in order.
 
     A file without a text is judged by its added lines alone. Of too many the gravest are kept.
@@ -47,7 +47,9 @@ def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[Tell, ...]:
     return tuple(sorted(gravest))
 
 
-def _of_file(path: str, added: Sequence[tuple[int, str]], text: str | None) -> Iterator[Tell]:
+def _of_file(
+    path: str, added: Sequence[tuple[int, str]], text: str | None
+) -> Iterator[DiffFinding]:
     kind = kind_of(path)
     lines = sorted(added)
     yield from _markers(path, kind, lines, text)
@@ -62,7 +64,7 @@ def _of_file(path: str, added: Sequence[tuple[int, str]], text: str | None) -> I
         yield from _in_lines(path, kind, lines)
 
 
-def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[Tell]:
+def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[DiffFinding]:
     apart, script = take_apart(path, text), is_script(path, text)
     yield from _by_line(path, kind, apart, sorted(new), script)
     tree = parse(text) if apart.language == "python" else None
@@ -70,7 +72,7 @@ def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[Te
     yield from (tell for tell in whole if tell.line in new)
 
 
-def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[Tell]:
+def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[DiffFinding]:
     """The added lines as if they were a text of their own."""
     text = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)[:_LARGEST]
     apart, script = take_apart(path, text), is_script(path, text)
@@ -80,7 +82,7 @@ def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> It
 
 def _by_line(
     path: str, kind: FileKind, apart: SourceText, numbers: Sequence[int], script: bool
-) -> Iterator[Tell]:
+) -> Iterator[DiffFinding]:
     code = apart.code_lines
     shown = [n for n in numbers if 0 < n <= len(code) and len(code[n - 1]) <= _LONGEST_LINE]
     yield from by_rows(path, kind, apart, shown, script)
@@ -97,11 +99,11 @@ def is_script(path: str, text: str) -> bool:
 
 def _markers(
     path: str, kind: FileKind, lines: Sequence[tuple[int, str]], text: str | None
-) -> Iterator[Tell]:
+) -> Iterator[DiffFinding]:
     found = [number for number, line in lines if _MARKER.match(line.rstrip("\r"))]
     if not found or (path.endswith(".py") and text is not None and parse(text) is not None):
         return  # in Python that parses, such a line is part of a string
     severity: Severity = "warning" if kind == "fixture" else "error"
     for number in found:
         sentence = "a conflict marker is left: resolve the conflict"
-        yield Tell(path, number, "conflict_marker", sentence, severity)
+        yield DiffFinding(path, number, "conflict_marker", sentence, severity)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.delivery.diff_findings.tell import Tell
+from interlock.delivery.diff_findings.tell import DiffFinding
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SAYS_SO: Final = re.compile(
@@ -25,7 +25,7 @@ _OTHERWISE: Final = re.compile(r"skip|fixture|\bgiven\b")
 _SAME: Final = frozenset(("assertEqual", "assertIs", "assertEquals"))
 
 
-def assertion_tells(path: str, tree: ast.Module) -> Iterator[Tell]:
+def assertion_tells(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
     claims = _Claims(tree)
     for node in ast.walk(tree):
         if isinstance(node, _Function | ast.ClassDef):
@@ -35,28 +35,32 @@ def assertion_tells(path: str, tree: ast.Module) -> Iterator[Tell]:
         yield from _hollow(path, node)
 
 
-def _skips(path: str, node: _Function | ast.ClassDef) -> Iterator[Tell]:
+def _skips(path: str, node: _Function | ast.ClassDef) -> Iterator[DiffFinding]:
     for each in node.decorator_list:
         name = ast.unparse(each.func if isinstance(each, ast.Call) else each)
         if _LEFT_OUT.search(name):
-            yield Tell(path, each.lineno, "skipped_test", f"{node.name} is not run, or may fail")
+            yield DiffFinding(
+                path, each.lineno, "skipped_test", f"{node.name} is not run, or may fail"
+            )
     if not isinstance(node, ast.ClassDef):
         for statement in node.body:
             call = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(call, ast.Call) and _LEFT_OUT.search(ast.unparse(call.func)):
-                yield Tell(path, call.lineno, "skipped_test", f"{node.name} leaves itself out")
+                yield DiffFinding(
+                    path, call.lineno, "skipped_test", f"{node.name} leaves itself out"
+                )
 
 
-def _empty(path: str, node: _Function, claims: "_Claims") -> Iterator[Tell]:
+def _empty(path: str, node: _Function, claims: "_Claims") -> Iterator[DiffFinding]:
     marks = " ".join(ast.unparse(each) for each in node.decorator_list)
     if _OTHERWISE.search(marks) or claims.has(node):
         return
-    yield Tell(
+    yield DiffFinding(
         path, node.lineno, "empty_test", f"{node.name} asserts nothing: only an error can fail it"
     )
 
 
-def _hollow(path: str, node: ast.AST) -> Iterator[Tell]:
+def _hollow(path: str, node: ast.AST) -> Iterator[DiffFinding]:
     """Assertions that hold whatever the code does."""
     hollow = False
     if isinstance(node, ast.Assert):
@@ -68,7 +72,7 @@ def _hollow(path: str, node: ast.AST) -> Iterator[Tell]:
         elif name in _SAME and len(given) >= 2:
             hollow = _is_plain(given[0]) and ast.dump(given[0]) == ast.dump(given[1])
     if hollow and isinstance(node, ast.Assert | ast.Call):
-        yield Tell(path, node.lineno, "meaningless_assert", "an assertion that cannot fail")
+        yield DiffFinding(path, node.lineno, "meaningless_assert", "an assertion that cannot fail")
 
 
 def _always(test: ast.expr) -> bool:

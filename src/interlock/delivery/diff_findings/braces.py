@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from interlock.delivery.diff_findings.source_text import SourceText
-from interlock.delivery.diff_findings.tell import Tell
+from interlock.delivery.diff_findings.tell import DiffFinding
 from interlock.system.file_kind import FileKind
 
 _LONGEST: Final = 100_000
@@ -20,7 +20,7 @@ _HEADER: Final = r"[^;]{0,2000}?\)\s*(?:throws [\w.,\s]+|=\s*\w+\s*)?(?P<open>\{
 _CLAIM: Final = r"(?i)assert|expect|should|verif|check|must|ensure|fail|throw|reject|match"
 
 
-class Form(msgspec.Struct, frozen=True):
+class BlockForm(msgspec.Struct, frozen=True):
     """How a test begins, up to the bracket that holds it, and what in it is a claim."""
 
     begins: re.Pattern[str]
@@ -29,8 +29,8 @@ class Form(msgspec.Struct, frozen=True):
     """A claim in the words before the bracket."""
 
 
-def _form(begins: str, claims: str, expects: str = r"(?!)") -> Form:
-    return Form(re.compile(begins, re.MULTILINE), re.compile(claims), re.compile(expects))
+def _form(begins: str, claims: str, expects: str = r"(?!)") -> BlockForm:
+    return BlockForm(re.compile(begins, re.MULTILINE), re.compile(claims), re.compile(expects))
 
 
 _JAVA: Final = _form(
@@ -63,7 +63,7 @@ _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>()]{0,100}>)?\(")
 _CATCH: Final = re.compile(r"\bcatch\s*(?:\([^()]*\))?\s*\{(?P<body>\s*)\}")
 
 
-def brace_tells(path: str, kind: FileKind, text: SourceText) -> Iterator[Tell]:
+def brace_tells(path: str, kind: FileKind, text: SourceText) -> Iterator[DiffFinding]:
     if text.language in ("javascript", "java", "csharp", "php") and kind == "source":
         yield from _swallowed(path, text)
     form = _FORMS.get(text.language)
@@ -71,15 +71,15 @@ def brace_tells(path: str, kind: FileKind, text: SourceText) -> Iterator[Tell]:
         yield from _empty_tests(path, text, form)
 
 
-def _swallowed(path: str, text: SourceText) -> Iterator[Tell]:
+def _swallowed(path: str, text: SourceText) -> Iterator[DiffFinding]:
     """An empty block with a comment in it says why it is empty."""
     for found in _CATCH.finditer(text.code):
         if not text.comments[found.start("body") : found.end("body")].strip():
             sentence = "an error is swallowed: handle it, or say why that is right"
-            yield Tell(path, _line(text.code, found.start()), "bare_except", sentence)
+            yield DiffFinding(path, _line(text.code, found.start()), "bare_except", sentence)
 
 
-def _empty_tests(path: str, text: SourceText, form: Form) -> Iterator[Tell]:
+def _empty_tests(path: str, text: SourceText, form: BlockForm) -> Iterator[DiffFinding]:
     helpers: set[str] | None = None
     for found in form.begins.finditer(text.code):
         start = found.start("open")
@@ -93,12 +93,12 @@ def _empty_tests(path: str, text: SourceText, form: Form) -> Iterator[Tell]:
         helpers = _helpers(text.code, form) if helpers is None else helpers
         if helpers.isdisjoint(_CALLED.findall(text.code, start, end)):
             line = _line(text.code, start)
-            yield Tell(
+            yield DiffFinding(
                 path, line, "empty_test", "this test asserts nothing: only an error can fail it"
             )
 
 
-def _helpers(code: str, form: Form) -> set[str]:
+def _helpers(code: str, form: BlockForm) -> set[str]:
     """Functions of the file that claim something, so that whoever calls them does."""
     found = set()
     for each in _DEFINED.finditer(code):

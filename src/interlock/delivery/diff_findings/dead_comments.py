@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from interlock.delivery.diff_findings.source_text import SourceText
-from interlock.delivery.diff_findings.tell import Tell
+from interlock.delivery.diff_findings.tell import DiffFinding
 from interlock.delivery.diff_findings.tell_python import parse
 
 _LEAST: Final = 2
@@ -38,13 +38,13 @@ _STRONG: Final = (
 )
 
 
-def dead_comments(path: str, text: SourceText, lines: Sequence[int]) -> Iterator[Tell]:
+def dead_comments(path: str, text: SourceText, lines: Sequence[int]) -> Iterator[DiffFinding]:
     """`lines` are looked at alone: a run that goes on beyond them is judged by its new part."""
     for run in _runs(text, lines):
         body = [_MARK.sub("", text.comment_lines[number - 1], count=1) for number in run]
         if _is_code(text.language, body):
             sentence = f"{len(run)} lines of code that are commented out: delete them"
-            yield Tell(path, run[0], "commented_code", sentence, "notice")
+            yield DiffFinding(path, run[0], "commented_code", sentence, "notice")
 
 
 def _runs(text: SourceText, lines: Sequence[int]) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ import msgspec
 Severity = Literal["error", "warning", "notice"]
 
 
-class Tell(msgspec.Struct, frozen=True, order=True):
+class DiffFinding(msgspec.Struct, frozen=True, order=True):
     path: str
     line: int
     kind: str

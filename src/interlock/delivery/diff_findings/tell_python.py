@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.delivery.diff_findings.assertions import assertion_tells
-from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.delivery.diff_findings.tell import DiffFinding, Severity
 from interlock.system.file_kind import FileKind
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,7 +34,7 @@ def parse(text: str) -> ast.Module | None:
             return None
 
 
-def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[Tell]:
+def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[DiffFinding]:
     """All tells of a file; whoever asks keeps those of the lines that are new.
 
     A tree too deep to be walked is nobody's code.
@@ -45,7 +45,7 @@ def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -
         return []
 
 
-def _all(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[Tell]:
+def _all(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[DiffFinding]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
             yield from _handler(path, node)
@@ -66,15 +66,15 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _handler(path: str, node: ast.ExceptHandler) -> Iterator[Tell]:
+def _handler(path: str, node: ast.ExceptHandler) -> Iterator[DiffFinding]:
     raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
     names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
     wide = any(each is not None and dotted(each) in _WIDE for each in names)
     if node.type is None and not raises:
-        yield Tell(path, node.lineno, "bare_except", "it catches everything: name the error")
+        yield DiffFinding(path, node.lineno, "bare_except", "it catches everything: name the error")
     elif wide and all(_is_nothing(each) for each in node.body):
         sentence = "every error is swallowed: name the one that is meant"
-        yield Tell(path, node.lineno, "bare_except", sentence)
+        yield DiffFinding(path, node.lineno, "bare_except", sentence)
 
 
 def _is_nothing(node: ast.stmt) -> bool:
@@ -82,19 +82,19 @@ def _is_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass | ast.Continue) or ellipsis
 
 
-def _debug(path: str, node: ast.Call | ast.Import, prints_count: bool) -> Iterator[Tell]:
+def _debug(path: str, node: ast.Call | ast.Import, prints_count: bool) -> Iterator[DiffFinding]:
     if isinstance(node, ast.Import):
         if any(each.name.partition(".")[0] in _DEBUGGERS for each in node.names):
-            yield Tell(path, node.lineno, "debug", "a debugger is imported: take it out")
+            yield DiffFinding(path, node.lineno, "debug", "a debugger is imported: take it out")
         return
     name = dotted(node.func)
     if name in _STOPS:
-        yield Tell(path, node.lineno, "debug", "a stop for a debugger: take it out")
+        yield DiffFinding(path, node.lineno, "debug", "a stop for a debugger: take it out")
     elif prints_count and name in _PRINTS and not any(each.arg == "file" for each in node.keywords):
-        yield Tell(path, node.lineno, "debug", "output on stdout: a debug print?", "notice")
+        yield DiffFinding(path, node.lineno, "debug", "output on stdout: a debug print?", "notice")
 
 
-def _placeholders(path: str, tree: ast.Module) -> Iterator[Tell]:
+def _placeholders(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
     """Statements are walked with what the class around says of itself: in an abstract one, an
     empty body is right."""
     bases = _bases(tree)
@@ -108,7 +108,7 @@ def _placeholders(path: str, tree: ast.Module) -> Iterator[Tell]:
             above = " ".join([*words, "ABC"] if node.name in bases else words)
         elif isinstance(node, _Function):
             if found := _placeholder(node, above):
-                yield Tell(path, node.lineno, "placeholder", *found)
+                yield DiffFinding(path, node.lineno, "placeholder", *found)
             above = ""
         inside = (each for each in ast.iter_child_nodes(node) if isinstance(each, _STATEMENTS))
         waiting += [(each, above) for each in inside]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.delivery.diff_findings.source_text import SourceText
-from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.delivery.diff_findings.tell import DiffFinding, Severity
 from interlock.system.file_kind import FileKind
 
 Part = Literal["code", "comment", "line"]
@@ -20,7 +20,7 @@ _SOURCE: Final[tuple[FileKind, ...]] = ("source",)
 _TEST: Final[tuple[FileKind, ...]] = ("test",)
 
 
-class Row(msgspec.Struct, frozen=True):
+class DiffPattern(msgspec.Struct, frozen=True):
     kind: str
     severity: Severity
     languages: tuple[str, ...]
@@ -42,9 +42,11 @@ def _row(
     pattern: str,
     sentence: str,
     spares_scripts: bool = False,
-) -> Row:
+) -> DiffPattern:
     names = tuple(languages.split())
-    return Row(kind, severity, names, files, part, re.compile(pattern), sentence, spares_scripts)
+    return DiffPattern(
+        kind, severity, names, files, part, re.compile(pattern), sentence, spares_scripts
+    )
 
 
 _UNREADY = r"(?:TODO|(?i:not (?:yet )?implemented|unimplemented|implement me))"
@@ -273,7 +275,7 @@ ROWS: Final = (
 
 def by_rows(
     path: str, kind: FileKind, text: SourceText, lines: list[int], is_script: bool
-) -> Iterator[Tell]:
+) -> Iterator[DiffFinding]:
     """What the rows say about these lines. Each kind is told once for a line."""
     rows = [row for row in ROWS if _applies(row, kind, text.language, is_script)]
     whole = text.whole.split("\n")
@@ -285,9 +287,9 @@ def by_rows(
             # A pattern over the whole line must begin in code: prose about it is no tell.
             if found and (row.part != "line" or text.code_lines[number - 1][found.start()] != " "):
                 told.add(row.kind)
-                yield Tell(path, number, row.kind, row.sentence, row.severity)
+                yield DiffFinding(path, number, row.kind, row.sentence, row.severity)
 
 
-def _applies(row: Row, kind: FileKind, language: str, is_script: bool) -> bool:
+def _applies(row: DiffPattern, kind: FileKind, language: str, is_script: bool) -> bool:
     fits = not row.languages or language in row.languages
     return fits and kind in row.files and not (row.spares_scripts and is_script)

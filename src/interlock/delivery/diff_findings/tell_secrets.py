@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import log2
 from typing import Final
 
-from interlock.delivery.diff_findings.tell import Severity, Tell
+from interlock.delivery.diff_findings.tell import DiffFinding, Severity
 from interlock.system.file_kind import FileKind
 
 _LONGEST_LINE: Final = 4_000
@@ -46,14 +46,14 @@ _HARMLESS: Final = re.compile(
 _LEAST_ENTROPY: Final = 3.4
 
 
-def secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator[Tell]:
+def secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator[DiffFinding]:
     for number, text in lines:
         found = _secret(text[:_LONGEST_LINE], kind)
         if found is not None:
             what, shown = found
             severity: Severity = "error" if kind == "source" else "warning"
             sentence = f"{what} ({shown}): take it out, and revoke it if it is real"
-            yield Tell(path, number, "secret", sentence, severity)
+            yield DiffFinding(path, number, "secret", sentence, severity)
 
 
 def _secret(text: str, kind: FileKind) -> tuple[str, str] | None:

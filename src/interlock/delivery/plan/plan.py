@@ -20,7 +20,7 @@ ID_RULE: Final = (
 _LEGAL_ID: Final = re.compile(ID)
 
 
-class Finding(msgspec.Struct, frozen=True):
+class PlanFinding(msgspec.Struct, frozen=True):
     """One thing about a plan that is wrong, or worth a look, and what to do about it.
 
     A cycle carries its `path`: each task waits for the next, the last for the first.
@@ -72,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True):
     checks: tuple[Check, ...] = ()
     environments: tuple[Environment, ...] = ()
     source_form: Form = "markdown"
-    remarks: tuple[Finding, ...] = ()
+    remarks: tuple[PlanFinding, ...] = ()
 
 
 def legal_id(name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.delivery.plan.criteria import is_placeholder, vague
-from interlock.delivery.plan.plan import ID_RULE, Finding, Level, Plan, Task, legal_id
+from interlock.delivery.plan.plan import ID_RULE, Level, Plan, PlanFinding, Task, legal_id
 from interlock.delivery.plan.plan_graph import cycles, startable, task_named
 from interlock.delivery.plan.plan_words import nothing
 from interlock.signals.grammar import outside_workspace
@@ -23,7 +23,7 @@ _COMPARED: Final = 500
 """Among how many names the one that was probably meant is looked for: comparing is slow."""
 
 
-def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[Finding, ...]:
+def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[PlanFinding, ...]:
     """All findings, by line; the plan is fit if none of them is an error."""
     found = [
         *plan.remarks,
@@ -38,36 +38,36 @@ def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[Finding, 
     return tuple(sorted(found, key=lambda each: (each.line, each.level, each.code, each.sentence)))
 
 
-def has_errors(findings: tuple[Finding, ...]) -> bool:
+def has_errors(findings: tuple[PlanFinding, ...]) -> bool:
     return any(finding.level == "error" for finding in findings)
 
 
-def _whole(plan: Plan) -> Iterator[Finding]:
+def _whole(plan: Plan) -> Iterator[PlanFinding]:
     if not plan.tasks:
-        yield Finding(
+        yield PlanFinding(
             "error",
             "plan.no-tasks",
             "the plan has no tasks; write at least one, with a heading such as "
             "'#### Task 1-1-1: Add the login form'",
         )
     elif not startable(plan):
-        yield Finding(
+        yield PlanFinding(
             "error",
             "plan.nothing-startable",
             "every task waits for another one, so none can start; let one be blocked by none",
         )
     if not plan.checks:
-        yield Finding(
+        yield PlanFinding(
             "error",
             "plan.no-checks",
             "nothing proves the work; add a table 'Verification Commands' to the plan, or "
             "[[check]] to interlock.toml",
         )
     if not plan.title:
-        yield Finding("warning", "plan.no-title", "the plan has no title; give it one", line=1)
+        yield PlanFinding("warning", "plan.no-title", "the plan has no title; give it one", line=1)
 
 
-def _ids(plan: Plan) -> Iterator[Finding]:
+def _ids(plan: Plan) -> Iterator[PlanFinding]:
     first: dict[str, Task] = {}
     folded: dict[str, Task] = {}
     for task in plan.tasks:
@@ -101,19 +101,19 @@ def _ids(plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _phases(plan: Plan) -> Iterator[Finding]:
+def _phases(plan: Plan) -> Iterator[PlanFinding]:
     counts = Counter(phase.id for phase in plan.phases)
     filled = {task.phase for task in plan.tasks}
     for phase in plan.phases:
         if counts[phase.id] > 1:
-            yield Finding(
+            yield PlanFinding(
                 "warning",
                 "phase.duplicate",
                 f"there are {counts[phase.id]} phases {phase.id!r}; number them differently",
                 line=phase.line,
             )
         elif phase.id not in filled:
-            yield Finding(
+            yield PlanFinding(
                 "warning",
                 "phase.empty",
                 f"phase {phase.id!r} has no tasks; add some or remove it",
@@ -121,7 +121,7 @@ def _phases(plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _blockers(plan: Plan) -> Iterator[Finding]:
+def _blockers(plan: Plan) -> Iterator[PlanFinding]:
     known = task_named(plan)
     for task in plan.tasks:
         for name in task.blocked_by:
@@ -135,7 +135,7 @@ def _blockers(plan: Plan) -> Iterator[Finding]:
                 )
 
 
-def _cycles(plan: Plan) -> Iterator[Finding]:
+def _cycles(plan: Plan) -> Iterator[PlanFinding]:
     found = cycles(plan, MOST_CYCLES + 1)
     known = task_named(plan)
     for path in found.paths[:MOST_CYCLES]:
@@ -147,9 +147,9 @@ def _cycles(plan: Plan) -> Iterator[Finding]:
                 f"these tasks wait for each other in a cycle: {_shown(path)}; remove one of these "
                 "waits"
             )
-        yield Finding("error", "plan.cycle", sentence, task.id, task.line, path)
+        yield PlanFinding("error", "plan.cycle", sentence, task.id, task.line, path)
     if len(found.paths) > MOST_CYCLES:
-        yield Finding(
+        yield PlanFinding(
             "error",
             "plan.more-cycles",
             f"there are more cycles than the {MOST_CYCLES} shown; {len(found.caught)} tasks are "
@@ -166,7 +166,7 @@ def _shown(path: tuple[str, ...]) -> str:
     return " → ".join(names)
 
 
-def _task(task: Task, allow_untestable: bool) -> Iterator[Finding]:
+def _task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
     held: Level = "warning" if allow_untestable else "error"
     if not task.criteria:
         yield _about(
@@ -210,13 +210,13 @@ def _task(task: Task, allow_untestable: bool) -> Iterator[Finding]:
             )
 
 
-def _places(plan: Plan) -> Iterator[Finding]:
+def _places(plan: Plan) -> Iterator[PlanFinding]:
     """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
     known = [environment.name for environment in plan.environments]
     for name, count in Counter(known).items():
         if count > 1:
             line = max(each.line for each in plan.environments if each.name == name)
-            yield Finding(
+            yield PlanFinding(
                 "error",
                 "environment.duplicate",
                 f"there are {count} environments {name!r}; keep one",
@@ -230,7 +230,7 @@ def _places(plan: Plan) -> Iterator[Finding]:
     for check in plan.checks:
         if check.environment not in places:
             sentence = _undeclared(f"check {check.name[:_SHOWN]!r}", check.environment, known)
-            yield Finding("error", "environment.unknown", sentence, line=check.line)
+            yield PlanFinding("error", "environment.unknown", sentence, line=check.line)
     yield from _doubled_checks(plan)
 
 
@@ -239,12 +239,12 @@ def _undeclared(who: str, name: str, known: list[str]) -> str:
     return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
 
 
-def _doubled_checks(plan: Plan) -> Iterator[Finding]:
+def _doubled_checks(plan: Plan) -> Iterator[PlanFinding]:
     seen: dict[str, set[str]] = {}
     for check in plan.checks:
         places = seen.setdefault(check.name, set())
         if places & {"", check.environment} or (places and not check.environment):
-            yield Finding(
+            yield PlanFinding(
                 "error",
                 "check.duplicate",
                 f"there are two checks {check.name!r} for one environment; rename one",
@@ -257,8 +257,8 @@ def _named(task: Task) -> str:
     return f"task {task.id[:_SHOWN]!r}" if task.id else f"the task {task.title[:_SHOWN]!r}"
 
 
-def _about(task: Task, level: Level, code: str, sentence: str) -> Finding:
-    return Finding(level, code, sentence, task.id, task.line)
+def _about(task: Task, level: Level, code: str, sentence: str) -> PlanFinding:
+    return PlanFinding(level, code, sentence, task.id, task.line)
 
 
 def _meant(name: str, known: list[str], otherwise: str) -> str:

@@ -7,7 +7,7 @@ fence or a comment are text and never more. Refuses to know what the fields of a
 import re
 from typing import Final, NamedTuple
 
-from interlock.delivery.plan.plan import Finding
+from interlock.delivery.plan.plan import PlanFinding
 from interlock.delivery.plan.plan_words import lines_of, one_line
 
 _FENCE: Final = re.compile(
@@ -41,7 +41,7 @@ FIELDS: Final = {
 """What a label of a task may be called, and the field it opens."""
 
 
-class Line(NamedTuple):
+class PlanLine(NamedTuple):
     """One line. `live` is false inside fences; lines of comments are empty."""
 
     number: int
@@ -64,28 +64,28 @@ class Label(NamedTuple):
     rest: str
 
 
-def scan(text: str) -> tuple[list[Line], list[Finding]]:
+def scan(text: str) -> tuple[list[PlanLine], list[PlanFinding]]:
     """All lines, and what is wrong with their fences and comments.
 
     A fence that stands deep, inside a point of a list, ends with that point at the latest.
     """
-    found: list[Line] = []
+    found: list[PlanLine] = []
     fence, deep, comment, opened = "", False, False, 0
     for number, raw in enumerate(lines_of(text), 1):
         line = raw.rstrip()
         if fence and deep and line and not line.startswith(_DEEP):
             fence = ""
         if fence:
-            found.append(Line(number, line, live=False))
+            found.append(PlanLine(number, line, live=False))
             fence = "" if _closes(line, fence) else fence
         elif comment or _opens_comment(line):
             opened = opened if comment else number
             comment = "-->" not in (line if comment else line.lstrip()[4:])
-            found.append(Line(number, ""))
+            found.append(PlanLine(number, ""))
         else:
             fence = _opened(line)
             opened, deep = (number, line.startswith(_DEEP)) if fence else (opened, deep)
-            found.append(Line(number, line, live=not fence))
+            found.append(PlanLine(number, line, live=not fence))
     if comment or (fence and not deep):
         return found, [_unclosed("comment" if comment else "fence", opened)]
     return found, []
@@ -108,8 +108,8 @@ def _opens_comment(line: str) -> bool:
     return line.startswith(("<!--", " <!--", "  <!--", "   <!--"))
 
 
-def _unclosed(what: str, line: int) -> Finding:
-    return Finding(
+def _unclosed(what: str, line: int) -> PlanFinding:
+    return PlanFinding(
         "error",
         f"text.unclosed-{what}",
         f"the {what} opened in line {line} is never closed, so all that follows belongs to it; "
@@ -118,7 +118,7 @@ def _unclosed(what: str, line: int) -> Finding:
     )
 
 
-def heading_of(line: Line) -> Heading | None:
+def heading_of(line: PlanLine) -> Heading | None:
     """The heading on a line. `#Word` is a tag, `##Word` a heading whose blank was forgotten."""
     text = line.text
     if not line.live or "#" not in text[:4] or text[:4].lstrip(" ")[:1] != "#":
@@ -132,13 +132,13 @@ def heading_of(line: Line) -> Heading | None:
     return Heading(level, words.strip())
 
 
-def is_rule(line: Line) -> bool:
+def is_rule(line: PlanLine) -> bool:
     """Whether the line is a separator such as ---."""
     marks = "" if line.text.startswith(_DEEP) else line.text.replace(" ", "")
     return line.live and len(marks) >= 3 and marks[0] in "-*_" and not marks.strip(marks[0])
 
 
-def label_of(line: Line) -> Label | None:
+def label_of(line: PlanLine) -> Label | None:
     """The label at the start of a line: any bold one with a colon, or a known one without."""
     if not line.live:
         return None
@@ -159,9 +159,9 @@ def quiet(text: str) -> bool:
     return not problems and not any(_loud(line) for line in lines) and _shown(lines) == text
 
 
-def _loud(line: Line) -> bool:
+def _loud(line: PlanLine) -> bool:
     return bool(heading_of(line) or label_of(line) or is_rule(line))
 
 
-def _shown(lines: list[Line]) -> str:
+def _shown(lines: list[PlanLine]) -> str:
     return "\n".join(line.text for line in lines)

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from interlock.delivery.plan.plan import Finding, Phase, Plan, Task
+from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
 from interlock.delivery.plan.plan_lines import (
     FIELDS,
     Heading,
     Label,
-    Line,
+    PlanLine,
     heading_of,
     is_rule,
     label_of,
@@ -61,11 +61,11 @@ def read_markdown(text: str) -> Plan:
 class _Reader:
     """Goes through the lines once and knows in which part of the plan it is."""
 
-    def __init__(self, remarks: list[Finding]) -> None:
+    def __init__(self, remarks: list[PlanFinding]) -> None:
         self.remarks = remarks
         self.title: str | None = None
         self.overview: list[str] = []
-        self.loose: list[Line] = []
+        self.loose: list[PlanLine] = []
         self.phases: list[Phase] = []
         self.tasks: list[Task] = []
         self.part = "overview"
@@ -73,12 +73,12 @@ class _Reader:
         self.task: _Draft | None = None
         self.phase_lines: list[str] = []
 
-    def take(self, line: Line) -> None:
+    def take(self, line: PlanLine) -> None:
         heading = heading_of(line)
         if heading and self._turn(heading, line):
             return
         if is_rule(line):
-            line = Line(line.number, "")
+            line = PlanLine(line.number, "")
         if self.task:
             self.task.take(line, heading)
         elif self.part == "overview":
@@ -88,7 +88,7 @@ class _Reader:
         else:
             self.loose.append(line)
 
-    def _turn(self, heading: Heading, line: Line) -> bool:
+    def _turn(self, heading: Heading, line: PlanLine) -> bool:
         """Go where a heading leads; false if it is only part of the text."""
         title = plain_title(heading.words)
         task, phase = _TASK.fullmatch(title), _PHASE.fullmatch(title)
@@ -102,7 +102,7 @@ class _Reader:
             return False
         return self._begin_section(name, title, heading, line)
 
-    def _begin_section(self, name: str, title: str, heading: Heading, line: Line) -> bool:
+    def _begin_section(self, name: str, title: str, heading: Heading, line: PlanLine) -> bool:
         inside = self.part in ("overview", "phase") and heading.level > self.level > 0
         known = name in _OVERVIEW or name in _SECTIONS
         if inside and not known:
@@ -118,11 +118,11 @@ class _Reader:
         self.loose.append(line)
         return True
 
-    def _begin_task(self, rest: str, heading: Heading, line: Line) -> bool:
+    def _begin_task(self, rest: str, heading: Heading, line: PlanLine) -> bool:
         name, title = _name_and_title(rest)
         if not name and not rest.lstrip().startswith(":"):
             self.remarks.append(
-                Finding(
+                PlanFinding(
                     "warning",
                     "task.unread",
                     f"{one_line(heading.words)[:80]!r} is not read as a task; if it is one, write "
@@ -137,7 +137,7 @@ class _Reader:
         self.task = _Draft(name, plain_title(title), phase, line.number)
         return True
 
-    def _begin_phase(self, name: str | None, title: str, heading: Heading, line: Line) -> None:
+    def _begin_phase(self, name: str | None, title: str, heading: Heading, line: PlanLine) -> None:
         self._close()
         self.part, self.level = "phase", heading.level
         name = (name or str(len(self.phases) + 1)).strip("`*")
@@ -210,9 +210,9 @@ class _Draft:
         self.field = "work"
         self.fields: dict[str, list[str]] = {"work": []}
         self.opened: set[str] = set()
-        self.remarks: list[Finding] = []
+        self.remarks: list[PlanFinding] = []
 
-    def take(self, line: Line, heading: Heading | None) -> None:
+    def take(self, line: PlanLine, heading: Heading | None) -> None:
         if heading:
             name = plain_title(heading.words).rstrip(": ").casefold()
             label: Label | None = Label(FIELDS.get(name, ""), True, "")
@@ -227,15 +227,15 @@ class _Draft:
         else:
             self._open(label, line)
 
-    def _leave(self, line: Line) -> None:
+    def _leave(self, line: PlanLine) -> None:
         """A label or heading we do not know: it ends a list, and is told with the work."""
         self.field = "work"
         self.fields["work"].append(line.text)
 
-    def _open(self, label: Label, line: Line) -> None:
+    def _open(self, label: Label, line: PlanLine) -> None:
         if label.field in self.opened:
             self.remarks.append(
-                Finding(
+                PlanFinding(
                     "warning",
                     "task.field-twice",
                     f"task {self.id!r} has this field twice; both are taken together, keep one",

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
-from interlock.delivery.plan.plan import Finding
+from interlock.delivery.plan.plan import PlanFinding
 from interlock.delivery.plan.plan_commands import code, exit_code, prefix, timeout, words
-from interlock.delivery.plan.plan_lines import Line, heading_of
+from interlock.delivery.plan.plan_lines import PlanLine, heading_of
 from interlock.delivery.plan.plan_words import DASHES, environment_name, one_line, plain_title
 from interlock.system.errors import SourceError
 
@@ -48,10 +48,10 @@ class Tables(msgspec.Struct, frozen=True):
 
     checks: tuple[Check, ...]
     environments: tuple[Environment, ...]
-    remarks: tuple[Finding, ...]
+    remarks: tuple[PlanFinding, ...]
 
 
-def read_tables(lines: Sequence[Line]) -> Tables:
+def read_tables(lines: Sequence[PlanLine]) -> Tables:
     """All checks and environments in the lines that belong to no task."""
     reader = _Reader()
     for line in lines:
@@ -63,12 +63,12 @@ class _Reader:
     def __init__(self) -> None:
         self.checks: list[Check] = []
         self.environments: list[Environment] = []
-        self.remarks: list[Finding] = []
+        self.remarks: list[PlanFinding] = []
         self.columns: list[str] = []
         self.inside = False
         self.listing = False
 
-    def take(self, line: Line) -> None:
+    def take(self, line: PlanLine) -> None:
         heading = heading_of(line)
         if heading:
             name = plain_title(heading.words).rstrip(": ").casefold()
@@ -81,7 +81,7 @@ class _Reader:
         if point and len(line.text) < _LONGEST_LINE:
             self._point(point[1], point[2], line)
 
-    def _row(self, line: Line) -> None:
+    def _row(self, line: PlanLine) -> None:
         cells = list(_cells(line.text))
         if self.inside and len(cells) > len(self.columns):
             cells = list(_cells(line.text, code_holds=True))
@@ -100,7 +100,7 @@ class _Reader:
         except SourceError as error:
             self._remark(error, line)
 
-    def _check(self, row: dict[str, str], line: Line) -> None:
+    def _check(self, row: dict[str, str], line: PlanLine) -> None:
         command = code(row.get("command", ""))
         argv = words(command)
         name = plain_title(code(row.get("check", ""))) or one_line(command)
@@ -114,7 +114,7 @@ class _Reader:
         )
         self.checks += spread(made, row.get("environment", ""))
 
-    def _environment(self, row: dict[str, str], line: Line) -> None:
+    def _environment(self, row: dict[str, str], line: PlanLine) -> None:
         self.environments.append(
             Environment(
                 place_name(row.get("name", "")),
@@ -124,7 +124,7 @@ class _Reader:
             )
         )
 
-    def _point(self, name: str, rest: str, line: Line) -> None:
+    def _point(self, name: str, rest: str, line: PlanLine) -> None:
         span = _SPAN.match(rest)
         if not span:
             return
@@ -135,8 +135,8 @@ class _Reader:
         except SourceError as error:
             self._remark(error, line)
 
-    def _remark(self, error: SourceError, line: Line) -> None:
-        self.remarks.append(Finding("error", "table.row", str(error), line=line.number))
+    def _remark(self, error: SourceError, line: PlanLine) -> None:
+        self.remarks.append(PlanFinding("error", "table.row", str(error), line=line.number))
 
 
 def place_name(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from interlock.delivery.plan.plan import Finding, Phase, Plan, Task
+from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
 from interlock.delivery.plan.plan_checks import (
     CheckText,
     EnvironmentText,
@@ -33,7 +33,7 @@ from interlock.delivery.plan.plan_words import (
     tidy,
 )
 from interlock.system.errors import CircuitError, SourceError
-from interlock.system.yaml_text import Page, read_yaml
+from interlock.system.yaml_text import YamlDocument, read_yaml
 
 MOST: Final = 10_000_000
 _PHASE_ID: Final = re.compile(r"[^\s:`*]+")
@@ -44,7 +44,7 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class TaskText(_Strict, frozen=True):
+class PlanTaskText(_Strict, frozen=True):
     """A task as it is written."""
 
     id: str
@@ -63,7 +63,7 @@ class PhaseText(_Strict, frozen=True):
     id: str = ""
     name: str = ""
     overview: str = ""
-    tasks: list[TaskText] = []
+    tasks: list[PlanTaskText] = []
 
 
 class PlanText(_Strict, frozen=True):
@@ -74,7 +74,7 @@ class PlanText(_Strict, frozen=True):
     environments: list[EnvironmentText] = []
     checks: list[CheckText] = []
     phases: list[PhaseText] = []
-    tasks: list[TaskText] = []
+    tasks: list[PlanTaskText] = []
 
 
 def read_yaml_plan(text: str, file: str = "") -> Plan:
@@ -98,10 +98,10 @@ def _filled(value: Any) -> Any:
 
 
 class _Builder:
-    def __init__(self, text: PlanText, page: Page) -> None:
+    def __init__(self, text: PlanText, page: YamlDocument) -> None:
         self.text = text
         self.page = page
-        self.remarks: list[Finding] = []
+        self.remarks: list[PlanFinding] = []
 
     def plan(self) -> Plan:
         text = self.text
@@ -138,7 +138,7 @@ class _Builder:
         try:
             return made(given, line)
         except SourceError as error:
-            self.remarks.append(Finding("error", "table.row", str(error), line=line))
+            self.remarks.append(PlanFinding("error", "table.row", str(error), line=line))
         return None
 
     def _phase(self, given: PhaseText, at: int) -> Phase:
@@ -151,7 +151,7 @@ class _Builder:
             name, plain_title(given.name).lstrip(f": {DASHES}"), tidy(given.overview), line
         )
 
-    def _task(self, given: TaskText, phase: str, *path: str | int) -> Task:
+    def _task(self, given: PlanTaskText, phase: str, *path: str | int) -> Task:
         return Task(
             id=one_line(given.id),
             title=plain_title(given.title),
@@ -178,7 +178,7 @@ def _paths(given: _Lines) -> tuple[str, ...]:
     return paths(lines_of(given)) if isinstance(given, str) else real(given)
 
 
-def _explained(message: str, page: Page) -> str:
+def _explained(message: str, page: YamlDocument) -> str:
     """msgspec's complaint, with the line it is about and what to write instead."""
     problem, _, where = message.partition(" - at `$")
     path = [
@@ -202,7 +202,7 @@ def _explained(message: str, page: Page) -> str:
 def _fields_at(path: list[str | int]) -> tuple[str, ...]:
     match path:
         case [*_, "tasks", int()]:
-            return TaskText.__struct_fields__
+            return PlanTaskText.__struct_fields__
         case ["phases", *_]:
             return PhaseText.__struct_fields__
         case ["checks", *_]:

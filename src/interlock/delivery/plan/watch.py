@@ -15,7 +15,7 @@ from interlock.delivery.plan.plan import Plan, Task
 from interlock.delivery.plan.plan_check import check_plan, has_errors
 from interlock.delivery.plan.plan_checks import with_project
 from interlock.delivery.plan.plan_graph import dependents
-from interlock.delivery.terms import Terms
+from interlock.delivery.terms import DeliveryConfig
 from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.files import write_whole
@@ -25,7 +25,7 @@ _PATIENCE = 1.0
 """Seconds between two looks at the file."""
 
 
-def usable_plan(terms: Terms) -> Plan:
+def usable_plan(terms: DeliveryConfig) -> Plan:
     """The plan with the project's checks; SourceError with its first error if it has one."""
     plan = with_project(read_plan(Path(terms.plan)), terms.checks, terms.environments)
     findings = check_plan(plan, allow_untestable=terms.allow_untestable)
@@ -54,7 +54,7 @@ class PlanWatch:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: DeliveryConfig,
         plan: Plan,
         known: Iterable[NewCase],
         now: Callable[[], float],
@@ -107,11 +107,11 @@ def _texts(plan: Plan) -> dict[str, Task]:
     return {task.id: msgspec.structs.replace(task, line=0) for task in plan.tasks}
 
 
-def _keep(terms: Terms, plan: Plan) -> None:
+def _keep(terms: DeliveryConfig, plan: Plan) -> None:
     write_whole(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
 
 
-def _kept(terms: Terms) -> Plan:
+def _kept(terms: DeliveryConfig) -> Plan:
     """The plan as it counted last; an empty one at the first time."""
     try:
         return msgspec.json.decode((Path(terms.home) / _KEPT).read_bytes(), type=Plan)

@@ -11,21 +11,26 @@ from typing import Final
 import msgspec
 
 from interlock.delivery import steps
-from interlock.delivery.report.places import Outcome, Place, Word, outcome, places
+from interlock.delivery.report.places import Outcome, TaskState, Word, outcome, places
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.turns import Stand
+from interlock.journal.turns import CaseProgress
 
 MOST: Final = 200
 """Rows that are kept; a screen shows fewer."""
 _ORDER: Final[dict[Word, int]] = {
-    "at work": 0, "asks": 1, "waits": 2, "blocked": 3, "failed": 4, "complete": 5,
-}  # fmt: skip
+    "at work": 0,
+    "asks": 1,
+    "waits": 2,
+    "blocked": 3,
+    "failed": 4,
+    "complete": 5,
+}
 NOTHING: Final = Spent()
 _SHOWN: Final = ("at work", "asks", "waits")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class BoardRow(msgspec.Struct, frozen=True, kw_only=True):
     """One task that is at work or waits."""
 
     task_id: str
@@ -44,7 +49,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     money: float = 0.0
 
 
-class Asked(msgspec.Struct, frozen=True):
+class BoardQuestion(msgspec.Struct, frozen=True):
     """A question that is open."""
 
     question_id: int
@@ -57,11 +62,11 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
     run_id: int
     outcome: Outcome
     counts: Mapping[Word, int]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[BoardRow, ...] = ()
     left_out: int = 0
     """Tasks at work or waiting that have no row."""
     repairing: str = ""
-    questions: tuple[Asked, ...] = ()
+    questions: tuple[BoardQuestion, ...] = ()
     spent: Spent = NOTHING
 
 
@@ -74,7 +79,7 @@ class Sign(msgspec.Struct, frozen=True):
 
 def board(
     run_id: int,
-    stands: Sequence[Stand],
+    stands: Sequence[CaseProgress],
     *,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
@@ -100,28 +105,28 @@ def board(
         left_out=max(0, len(live) - MOST),
         repairing=holder,
         questions=tuple(
-            Asked(each.dispatch_id, each.case_id) for each in live if each.role == HUMAN
+            BoardQuestion(each.dispatch_id, each.case_id) for each in live if each.role == HUMAN
         ),
         spent=spent,
     )
 
 
-def _counts(stood: Iterable[Place]) -> dict[Word, int]:
+def _counts(stood: Iterable[TaskState]) -> dict[Word, int]:
     counts: Counter[Word] = Counter(each.word for each in stood)
     return {word: counts[word] for word in _ORDER}
 
 
 def _row(
-    stand: Stand,
-    place: Place,
+    stand: CaseProgress,
+    place: TaskState,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
     costs: Mapping[str, tuple[int, float]],
     signs: Mapping[int, Sign],
-) -> Row:
+) -> BoardRow:
     tokens, money = costs.get(stand.case_id, (0, 0.0))
     sign = signs.get(stand.dispatch_id)
-    return Row(
+    return BoardRow(
         task_id=stand.case_id,
         title=titles.get(stand.case_id, ""),
         word=place.word,

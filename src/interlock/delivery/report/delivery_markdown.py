@@ -6,7 +6,7 @@ Knows the order and the room. Refuses to trust a text: all of it goes through `m
 from collections.abc import Iterator
 
 from interlock.delivery.report import delivery_outline as outline
-from interlock.delivery.report.records import Delivered, Told
+from interlock.delivery.report.records import Delivered, TaskReport
 from interlock.system.markdown_text import code, fence, prose
 from interlock.system.text import counted, when, writable
 
@@ -91,7 +91,7 @@ def _overview(told: Delivered) -> Iterator[str]:
     yield "\n".join((head, *rows))
 
 
-def _task(task: Told) -> Iterator[str]:
+def _task(task: TaskReport) -> Iterator[str]:
     yield f"### {prose(task.task_id, 128)}: {prose(task.title, 160)}"
     by = f", written by {code(task.author, 120)}" if task.author else ""
     merged = f", merged as {code(task.commit[:12])}" if task.commit else ""
@@ -120,7 +120,7 @@ def _task(task: Told) -> Iterator[str]:
         yield _moves(task)
 
 
-def _moves(task: Told) -> str:
+def _moves(task: TaskReport) -> str:
     head = "| step | signal | next | why | by |\n|---|---|---|---|---|"
     rows = [
         f"| {prose(f'{each.step} {each.attempt}', 60)} | {prose(each.signal, 60)} |"
@@ -134,5 +134,5 @@ def _moves(task: Told) -> str:
     return f"<details><summary>{decisions}</summary>\n\n{table}\n\n</details>"
 
 
-def _state(task: Told) -> str:
+def _state(task: TaskReport) -> str:
     return prose(task.end or task.word.upper(), 20)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.delivery.report.records import Delivered, Proof, Told
+from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
 from interlock.system.text import counted, span
 
 WORDS: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
@@ -25,10 +25,10 @@ _OUTCOMES: Final = {
 }
 
 
-class Cell(msgspec.Struct, frozen=True):
+class MatrixCell(msgspec.Struct, frozen=True):
     """One check at one look; without a proof it was not run then."""
 
-    proof: Proof | None
+    proof: CheckEvidence | None
 
     @property
     def word(self) -> str:
@@ -47,8 +47,8 @@ class Matrix(msgspec.Struct, frozen=True):
     """All checks of a task: a column for each look, a row for each check and environment."""
 
     looks: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    last_failure: Proof | None
+    rows: tuple[tuple[str, tuple[MatrixCell, ...]], ...]
+    last_failure: CheckEvidence | None
 
 
 def verdict(told: Delivered) -> str:
@@ -61,12 +61,12 @@ def verdict(told: Delivered) -> str:
     return " ".join(each for each in parts if each)
 
 
-def ordered(told: Delivered) -> list[Told]:
+def ordered(told: Delivered) -> list[TaskReport]:
     """What needs a look first; otherwise as the plan has them."""
     return sorted(told.tasks, key=lambda each: WORDS.index(each.word))
 
 
-def matrix(proofs: Sequence[Proof]) -> Matrix:
+def matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
     looks = list(dict.fromkeys((each.stage, each.attempt) for each in proofs))
     cells = {(each.check, each.environment, each.stage, each.attempt): each for each in proofs}
     pairs = list(dict.fromkeys((each.check, each.environment) for each in proofs))
@@ -74,7 +74,10 @@ def matrix(proofs: Sequence[Proof]) -> Matrix:
     return Matrix(
         tuple(stage if attempt == 1 else f"{stage} {attempt}" for stage, attempt in looks),
         tuple(
-            (f"{check} ({place})", tuple(Cell(cells.get((check, place, *look))) for look in looks))
+            (
+                f"{check} ({place})",
+                tuple(MatrixCell(cells.get((check, place, *look))) for look in looks),
+            )
             for check, place in pairs
         ),
         last,

@@ -7,7 +7,7 @@ a few rules of its own. Nothing from outside is ever markup.
 from markupsafe import Markup
 
 from interlock.delivery.report import delivery_outline as outline
-from interlock.delivery.report.records import Delivered, Told
+from interlock.delivery.report.records import Delivered, TaskReport
 from interlock.rca.report.page import policy
 from interlock.system.html import render, source
 from interlock.system.text import block, writable
@@ -39,7 +39,7 @@ def delivery_page(told: Delivered) -> str:
     return writable(html)
 
 
-def _cards(tasks: list[Told]) -> list[Markup]:
+def _cards(tasks: list[TaskReport]) -> list[Markup]:
     found: list[Markup] = []
     spent = 0
     for number, task in enumerate(tasks[:CARDS], 1):

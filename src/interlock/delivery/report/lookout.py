@@ -22,7 +22,7 @@ from interlock.journal.turns import costs_of, stands_of
 _HEARD: Final = re.compile(r"its last byte came (\d+) s ago")
 
 
-class Lookout:
+class BoardReader:
     """One who watches one run."""
 
     def __init__(

@@ -12,20 +12,20 @@ import msgspec
 from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
-from interlock.journal.turns import Stand
+from interlock.journal.turns import CaseProgress
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
 Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
 
 
-class Place(msgspec.Struct, frozen=True):
+class TaskState(msgspec.Struct, frozen=True):
     """One task."""
 
     word: Word
     why: str = ""
 
 
-def places(stands: Iterable[Stand]) -> dict[str, Place]:
+def places(stands: Iterable[CaseProgress]) -> dict[str, TaskState]:
     """A place for each task, in their order."""
     rows = {each.case_id: each for each in stands}
     dead = _dead(rows)
@@ -45,7 +45,7 @@ def outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> O
     return "PAUSED"
 
 
-def _dead(rows: Mapping[str, Stand]) -> dict[str, str]:
+def _dead(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
     """The open tasks that can never start, each with the one that is in its way."""
     after: dict[str, list[str]] = {}
     for name, each in rows.items():
@@ -62,24 +62,28 @@ def _dead(rows: Mapping[str, Stand]) -> dict[str, str]:
     return found
 
 
-def _is_bad(stand: Stand) -> bool:
+def _is_bad(stand: CaseProgress) -> bool:
     return stand.status != OPEN and stand.end != COMPLETE
 
 
-def _place(stand: Stand, rows: Mapping[str, Stand], dead: Mapping[str, str]) -> Place:
+def _place(
+    stand: CaseProgress, rows: Mapping[str, CaseProgress], dead: Mapping[str, str]
+) -> TaskState:
     if stand.status != OPEN:
         good = stand.end == COMPLETE
-        return Place("complete" if good else "failed", stand.end or stand.status.upper())
+        return TaskState("complete" if good else "failed", stand.end or stand.status.upper())
     if stand.dispatch_id:
-        return Place("asks" if stand.role == HUMAN else "at work", f"waits for the {stand.role}")
+        return TaskState(
+            "asks" if stand.role == HUMAN else "at work", f"waits for the {stand.role}"
+        )
     if stand.case_id in dead:
         need = dead[stand.case_id]
         before = rows[need]
         how = before.end or ("blocked" if before.status == OPEN else before.status)
-        return Place("blocked", f"comes after {need}, which is {how}")
+        return TaskState("blocked", f"comes after {need}, which is {how}")
     first = next((need for need in stand.needs if _is_open(rows.get(need))), "")
-    return Place("waits", f"comes after {first}" if first else "waits for its turn")
+    return TaskState("waits", f"comes after {first}" if first else "waits for its turn")
 
 
-def _is_open(stand: Stand | None) -> bool:
+def _is_open(stand: CaseProgress | None) -> bool:
     return stand is not None and stand.status == OPEN

@@ -6,7 +6,7 @@ records only.
 
 import msgspec
 
-from interlock.delivery.checks.claims import Account, Claim
+from interlock.delivery.checks.claims import AgentClaim, ClaimComparison
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     money: float = 0.0
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
+class CheckEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """One check that we ran: when, where, and how it came out."""
 
     stage: str
@@ -44,17 +44,17 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     output: str = ""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class AgentStatement(msgspec.Struct, frozen=True, kw_only=True):
     """A claim, whose it is, and at which look it was compared."""
 
     agent: str
     role: str
     step: str
     attempt: int
-    claim: Claim
+    claim: AgentClaim
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class NeedsHuman(msgspec.Struct, frozen=True, kw_only=True):
     """Something that only a human can settle, and how."""
 
     task_id: str
@@ -62,7 +62,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one task."""
 
     task_id: str
@@ -86,8 +86,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     tree: str = ""
     """Where its work lies, as far as it came."""
     moves: tuple[Move, ...] = ()
-    proofs: tuple[Proof, ...] = ()
-    claims: tuple[Said, ...] = ()
+    proofs: tuple[CheckEvidence, ...] = ()
+    claims: tuple[AgentStatement, ...] = ()
     tells: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
     tokens: int = 0
@@ -118,9 +118,9 @@ class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     repairing: str = ""
     """The task that repairs what stops all others."""
-    tasks: tuple[Told, ...] = ()
-    accounts: tuple[Account, ...] = ()
-    needs: tuple[Need, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    accounts: tuple[ClaimComparison, ...] = ()
+    needs: tuple[NeedsHuman, ...] = ()
     notes: tuple[str, ...] = ()
 
     def count(self, *words: str) -> int:

@@ -14,29 +14,48 @@ from sqlalchemy import Connection
 
 from interlock.delivery import steps
 from interlock.delivery.checks.baseline import read_baseline
-from interlock.delivery.checks.claims import Claim, totals
+from interlock.delivery.checks.claims import AgentClaim, totals
 from interlock.delivery.report import turning
 from interlock.delivery.report.board import agent_of
-from interlock.delivery.report.places import Place, outcome, places
-from interlock.delivery.report.records import Delivered, Move, Need, Proof, Said, Told
-from interlock.delivery.terms import Terms
+from interlock.delivery.report.places import TaskState, outcome, places
+from interlock.delivery.report.records import (
+    AgentStatement,
+    CheckEvidence,
+    Delivered,
+    Move,
+    NeedsHuman,
+    TaskReport,
+)
+from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import NewCase, Run, given_cases, holds_of
-from interlock.journal.turns import Turn, Turned, costs_of, refused_in, stands_of, turns_of
+from interlock.journal.turns import (
+    DispatchRecord,
+    RefusalRecord,
+    costs_of,
+    refused_in,
+    stands_of,
+    turns_of,
+)
 from interlock.system.errors import InterlockError
 
 _BASELINES: Final = "baselines"
 _BEFORE, _AFTER = "baseline", "merge"
 
 
-class Teller:
+class ReportCollector:
     """What is known of a run beside its journal."""
 
     def __init__(
-        self, run: Run, circuit: Circuit, terms: Terms, agents: Mapping[str, str], status: str
+        self,
+        run: Run,
+        circuit: Circuit,
+        terms: DeliveryConfig,
+        agents: Mapping[str, str],
+        status: str,
     ) -> None:
         """`agents` are the words of those who play the roles, '' all others; `status` is the
         run's, or `interrupted` for one that runs without a process."""
@@ -58,11 +77,16 @@ class Teller:
         turns = _grouped(turns_of(connection, run.run_id))
         refused = _grouped(refused_in(connection, run.run_id))
         tasks = tuple(
-            self._task(each.case_id, stood[each.case_id], given[each.case_id],
-                       turns.get(each.case_id, []), refused.get(each.case_id, []),
-                       costs.get(each.case_id, (0, 0.0)))
+            self._task(
+                each.case_id,
+                stood[each.case_id],
+                given[each.case_id],
+                turns.get(each.case_id, []),
+                refused.get(each.case_id, []),
+                costs.get(each.case_id, (0, 0.0)),
+            )
             for each in stands
-        )  # fmt: skip
+        )
         ends = Counter(each.end or each.status for each in stands)
         said = ((each.agent, each.role, each.claim) for task in tasks for each in task.claims)
         bases = (str(turn.answer.get("base", "")) for turn in _first(turns) if turn.answer)
@@ -91,12 +115,12 @@ class Teller:
     def _task(
         self,
         task_id: str,
-        place: Place,
+        place: TaskState,
         given: NewCase,
-        turns: Sequence[Turn],
-        refused: Sequence[Turned],
+        turns: Sequence[DispatchRecord],
+        refused: Sequence[RefusalRecord],
         cost: tuple[int, float],
-    ) -> Told:
+    ) -> TaskReport:
         moves = tuple(self._move(turn, turn.decision, refused) for turn in turns if turn.decision)
         open_turn = next((turn for turn in turns if turn.decision is None), None)
         asks = open_turn if open_turn and open_turn.role == HUMAN else None
@@ -107,7 +131,7 @@ class Teller:
             (turn.answer for turn in reversed(turns) if turning.is_merge(turn)), {}
         )
         end = place.why if place.word in ("complete", "failed") else ""
-        return Told(
+        return TaskReport(
             task_id=task_id,
             title=str(given.input.get("title", "")),
             phase=str(given.input.get("phase", "")),
@@ -134,9 +158,11 @@ class Teller:
             tokens=cost[0],
             money=cost[1],
             seconds=sum(move.seconds for move in moves if move.role != HUMAN),
-        )  # fmt: skip
+        )
 
-    def _move(self, turn: Turn, decision: Decision, refused: Sequence[Turned]) -> Move:
+    def _move(
+        self, turn: DispatchRecord, decision: Decision, refused: Sequence[RefusalRecord]
+    ) -> Move:
         rule = self._circuit.rule(decision.rule) or self._circuit.otherwise
         why = decision.reason or (rule.why if rule else "")
         answered = turn.answered_at or turn.sent_at
@@ -164,29 +190,36 @@ class Teller:
     def _agent(self, role: str) -> str:
         return agent_of(role, self._agents)
 
-    def _claims(self, looked: Iterable[Turn]) -> Iterator[Said]:
+    def _claims(self, looked: Iterable[DispatchRecord]) -> Iterator[AgentStatement]:
         for turn in looked:
             role = self._circuit.steps[steps.CLAIMED[turn.step][0]].role
             for each in turn.answer.get("claims", ()):
-                claim = msgspec.convert(each, Claim)
-                yield Said(
-                    agent=self._agent(role), role=role, step=turn.step, attempt=turn.attempt,
+                claim = msgspec.convert(each, AgentClaim)
+                yield AgentStatement(
+                    agent=self._agent(role),
+                    role=role,
+                    step=turn.step,
+                    attempt=turn.attempt,
                     claim=claim,
-                )  # fmt: skip
+                )
 
-    def _before(self, turns: Sequence[Turn]) -> Iterator[Proof]:
+    def _before(self, turns: Sequence[DispatchRecord]) -> Iterator[CheckEvidence]:
         """How the checks stood where the task began."""
         base = next(
-            (str(t.answer.get("base", "")) for t in reversed(turns)
-             if t.step == steps.PREPARE and turning.is_look(t)), ""
-        )  # fmt: skip
+            (
+                str(t.answer.get("base", ""))
+                for t in reversed(turns)
+                if t.step == steps.PREPARE and turning.is_look(t)
+            ),
+            "",
+        )
         yield from self._kept(base, _BEFORE)
 
-    def _after(self, merged: Mapping[str, Any]) -> Iterator[Proof]:
+    def _after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
         """How they came out on top of the line, as it was merged."""
         yield from self._kept(str(merged.get("commit", "")), _AFTER)
 
-    def _kept(self, commit: str, stage: str) -> Iterator[Proof]:
+    def _kept(self, commit: str, stage: str) -> Iterator[CheckEvidence]:
         try:
             rows = read_baseline(Path(self._terms.home) / _BASELINES, commit).rows if commit else ()
         except InterlockError:
@@ -194,12 +227,12 @@ class Teller:
         for row in sorted(rows, key=lambda each: each.result.pair):
             yield turning.proof(row.result, stage)
 
-    def _needs(self, tasks: Iterable[Told]) -> Iterator[Need]:
+    def _needs(self, tasks: Iterable[TaskReport]) -> Iterator[NeedsHuman]:
         run_id = self._run.run_id
         for task in tasks:
             if task.question_id:
                 number = task.question_id
-                yield Need(
+                yield NeedsHuman(
                     task_id=task.task_id,
                     sentence=task.question,
                     commands=answers(self._circuit, task.step, number),
@@ -207,7 +240,7 @@ class Teller:
             elif task.word == "failed" and task.end != "SKIPPED":
                 last = task.moves[-1].said.split("\n")[0] if task.moves else ""
                 because = f" ({last})" if last else ""
-                yield Need(
+                yield NeedsHuman(
                     task_id=task.task_id,
                     sentence=f"{task.end} at {task.step}: {task.why}{because}",
                     commands=(f"interlock explain {task.task_id} --run {run_id}",),
@@ -231,6 +264,6 @@ def _grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:
     return found
 
 
-def _first(turns: Mapping[str, Sequence[Turn]]) -> Iterator[Turn]:
+def _first(turns: Mapping[str, Sequence[DispatchRecord]]) -> Iterator[DispatchRecord]:
     for each in turns.values():
         yield from each[:1]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from interlock.delivery import steps
-from interlock.delivery.checks.records import Result
-from interlock.delivery.report.records import Proof
+from interlock.delivery.checks.records import CheckResult
+from interlock.delivery.report.records import CheckEvidence
 from interlock.engine.circuit import FAILURES
-from interlock.journal.turns import Turn
+from interlock.journal.turns import DispatchRecord
 
 _MOST_SAID: Final = 2_000
 _MOST_OUTPUT: Final = 3_000
@@ -28,15 +28,15 @@ _SAYS: Final = (
 _ASKS: Final = ("question", "blocker", "problem", "summary", "reason", "text")
 
 
-def is_look(turn: Turn) -> bool:
+def is_look(turn: DispatchRecord) -> bool:
     return turn.decision is not None and turn.decision.signal == "artifact"
 
 
-def is_merge(turn: Turn) -> bool:
+def is_merge(turn: DispatchRecord) -> bool:
     return turn.step == steps.MERGE and is_look(turn) and turn.answer.get("outcome") == "merged"
 
 
-def last_of(turns: Sequence[Turn], step: str, signal: str) -> Mapping[str, Any]:
+def last_of(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[str, Any]:
     for turn in reversed(turns):
         if turn.step == step and turn.decision and turn.decision.signal == signal:
             found: Mapping[str, Any] = turn.answer
@@ -44,7 +44,7 @@ def last_of(turns: Sequence[Turn], step: str, signal: str) -> Mapping[str, Any]:
     return {}
 
 
-def question(turns: Sequence[Turn]) -> str:
+def question(turns: Sequence[DispatchRecord]) -> str:
     """What was asked, in the words of the one who asked; else why a human is needed."""
     asked = turns[-2] if len(turns) > 1 else None
     if asked is None or asked.decision is None:
@@ -79,10 +79,10 @@ def text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def proofs(looked: Iterable[Turn]) -> Iterator[Proof]:
+def proofs(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
     for turn in looked:
         for row in turn.answer.get("results", ()):
-            yield Proof(
+            yield CheckEvidence(
                 stage=turn.step.lower().replace("_", " "),
                 attempt=turn.attempt,
                 check=str(row.get("check", "")),
@@ -96,8 +96,8 @@ def proofs(looked: Iterable[Turn]) -> Iterator[Proof]:
             )
 
 
-def proof(result: Result, stage: str) -> Proof:
-    return Proof(
+def proof(result: CheckResult, stage: str) -> CheckEvidence:
+    return CheckEvidence(
         stage=stage,
         attempt=1,
         check=result.check,

@@ -17,9 +17,15 @@ from interlock.delivery.worktrees.founding import (
     LEDGER,
     MAKING,
     ORIGIN,
-)  # fmt: skip
-from interlock.delivery.worktrees.tree import ASIDE, INDEXES, TASKS, TREES, Tree
-from interlock.delivery.worktrees.workshop import LOCK, MANIFEST, Workshop, read_manifest, take_lock
+)
+from interlock.delivery.worktrees.tree import ASIDE, INDEXES, TASKS, TREES, TaskTree
+from interlock.delivery.worktrees.workshop import (
+    LOCK,
+    MANIFEST,
+    DeliveryWorkspace,
+    read_manifest,
+    take_lock,
+)
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove
 
@@ -53,7 +59,7 @@ def clean(
             return _take_all(home, dry_run, also)
         finally:
             os.close(lock)
-    with Workshop.open(home) as shop:
+    with DeliveryWorkspace.open(home) as shop:
         found = _losses(shop)
         kept = {loss.path for loss in found}
         trees = [tree for tree in shop.trees() if str(tree.root) not in kept]
@@ -67,7 +73,7 @@ def clean(
         return sorted(found, key=lambda row: row.path)
 
 
-def _losses(shop: Workshop) -> list[Removal]:
+def _losses(shop: DeliveryWorkspace) -> list[Removal]:
     found = [loss for tree in shop.trees() if (loss := _loss(shop, tree))]
     tip = shop.line.tip
     if tip != shop.base and tip not in shop.ledger.published:
@@ -78,7 +84,7 @@ def _losses(shop: Workshop) -> list[Removal]:
     return found
 
 
-def _loss(shop: Workshop, tree: Tree) -> Removal | None:
+def _loss(shop: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
     where = str(tree.root)
     try:
         if tree.is_dirty():
@@ -90,7 +96,7 @@ def _loss(shop: Workshop, tree: Tree) -> Removal | None:
     return None
 
 
-def _merged(shop: Workshop) -> set[str]:
+def _merged(shop: DeliveryWorkspace) -> set[str]:
     """The snapshots that the line has, by its trailers."""
     words = (
         "log",

@@ -15,8 +15,15 @@ from interlock.system.workshop_git import Git
 MOST_PATCH = 400_000
 _MOST_READ = 32_000_000
 _MOST_LINE = 2_000
-_WORDS = ("diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv",
-          "--ignore-submodules=none")  # fmt: skip
+_WORDS = (
+    "diff-tree",
+    "-r",
+    "--no-renames",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=none",
+)
 _STATUS = {"A": "added", "M": "modified", "D": "deleted", "T": "retyped"}
 _HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _ESCAPE = re.compile(rb"\\([abtnvfr\"\\]|[0-7]{3})")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.worktrees.ledger import Ledger
+from interlock.delivery.worktrees.ledger import RefLedger
 from interlock.delivery.worktrees.names import line_ref
-from interlock.delivery.worktrees.source import Found
+from interlock.delivery.worktrees.source import SourceRepo
 from interlock.system.errors import SourceError
 from interlock.system.files import remove, write_whole
 from interlock.system.git import first_line
@@ -24,7 +24,7 @@ ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclu
 _HEADS, ORIGIN_REFS = "refs/heads/", "refs/remotes/origin/"
 
 
-def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
+def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
     """The clone in `home`, with the line at the base. What an earlier try left is made anew."""
     making = home / MAKING
     remove(making)
@@ -41,7 +41,7 @@ def make(home: Path, found: Found, slug: str, keep_hooks: bool, heed: Heed, lock
     write_whole(home / CONFIG, (making / "config").read_bytes())
     write_whole(home / EXCLUDE, b"")
     remove(home / LEDGER)
-    Ledger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
+    RefLedger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
     heed("rename")
     making.rename(home / CLONE)
 
@@ -59,7 +59,7 @@ def _plain(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _clone(git: Git, found: Found, making: Path) -> None:
+def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
         ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
@@ -71,7 +71,7 @@ def _clone(git: Git, found: Found, making: Path) -> None:
     )
 
 
-def _settings(git: Git, home: Path, found: Found, keep_hooks: bool) -> None:
+def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
     name, mail = (_of_user(found, key) for key in ("user.name", "user.email"))
     hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
     settings = {
@@ -104,7 +104,7 @@ def _rename_branches(git: Git, slug: str) -> None:
     git.ask("update-ref", "--no-deref", "--stdin", feed=feed)
 
 
-def _of_user(found: Found, key: str) -> str:
+def _of_user(found: SourceRepo, key: str) -> str:
     """A setting as the user's own git sees it: agents commit under the user's name."""
     around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
@@ -122,6 +122,6 @@ def _of_user(found: Found, key: str) -> str:
     return ran.stdout.decode(errors="surrogateescape").strip()
 
 
-def _hooks(found: Found) -> str:
+def _hooks(found: SourceRepo) -> str:
     """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
     return _of_user(found, "core.hooksPath") or str(Path(found.shared) / "hooks")

@@ -19,7 +19,7 @@ from interlock.system.workshop_git import Git, Heed, unheeded
 GONE = ""
 
 
-class Page(msgspec.Struct, frozen=True):
+class RefRecord(msgspec.Struct, frozen=True):
     """What the ledger's file holds. `moving` is what was begun; an empty value takes a ref away."""
 
     refs: dict[str, str] = {}
@@ -32,7 +32,7 @@ class MovedError(StateError):
     """A ref is not where it was expected; look again and decide anew."""
 
 
-class Ledger:
+class RefLedger:
     """The refs of one clone. Threads take turns."""
 
     def __init__(self, file: Path, heed: Heed = unheeded) -> None:
@@ -87,24 +87,24 @@ class Ledger:
         with self._turn:
             self._write(msgspec.structs.replace(self._page, published=tuple(commits)))
 
-    def _read(self) -> Page:
+    def _read(self) -> RefRecord:
         try:
-            return msgspec.json.decode(self.file.read_bytes(), type=Page)
+            return msgspec.json.decode(self.file.read_bytes(), type=RefRecord)
         except FileNotFoundError:
-            return Page()
+            return RefRecord()
         except (OSError, msgspec.MsgspecError) as error:
             raise SourceError(
                 f"{self.file} cannot be read ({error}); bring it back from a copy, or clean this "
                 "workshop with force and start the run anew"
             ) from None
 
-    def _write(self, page: Page) -> None:
+    def _write(self, page: RefRecord) -> None:
         self._heed("ledger")
         write_whole(self.file, msgspec.json.encode(page, order="sorted"))
         self._page = page
 
 
-def _moved(page: Page) -> Page:
+def _moved(page: RefRecord) -> RefRecord:
     refs = {name: at for name, at in {**page.refs, **page.moving}.items() if at != GONE}
     return msgspec.structs.replace(page, refs=refs, moving={})
 

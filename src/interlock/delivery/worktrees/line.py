@@ -16,9 +16,9 @@ from interlock.delivery.worktrees.ledger import MovedError
 from interlock.delivery.worktrees.mend import clear
 from interlock.delivery.worktrees.names import kept_ref, line_ref, shown
 from interlock.delivery.worktrees.publish import Publication, publish
-from interlock.delivery.worktrees.scratch import Scratch, pick
-from interlock.delivery.worktrees.tree import Tree
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.scratch import MergeTree, pick
+from interlock.delivery.worktrees.tree import TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.workshop_git import dated
 
@@ -29,7 +29,7 @@ _HASH = re.compile(r"[0-9a-f]{40,64}")
 _MARKER = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a task did: from `base` to `sha`. The two ids tell it from every other change."""
 
     task_id: str
@@ -57,11 +57,11 @@ class AlreadyMerged(msgspec.Struct, frozen=True):
     sha: str
 
 
-class Empty(msgspec.Struct, frozen=True):
+class NothingToMerge(msgspec.Struct, frozen=True):
     """There is nothing in the change that the line does not have."""
 
 
-class Refuted(msgspec.Struct, frozen=True):
+class MergeRejected(msgspec.Struct, frozen=True):
     """Verification said no."""
 
     sentence: str
@@ -75,29 +75,29 @@ class Conflict(msgspec.Struct, frozen=True):
     tip: str
 
 
-class Replanted(msgspec.Struct, frozen=True):
+class Rebased(msgspec.Struct, frozen=True):
     """A task's tree is on the line's tip now; in these files are conflicts to resolve."""
 
     base: str
     files: tuple[str, ...]
 
 
-Outcome = Merged | AlreadyMerged | Empty | Refuted | Conflict
+Outcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
 
 
-class Line:
+class MergeBranch:
     """The line of a workshop. One merge at a time: there is one tree for it."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: DeliveryWorkspace) -> None:
         self.shop = shop
         self.ref = line_ref(shop.slug)
-        self.scratch = Scratch(shop)
+        self.scratch = MergeTree(shop)
 
     @property
     def tip(self) -> str:
         return self.shop.ledger.refs[self.ref]
 
-    def merge(self, change: Change, verify: Callable[[Path], str]) -> Outcome:
+    def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> Outcome:
         """Propose, verify, accept; again if the line moved. `verify` says what is wrong, or ""."""
         for _ in range(_TRIES):
             proposal = self.propose(change)
@@ -105,14 +105,14 @@ class Line:
                 return proposal
             sentence = verify(Path(proposal.folder))
             if sentence:
-                return Refuted(sentence)
+                return MergeRejected(sentence)
             try:
                 return self.accept(proposal)
             except MovedError:
                 continue
         raise StateError(f"the line moved {_TRIES} times while {change.task_id!r} was verified")
 
-    def propose(self, change: Change) -> Proposal | AlreadyMerged | Empty | Conflict:
+    def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
         """Bring the change onto the tip, in a tree of its own. The line does not move."""
         git, tip = self.shop.git, self._right_tip()
         merged = self.find(change)
@@ -120,7 +120,7 @@ class Line:
             return AlreadyMerged(merged)
         squashed = self._squash(change, tip)
         if squashed is None:
-            return Empty()
+            return NothingToMerge()
         self.scratch.show(tip)
         files = self.scratch.pick(squashed)
         if files:
@@ -128,7 +128,7 @@ class Line:
             return Conflict(tuple(shown(path) for path in files), text, tip)
         tree = self.scratch.git.ask("write-tree")
         if tree == git.ask("rev-parse", f"{tip}^{{tree}}"):
-            return Empty()
+            return NothingToMerge()
         when = dated(self.shop.clock())
         message = _message(change).encode(errors="replace")
         commit = git.ask("commit-tree", tree, "-p", tip, feed=message, also=when)
@@ -146,7 +146,7 @@ class Line:
             ledger.move(self.shop.git, {self.ref: proposal.commit}, {self.ref: proposal.tip})
         return Merged(proposal.commit)
 
-    def find(self, change: Change) -> str:
+    def find(self, change: TaskChange) -> str:
         """The commit by which the line has this change, or ""."""
         wanted = set(_trailers(change)[:2])
         words = ("log", "-z", "--first-parent", "--format=%H%n%B", f"{self.shop.base}..{self.tip}")
@@ -156,10 +156,10 @@ class Line:
                 return commit
         return ""
 
-    def replant(self, tree: Tree, sha: str, base: str) -> Replanted:
+    def replant(self, tree: TaskTree, sha: str, base: str) -> Rebased:
         """Put a task's change onto the tip in its own tree, with markers where it does not fit."""
         tip = self._right_tip()
-        change = Change(task_id=tree.record.task_id, dispatch_id="replant", sha=sha, base=base)
+        change = TaskChange(task_id=tree.record.task_id, dispatch_id="replant", sha=sha, base=base)
         squashed = self._squash(change, tip)
         tree.restore(tip)
         tree.begin_at(tip)
@@ -167,7 +167,7 @@ class Line:
         clear(tree.admin)
         tree.git.ask("read-tree", "--reset", tip)
         tree.share_index()
-        return Replanted(tip, tuple(shown(path) for path in files))
+        return Rebased(tip, tuple(shown(path) for path in files))
 
     def markers(self, base: str, sha: str) -> list[tuple[str, int]]:
         """Where conflict markers are left in what was changed: path and line."""
@@ -192,7 +192,7 @@ class Line:
                 self.shop.ledger.restore(self.shop.git, {self.ref: self.tip})
             return self.tip
 
-    def _squash(self, change: Change, tip: str) -> str | None:
+    def _squash(self, change: TaskChange, tip: str) -> str | None:
         """The whole change as one commit on its base; nothing if it changes nothing."""
         git = self.shop.git
         for commit in (change.sha, change.base):
@@ -211,12 +211,12 @@ class Line:
         return git.ask(*words, feed=_message(change).encode(errors="replace"), also=dated(0))
 
 
-def _message(change: Change) -> str:
+def _message(change: TaskChange) -> str:
     title = " ".join((change.title or change.task_id).split())[:_MOST_TITLE]
     return "\n".join((title, "", *_trailers(change), ""))
 
 
-def _trailers(change: Change) -> list[str]:
+def _trailers(change: TaskChange) -> list[str]:
     ids = (" ".join(word.split()) for word in (change.task_id, change.dispatch_id))
     task_id, dispatch_id = ids
     return [

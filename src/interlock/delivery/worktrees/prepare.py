@@ -20,7 +20,7 @@ from interlock.agents.cli.environment import cleaned
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.taking import changed, untracked
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
 from interlock.system.workshop_git import Git
 
@@ -29,10 +29,10 @@ _TAIL = 16_000
 _MOST_NAMED = 10
 
 
-class Ground(Protocol):
+class PrepareTarget(Protocol):
     """A tree that can be made ready: a task's, or the one in which merges are verified."""
 
-    shop: Workshop
+    shop: DeliveryWorkspace
     root: Path
     folder: Path
     git: Git
@@ -52,7 +52,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    ground: Ground,
+    ground: PrepareTarget,
     files_to_copy: Sequence[str] = (),
     setup: Sequence[str] = (),
     ports: tuple[int, int] | None = None,
@@ -82,7 +82,7 @@ def prepare(
     )
 
 
-def _tidy(ground: Ground) -> list[str]:
+def _tidy(ground: PrepareTarget) -> list[str]:
     """What the command left: new files are excluded, changed ones are put back."""
     notes = []
     new = untracked(ground.git)
@@ -102,7 +102,7 @@ def _named(paths: Sequence[bytes]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def _copy_all(ground: Ground, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
     source = Path(ground.shop.manifest.found.folder)
     copied: list[str] = []
     notes: list[str] = []
@@ -130,7 +130,7 @@ def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
     return found, "" if found else f"{pattern!r} is not copied: there is no such file in {source}"
 
 
-def _copy(ground: Ground, source: Path, name: str) -> str:
+def _copy(ground: PrepareTarget, source: Path, name: str) -> str:
     """Copy one file or folder. A sentence if that cannot be."""
     origin, target = source / name, ground.folder / name
     try:

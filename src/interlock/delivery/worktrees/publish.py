@@ -10,7 +10,7 @@ import msgspec
 
 from interlock.delivery.worktrees.founding import ORIGIN_REFS, refs_of
 from interlock.delivery.worktrees.names import line_ref, published_ref
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 from interlock.system.git import first_line
 from interlock.system.workshop_git import Git
@@ -26,7 +26,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def publish(shop: Workshop, tip: str) -> Publication:
+def publish(shop: DeliveryWorkspace, tip: str) -> Publication:
     """Bring the branch to the line's tip. Doing it again changes nothing."""
     ref, found = published_ref(shop.slug), shop.manifest.found
     branch = ref.removeprefix("refs/heads/")
@@ -56,7 +56,7 @@ def publish(shop: Workshop, tip: str) -> Publication:
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
 
 
-def moved_branches(shop: Workshop) -> list[str]:
+def moved_branches(shop: DeliveryWorkspace) -> list[str]:
     """The user's branches that are not where they were found: moved by the user, or by an agent
     that went out of its tree. Which of the two nobody can see from here."""
     found = shop.manifest.found
@@ -70,7 +70,7 @@ def moved_branches(shop: Workshop) -> list[str]:
     ]
 
 
-def _problem(shop: Workshop, user: Git, ref: str, at: str, tip: str) -> str:
+def _problem(shop: DeliveryWorkspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"

@@ -7,7 +7,7 @@ merge, so that a build need not begin at nothing. Refuses to know what is merged
 from interlock.delivery.worktrees.mend import clear, mend_tree
 from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.taking import align, untracked
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 from interlock.system.files import is_folder, remove, write_whole
 from interlock.system.git import first_line
@@ -17,10 +17,10 @@ NAME = "_line"
 """No task's folder is called so."""
 
 
-class Scratch:
+class MergeTree:
     """One for each workshop."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: DeliveryWorkspace) -> None:
         self.shop = shop
         self.root = shop.home / "trees" / NAME
         self.folder = self.root / shop.manifest.found.prefix

@@ -17,7 +17,7 @@ _PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_SHOWN = 200
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class SourceRepo(msgspec.Struct, frozen=True, kw_only=True):
     """Where it lies, what is worked from, and what there is to say."""
 
     folder: str
@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def look(source: Path, base: str = "HEAD") -> Found:
+def look(source: Path, base: str = "HEAD") -> SourceRepo:
     """The repository at or around that folder, and the commit that `base` means there."""
     folder = _folder(source)
     git, facts = _enter(folder)
@@ -45,7 +45,7 @@ def look(source: Path, base: str = "HEAD") -> Found:
     _whole(git, tip)
     if prefix and not git.run("cat-file", "-e", f"{tip}:{prefix.rstrip('/')}").fine:
         raise SourceError(f"{folder} is not part of commit {tip[:12]}; commit it, or name its top")
-    return Found(
+    return SourceRepo(
         folder=str(folder),
         top=str(top),
         shared=str((folder / shared.decode(errors="surrogateescape")).resolve()),

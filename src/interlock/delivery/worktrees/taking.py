@@ -100,8 +100,10 @@ def _add(git: Git, paths: list[bytes]) -> list[Violation]:
     if _record(git, "--add", paths):
         return []
     refused = [path for path in paths if not _record(git, "--add", [path])]
-    return [_said("unreadable", path, "cannot be recorded; rename it or take it away")
-            for path in refused]  # fmt: skip
+    return [
+        _said("unreadable", path, "cannot be recorded; rename it or take it away")
+        for path in refused
+    ]
 
 
 def _record(git: Git, how: str, paths: list[bytes]) -> bool:

@@ -23,8 +23,8 @@ from interlock.delivery.worktrees.taking import (
     untracked,
 )
 from interlock.delivery.worktrees.violation import Violation
-from interlock.delivery.worktrees.watch import Place, Watch
-from interlock.delivery.worktrees.workshop import Workshop
+from interlock.delivery.worktrees.watch import RefGuard, RefPosition
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import remove, write_whole
 from interlock.system.workshop_git import dated
@@ -49,10 +49,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     violations: tuple[Violation, ...] = ()
 
 
-class Tree:
+class TaskTree:
     """One task's tree. Threads may work on different trees at once, on one in turns."""
 
-    def __init__(self, shop: Workshop, record: TreeRecord) -> None:
+    def __init__(self, shop: DeliveryWorkspace, record: TreeRecord) -> None:
         name = folder_name(record.task_id)
         self.shop = shop
         self.record = record
@@ -67,7 +67,7 @@ class Tree:
         self.git = shop.hand(self.admin, tree=self.root, index=self.index)
 
     @classmethod
-    def enter(cls, shop: Workshop, task_id: str) -> "Tree":
+    def enter(cls, shop: DeliveryWorkspace, task_id: str) -> "TaskTree":
         """The tree as it was left; made from the line's tip if there is none."""
         record = _read(shop, folder_name(task_id))
         if record is None:
@@ -82,7 +82,7 @@ class Tree:
         return tree
 
     @classmethod
-    def all_of(cls, shop: Workshop) -> "list[Tree]":
+    def all_of(cls, shop: DeliveryWorkspace) -> "list[TaskTree]":
         files = sorted((shop.home / TASKS).glob("*.json"))
         records = (_read(shop, file.stem) for file in files)
         return [cls(shop, record) for record in records if record is not None]
@@ -129,13 +129,13 @@ class Tree:
             found = mend_tree(self.root, self.admin, self.shop.home / ASIDE)
             found += mend_admin(self.root, self.admin, self.branch)
             others = [
-                Place(tree.branch, str(tree.admin))
-                for tree in Tree.all_of(self.shop)
+                RefPosition(tree.branch, str(tree.admin))
+                for tree in TaskTree.all_of(self.shop)
                 if tree.name != self.name and tree.record.is_open
             ]
-            own = Place(self.branch, str(self.admin))
+            own = RefPosition(self.branch, str(self.admin))
             shop = self.shop
-            watch = Watch(shop.git, shop.ledger, shop.slug, shop.origin(), own, others)
+            watch = RefGuard(shop.git, shop.ledger, shop.slug, shop.origin(), own, others)
             return found + watch.look(expected_tip or self.tip, base or self.base)
 
     def snapshot(self, message: str, *, largest: int = LARGEST) -> Snapshot:
@@ -249,7 +249,7 @@ class Tree:
         write_whole(self.admin / "index", self.index.read_bytes())
 
 
-def _read(shop: Workshop, name: str) -> TreeRecord | None:
+def _read(shop: DeliveryWorkspace, name: str) -> TreeRecord | None:
     file = shop.home / TASKS / f"{name}.json"
     try:
         return msgspec.json.decode(file.read_bytes(), type=TreeRecord)

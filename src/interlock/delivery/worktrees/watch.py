@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.worktrees.founding import refs_of
-from interlock.delivery.worktrees.ledger import GONE, Ledger
+from interlock.delivery.worktrees.ledger import GONE, RefLedger
 from interlock.delivery.worktrees.names import kept_ref, line_ref
 from interlock.delivery.worktrees.violation import Violation
 from interlock.system.workshop_git import Git
@@ -19,20 +19,25 @@ from interlock.system.workshop_git import Git
 _STASH = "refs/stash"
 
 
-class Place(msgspec.Struct, frozen=True):
+class RefPosition(msgspec.Struct, frozen=True):
     """One open task, as git knows it."""
 
     branch: str
     admin: str
 
 
-class Watch:
+class RefGuard:
     """One look at all refs, on behalf of one task."""
 
     def __init__(
-        self, git: Git, ledger: Ledger, slug: str, origin: Mapping[str, str],
-        own: Place, others: Iterable[Place],
-    ) -> None:  # fmt: skip
+        self,
+        git: Git,
+        ledger: RefLedger,
+        slug: str,
+        origin: Mapping[str, str],
+        own: RefPosition,
+        others: Iterable[RefPosition],
+    ) -> None:
         self.git, self.ledger, self.slug, self.own = git, ledger, slug, own
         self.others = tuple(others)
         self.origin = origin
@@ -115,11 +120,13 @@ class Watch:
                 "reflog", "delete", "--updateref", "--rewrite", f"stash@{{{number - dropped}}}"
             )
             dropped += 1
-            found.append(Violation(
-                "stash",
-                f"work was left in a stash, which all tasks share; git stash apply {commit[:12]} "
-                "brings it back. Commit on your branch instead",
-            ))  # fmt: skip
+            found.append(
+                Violation(
+                    "stash",
+                    "work was left in a stash, which all tasks share; "
+                    f"git stash apply {commit[:12]} brings it back. Commit on your branch instead",
+                )
+            )
         if dropped and not self.git.run("reflog", "show", _STASH).out:
             self.git.run("update-ref", "-d", _STASH)
         return found

@@ -23,16 +23,16 @@ from interlock.delivery.worktrees.founding import (
     ORIGIN,
     make,
 )
-from interlock.delivery.worktrees.ledger import Ledger
+from interlock.delivery.worktrees.ledger import RefLedger
 from interlock.delivery.worktrees.names import checked_slug
-from interlock.delivery.worktrees.source import Found, look
+from interlock.delivery.worktrees.source import SourceRepo, look
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove, write_whole
 from interlock.system.workshop_git import Git, Heed, unheeded
 
 if TYPE_CHECKING:
-    from interlock.delivery.worktrees.line import Line
-    from interlock.delivery.worktrees.tree import Tree
+    from interlock.delivery.worktrees.line import MergeBranch
+    from interlock.delivery.worktrees.tree import TaskTree
 
 MANIFEST = "workshop.json"
 LOCK = "lock"
@@ -50,22 +50,22 @@ def wall_clock() -> int:
     return int(time.time())
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What this folder is, kept beside what was made. Without it nothing here is touched."""
 
     interlock_workshop: int
     slug: str
     asked: str
     keep_hooks: bool
-    found: Found
+    found: SourceRepo
 
 
-class Workshop:
+class DeliveryWorkspace:
     """An open workshop. Close it, or leave its `with`, and another process may open it."""
 
     def __init__(
-        self, home: Path, manifest: Manifest, lock: int, clock: Clock, heed: Heed
-    ) -> None:  # fmt: skip
+        self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: Heed
+    ) -> None:
         self.home = home
         self.manifest = manifest
         self.clock = clock
@@ -74,13 +74,20 @@ class Workshop:
         self._is_open = False
         self.repo = home / CLONE
         self.git = self.hand(self.repo)
-        self.ledger = Ledger(home / LEDGER, heed)
+        self.ledger = RefLedger(home / LEDGER, heed)
 
     @classmethod
     def found(
-        cls, source: Path, home: Path, slug: str, base: str = "HEAD", *, keep_hooks: bool = False,
-        clock: Clock = wall_clock, heed: Heed = unheeded,
-    ) -> "Workshop":  # fmt: skip
+        cls,
+        source: Path,
+        home: Path,
+        slug: str,
+        base: str = "HEAD",
+        *,
+        keep_hooks: bool = False,
+        clock: Clock = wall_clock,
+        heed: Heed = unheeded,
+    ) -> "DeliveryWorkspace":
         """Make it, or open what is there. The base of the first time stays."""
         checked_slug(slug)
         seen = _seen(home)
@@ -89,10 +96,13 @@ class Workshop:
             manifest = read_manifest(home) if seen else None
             if manifest is None:
                 found = look(source, base)
-                manifest = Manifest(
-                    interlock_workshop=_FORM, slug=slug, asked=base, keep_hooks=keep_hooks,
+                manifest = WorkspaceManifest(
+                    interlock_workshop=_FORM,
+                    slug=slug,
+                    asked=base,
+                    keep_hooks=keep_hooks,
                     found=found,
-                )  # fmt: skip
+                )
                 heed("manifest")
                 write_whole(home / ".gitignore", b"*\n")
                 write_whole(home / MANIFEST, msgspec.json.encode(manifest))
@@ -111,14 +121,15 @@ class Workshop:
     @classmethod
     def open(
         cls, home: Path, *, clock: Clock = wall_clock, heed: Heed = unheeded
-    ) -> "Workshop":  # fmt: skip
+    ) -> "DeliveryWorkspace":
         """Open what was founded before."""
         manifest = read_manifest(home)
         if manifest is None:
             raise SourceError(f"{home} is not a workshop of Interlock; name the folder of one")
         found = manifest.found
-        return cls.found(Path(found.folder), home, manifest.slug, manifest.asked, clock=clock,
-                         heed=heed)  # fmt: skip
+        return cls.found(
+            Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, heed=heed
+        )
 
     @property
     def slug(self) -> str:
@@ -133,22 +144,22 @@ class Workshop:
         return self.manifest.found.notes
 
     @property
-    def line(self) -> "Line":
-        from interlock.delivery.worktrees.line import Line
+    def line(self) -> "MergeBranch":
+        from interlock.delivery.worktrees.line import MergeBranch
 
-        return Line(self)
+        return MergeBranch(self)
 
-    def tree(self, task_id: str) -> "Tree":
+    def tree(self, task_id: str) -> "TaskTree":
         """The tree of that task; made from the line's tip if there is none."""
-        from interlock.delivery.worktrees.tree import Tree
+        from interlock.delivery.worktrees.tree import TaskTree
 
-        return Tree.enter(self, task_id)
+        return TaskTree.enter(self, task_id)
 
-    def trees(self) -> "list[Tree]":
+    def trees(self) -> "list[TaskTree]":
         """All trees there are, by the names of their folders."""
-        from interlock.delivery.worktrees.tree import Tree
+        from interlock.delivery.worktrees.tree import TaskTree
 
-        return Tree.all_of(self)
+        return TaskTree.all_of(self)
 
     def hand(
         self,
@@ -202,7 +213,7 @@ class Workshop:
             self._is_open = False
             os.close(self._lock)
 
-    def __enter__(self) -> "Workshop":
+    def __enter__(self) -> "DeliveryWorkspace":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -221,13 +232,13 @@ class Workshop:
         self.ledger.settle(self.git)
 
 
-def read_manifest(home: Path) -> Manifest | None:
+def read_manifest(home: Path) -> WorkspaceManifest | None:
     """What the folder says it is; nothing if it is not ours. A damaged manifest is an error."""
     file = home / MANIFEST
     if not exists(file):
         return None
     try:
-        manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode(file.read_bytes(), type=WorkspaceManifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise SourceError(
             f"{file} cannot be read ({error}); use another folder, or look what this one is"
@@ -260,8 +271,11 @@ def _seen(home: Path) -> bool:
         return False
     if not is_folder(home):
         raise SourceError(f"{home} is not a folder; name another one for the workshop")
-    others = sorted(entry.name for entry in home.iterdir() if entry.name not in _OURS
-                    and not re.fullmatch(r"\..*\.new", entry.name))  # fmt: skip
+    others = sorted(
+        entry.name
+        for entry in home.iterdir()
+        if entry.name not in _OURS and not re.fullmatch(r"\..*\.new", entry.name)
+    )
     if others:
         raise SourceError(
             f"{home} is not empty ({others[0]!r}) and not a workshop; name an empty folder"
@@ -287,7 +301,7 @@ def take_lock(home: Path) -> int:
     raise StateError(f"{home} is in use by another process; wait for it, or stop that run first")
 
 
-def _same(manifest: Manifest, source: Path, slug: str, base: str) -> None:
+def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:
     """What is asked for is what was founded here."""
     found = manifest.found
     if manifest.slug != slug:

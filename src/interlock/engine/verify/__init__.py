@@ -4,7 +4,7 @@ Knows which checks there are and in which order they speak. Everything they find
 place in the file and what to write instead; nothing here changes or runs a circuit.
 """
 
-from interlock.engine.notation import Written
+from interlock.engine.notation import CircuitSource
 from interlock.engine.verify.check_guards import (
     gaps,
     loops_without_exit,
@@ -23,7 +23,7 @@ from interlock.engine.verify.check_routes import (
     ungated_writes,
     unreachable_places,
 )
-from interlock.engine.verify.finding import Finding, Report, WorstCase
+from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
 from interlock.engine.verify.proof import Check, Proof
 from interlock.engine.verify.worst_case import worst_case
 
@@ -48,13 +48,13 @@ CHECKS: tuple[Check, ...] = (
 _RANK = {"error": 0, "warning": 1, "note": 2}
 
 
-def verify(written: Written) -> Report:
+def verify(written: CircuitSource) -> VerifyReport:
     """All findings about a circuit, errors first, and the most dispatches a case can cost."""
     proof = Proof(written)
     findings = [finding for check in CHECKS for finding in check(proof)]
     findings.sort(key=lambda finding: (_RANK[finding.level], finding.line))
     circuit = written.circuit
-    return Report(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
+    return VerifyReport(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
 
 
 __all__ = ["CHECKS", "Finding", "Report", "WorstCase", "verify"]

@@ -16,7 +16,7 @@ from interlock.engine.verify.cells import (
 )
 from interlock.engine.verify.finding import Finding
 from interlock.engine.verify.guards import Key
-from interlock.engine.verify.outcome import SILENT, Outcome
+from interlock.engine.verify.outcome import SILENT, CellOutcome
 from interlock.engine.verify.proof import Proof
 from interlock.engine.verify.routes import target_of
 
@@ -100,7 +100,7 @@ def loops_without_exit(proof: Proof) -> Iterator[Finding]:
         )
 
 
-def _looping(cell: Cell, region: Region, outcome: Outcome) -> list[Rule]:
+def _looping(cell: Cell, region: Region, outcome: CellOutcome) -> list[Rule]:
     """The rules that take these values as long as their loops last."""
     taking = {rule.id for rule in outcome.moves}
     rows = zip(cell.rules, region.verdicts, strict=True)

@@ -6,7 +6,7 @@ from interlock.engine.circuit import BACK, FAILURES
 from interlock.engine.verify.finding import Finding, Hop
 from interlock.engine.verify.graph import cycles, paths_from, reaching
 from interlock.engine.verify.proof import Proof, said, shown
-from interlock.engine.verify.routes import Place
+from interlock.engine.verify.routes import StepState
 
 
 def unreachable_places(proof: Proof) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def ungated_writes(proof: Proof) -> Iterator[Finding]:
         for place, leaving in proof.ways.items()
     }
     found: dict[str, tuple[Hop, ...]] = {}
-    for place, path in paths_from(Place(circuit.start), closed).items():
+    for place, path in paths_from(StepState(circuit.start), closed).items():
         found.setdefault(place.step, path)
     for name, step in circuit.steps.items():
         if step.writes and not step.gate and name in found:

@@ -45,7 +45,7 @@ class WorstCase(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Report(msgspec.Struct, frozen=True):
+class VerifyReport(msgspec.Struct, frozen=True):
     """All that was found about one circuit."""
 
     circuit: str

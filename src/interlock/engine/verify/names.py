@@ -15,7 +15,7 @@ from interlock.engine.expression import Expression
 from interlock.engine.shape import Shape
 from interlock.engine.verify.finding import Hop
 from interlock.engine.verify.graph import paths_from
-from interlock.engine.verify.routes import Place, any_rule, ways_through
+from interlock.engine.verify.routes import StepState, any_rule, ways_through
 
 FAILED = Shape(
     kinds=("object",),
@@ -152,7 +152,7 @@ class Names:
                 place: [way for way in leaving if not puts(way[0])]
                 for place, leaving in ways.items()
             }
-            reached = {place.step for place in paths_from(Place(self.circuit.start), left)}
+            reached = {place.step for place in paths_from(StepState(self.circuit.start), left)}
             for each in self.circuit.steps:
                 self._sure[each, root, name] = each not in reached
         return self._sure[step, root, name]

@@ -26,7 +26,7 @@ from interlock.engine.verify.routes import any_rule, signals_at
 SILENT = (FAILS, SPENT)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CellOutcome(msgspec.Struct, frozen=True):
     """The rules that can have their turn, each when the loops of those before it are spent."""
 
     turns: tuple[tuple[Rule, Verdict], ...]
@@ -41,7 +41,7 @@ class Outcome(msgspec.Struct, frozen=True):
         )
 
 
-class Table:
+class OutcomeTable:
     """Every cell of a circuit, tried out once."""
 
     def __init__(self, circuit: Circuit) -> None:
@@ -68,7 +68,7 @@ class Table:
                 return rule
         return self.circuit.otherwise
 
-    def outcome(self, cell: Cell, region: Region) -> Outcome:
+    def outcome(self, cell: Cell, region: Region) -> CellOutcome:
         turns: list[tuple[Rule, Verdict]] = []
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
             if verdict in SILENT or (self._never(rule) and verdict != BREAKS):
@@ -77,8 +77,8 @@ class Table:
             spendable = rule.loop is not None and verdict not in (FRESH, BREAKS)
             only_adds = rule.to is None and verdict not in (SPILLS, BREAKS)
             if not spendable and not only_adds:
-                return Outcome(tuple(turns), open_ended=False)
-        return Outcome(tuple(turns), open_ended=True)
+                return CellOutcome(tuple(turns), open_ended=False)
+        return CellOutcome(tuple(turns), open_ended=True)
 
     def _never(self, rule: Rule) -> bool:
         loop = self.circuit.loops.get(rule.loop or "")

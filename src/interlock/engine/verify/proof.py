@@ -10,37 +10,37 @@ from typing import Any
 import msgspec
 
 from interlock.engine.circuit import Rule
-from interlock.engine.notation import Written
+from interlock.engine.notation import CircuitSource
 from interlock.engine.verify.cells import Cell, Region
 from interlock.engine.verify.finding import Finding, Hop, Level
 from interlock.engine.verify.graph import paths_from
-from interlock.engine.verify.outcome import Outcome, Table
-from interlock.engine.verify.routes import Place, Ways, ways_through
+from interlock.engine.verify.outcome import CellOutcome, OutcomeTable
+from interlock.engine.verify.routes import StepState, Ways, ways_through
 
 
 class Proof:
     """What the checks look at."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: CircuitSource) -> None:
         self.written = written
         self.circuit = written.circuit
-        self.table = Table(written.circuit)
+        self.table = OutcomeTable(written.circuit)
 
     @cached_property
     def ways(self) -> Ways:
         return ways_through(self.circuit, self.table.taken)
 
     @cached_property
-    def reached(self) -> dict[Place, tuple[Hop, ...]]:
+    def reached(self) -> dict[StepState, tuple[Hop, ...]]:
         """Every place that can be reached from the start, with a shortest way to it."""
-        return paths_from(Place(self.circuit.start), self.ways)
+        return paths_from(StepState(self.circuit.start), self.ways)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
         return {rule.id: index for index, rule in enumerate(self.circuit.rules)}
 
     @cached_property
-    def outcomes(self) -> list[tuple[Cell, Region, Outcome]]:
+    def outcomes(self) -> list[tuple[Cell, Region, CellOutcome]]:
         """Everything that can happen anywhere: each region of each cell, and what comes of it."""
         return [
             (cell, region, self.table.outcome(cell, region))

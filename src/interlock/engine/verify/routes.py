@@ -15,14 +15,14 @@ Taken = Callable[[str, str], Iterable[Rule]]
 """The rules that can be taken at a step on a signal, the circuit's `otherwise` among them."""
 
 
-class Place(msgspec.Struct, frozen=True, order=True):
+class StepState(msgspec.Struct, frozen=True, order=True):
     """A step, and the step that the latest open detour goes back to ("" outside detours)."""
 
     step: str
     top: str = ""
 
 
-Ways = dict[Place, list[tuple[Hop, Place]]]
+Ways = dict[StepState, list[tuple[Hop, StepState]]]
 
 
 def signals_at(circuit: Circuit, step: str) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def ways_through(circuit: Circuit, taken: Taken) -> Ways:
     found: Ways = {}
     for step in (circuit.start, *circuit.steps):
         if step in circuit.steps and not any(place.step == step for place in found):
-            _explore(circuit, taken, Place(step), found)
+            _explore(circuit, taken, StepState(step), found)
     for place in found:
         found[place] += list(_ways_back(circuit, taken, place, found))
     return found
@@ -70,7 +70,7 @@ def target_of(rule: Rule, step: str, top: str) -> str:
     return top if rule.to == BACK else str(rule.to)
 
 
-def _explore(circuit: Circuit, taken: Taken, start: Place, found: Ways) -> None:
+def _explore(circuit: Circuit, taken: Taken, start: StepState, found: Ways) -> None:
     waiting = [start]
     while waiting:
         place = waiting.pop()
@@ -79,22 +79,22 @@ def _explore(circuit: Circuit, taken: Taken, start: Place, found: Ways) -> None:
         found[place] = []
         for hop, rule in _hops(circuit, taken, place):
             if rule.to != BACK:
-                target = Place(hop.to, place.step if rule.detour else place.top)
+                target = StepState(hop.to, place.step if rule.detour else place.top)
                 found[place].append((hop, target))
                 if hop.to in circuit.steps:
                     waiting.append(target)
 
 
 def _ways_back(
-    circuit: Circuit, taken: Taken, place: Place, found: Ways
-) -> Iterator[tuple[Hop, Place]]:
+    circuit: Circuit, taken: Taken, place: StepState, found: Ways
+) -> Iterator[tuple[Hop, StepState]]:
     """A detour goes back to a place that was looked at when it was left, so none is new."""
     for hop, rule in _hops(circuit, taken, place):
         if rule.to == BACK:
             yield from ((hop, origin) for origin in found if origin.step == place.top)
 
 
-def _hops(circuit: Circuit, taken: Taken, place: Place) -> Iterator[tuple[Hop, Rule]]:
+def _hops(circuit: Circuit, taken: Taken, place: StepState) -> Iterator[tuple[Hop, Rule]]:
     for signal in signals_at(circuit, place.step):
         for rule in taken(place.step, signal):
             target = target_of(rule, place.step, place.top)

@@ -14,7 +14,7 @@ from interlock.engine.advance import MAX_DETOURS
 from interlock.engine.circuit import BACK, Circuit, Rule
 from interlock.engine.verify.finding import Hop, WorstCase
 from interlock.engine.verify.graph import longest_path
-from interlock.engine.verify.outcome import Table
+from interlock.engine.verify.outcome import OutcomeTable
 from interlock.engine.verify.routes import target_of
 
 MAX_SITUATIONS = 200_000
@@ -30,7 +30,7 @@ class Situation(NamedTuple):
     stack: tuple[str, ...] = ()
 
 
-def worst_case(table: Table) -> WorstCase:
+def worst_case(table: OutcomeTable) -> WorstCase:
     """Search all situations; where there are too many or no end of them, max_steps is the limit."""
     circuit = table.circuit
     if circuit.start not in circuit.steps:
@@ -56,7 +56,7 @@ def worst_case(table: Table) -> WorstCase:
 
 
 class _Walker:
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: OutcomeTable) -> None:
         self.table = table
         self.circuit: Circuit = table.circuit
         self.loops = tuple(self.circuit.loops.values())

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from interlock.agents.carrier import Ask, Carrier, Deliver
-from interlock.epic.keeper import EpicKeeper
+from interlock.epic.keeper import CheckpointKeeper
 
 REVIEW: Final = "REVIEW"
 
 
-class AskedDesk:
+class CheckpointedGate:
     """Carries what its `desk` carries, and has each review noted first."""
 
     def __init__(
         self,
         desk: Carrier,
-        keeper: EpicKeeper,
+        keeper: CheckpointKeeper,
         patience: float,
         name: Callable[[int], str] = str,
     ) -> None:

@@ -11,25 +11,25 @@ from typing import Final
 
 from interlock.epic.approval.comment_approval import BESIDE, approves
 from interlock.epic.approval.comment_clauses import is_odd, pieces
-from interlock.epic.approval.comment_command import Command, commands, leading
+from interlock.epic.approval.comment_command import CommentCommand, commands, leading
 from interlock.epic.approval.comment_harmless import greets
 from interlock.epic.approval.comment_kind import Kind, Piece
 from interlock.epic.approval.comment_settled import names_in, reach, settled_names
 from interlock.epic.approval.comment_text import SMILE, Words, words_of
-from interlock.epic.approval.comment_verdict import Outcome, Span, Verdict
+from interlock.epic.approval.comment_verdict import CommentDecision, CommentReading, Span
 from interlock.epic.approval.comment_words import SCOPE
 
 LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub takes no longer ones."""
 _HOLDS: Final = (
-    (Kind.HALT, Outcome.HALT, "it says to stop"),
-    (Kind.CHANGE, Outcome.REVISE, "it states a change or a fault"),
-    (Kind.REFUSE, Outcome.REVISE, "it refuses"),
-    (Kind.CONDITION, Outcome.DISCUSS, "it has a condition"),
-    (Kind.EXCEPTION, Outcome.DISCUSS, "it makes an exception"),
-    (Kind.DISCUSS, Outcome.DISCUSS, "it wants to talk"),
-    (Kind.HEDGE, Outcome.DISCUSS, "it hedges"),
-    (Kind.DEFER, Outcome.DEFER, "it puts the work off"),
+    (Kind.HALT, CommentDecision.HALT, "it says to stop"),
+    (Kind.CHANGE, CommentDecision.REVISE, "it states a change or a fault"),
+    (Kind.REFUSE, CommentDecision.REVISE, "it refuses"),
+    (Kind.CONDITION, CommentDecision.DISCUSS, "it has a condition"),
+    (Kind.EXCEPTION, CommentDecision.DISCUSS, "it makes an exception"),
+    (Kind.DISCUSS, CommentDecision.DISCUSS, "it wants to talk"),
+    (Kind.HEDGE, CommentDecision.DISCUSS, "it hedges"),
+    (Kind.DEFER, CommentDecision.DEFER, "it puts the work off"),
 )
 _DOUBTS: Final = (
     (Kind.SARCASM, "a mark of sarcasm stands beside it"),
@@ -44,47 +44,55 @@ _DOUBTS: Final = (
 _EARLIER: Final = {Kind.PAST, Kind.REMARK, Kind.ABOUT, Kind.SETTLED, Kind.RESET, Kind.FINE}
 
 
-def read_comment(comment: str, request_id: str = "") -> Verdict:
+def read_comment(comment: str, request_id: str = "") -> CommentReading:
     """The verdict about one comment of somebody who may answer."""
     if len(comment) > LONGEST:
-        return Verdict(Outcome.UNCLEAR, f"it has more than {LONGEST:,} characters")
+        return CommentReading(CommentDecision.UNCLEAR, f"it has more than {LONGEST:,} characters")
     words = words_of(comment)
     if not words.text.strip():
-        return Verdict(Outcome.UNCLEAR, "it has no words of its own")
+        return CommentReading(CommentDecision.UNCLEAR, "it has no words of its own")
     said = commands(words.text, comment)
     if said:
         return _by_command(said, words, comment, request_id)
     return _by_words(pieces(words, comment, request_id), words, comment)
 
 
-def _by_command(said: list[Command], words: Words, comment: str, request_id: str) -> Verdict:
+def _by_command(
+    said: list[CommentCommand], words: Words, comment: str, request_id: str
+) -> CommentReading:
     first = leading(said)
     seen = tuple(Span(each.start, each.end, f"/{each.word}") for each in said)
-    if first.outcome is Outcome.UNCLEAR or any(
-        each.outcome is Outcome.UNCLEAR for each in said if first.outcome is Outcome.APPROVE
+    if first.outcome is CommentDecision.UNCLEAR or any(
+        each.outcome is CommentDecision.UNCLEAR
+        for each in said
+        if first.outcome is CommentDecision.APPROVE
     ):
-        slip = next(each for each in said if each.outcome is Outcome.UNCLEAR)
-        return Verdict(Outcome.UNCLEAR, f"/{slip.word} is no command", "", seen)
-    if first.outcome is Outcome.APPROVE and any(_is_lazy(each, words) for each in said):
-        return Verdict(Outcome.UNCLEAR, "/approve does not stand at the start of a line", "", seen)
+        slip = next(each for each in said if each.outcome is CommentDecision.UNCLEAR)
+        return CommentReading(CommentDecision.UNCLEAR, f"/{slip.word} is no command", "", seen)
+    if first.outcome is CommentDecision.APPROVE and any(_is_lazy(each, words) for each in said):
+        return CommentReading(
+            CommentDecision.UNCLEAR, "/approve does not stand at the start of a line", "", seen
+        )
     rest = words.text
     for each in said:
         rest = rest[: each.start] + " " * (each.end - each.start) + rest[each.end :]
-    if first.outcome is not Outcome.APPROVE:
-        return Verdict(first.outcome, f"it says /{first.word}", _told(rest, comment), seen)
+    if first.outcome is not CommentDecision.APPROVE:
+        return CommentReading(first.outcome, f"it says /{first.word}", _told(rest, comment), seen)
     for each in said:
         typed = comment[each.end : each.stop].strip(" \t\r\n.,!;:()—–-*_")
         if not greets(typed) and not _is_courtesy(each.rest, request_id):
             why = "more than thanks or a name follows /approve on its line"
-            return Verdict(Outcome.UNCLEAR, why, "", (*seen, Span(each.end, each.stop, "more")))
+            return CommentReading(
+                CommentDecision.UNCLEAR, why, "", (*seen, Span(each.end, each.stop, "more"))
+            )
         rest = rest[: each.end] + " " * (each.stop - each.end) + rest[each.stop :]
     seen_there = pieces(Words(rest, words.lazy), comment, request_id)
     found = _counted(seen_there, len(comment), rest)
     against = [each for each in found if _is_against(each, rest, comment)]
     if against or is_odd(words.text):
         why = f"/approve stands beside a {against[0].kind}" if against else "it has odd signs"
-        return Verdict(Outcome.UNCLEAR, why, "", (*seen, *_spans(against)))
-    return Verdict(Outcome.APPROVE, "it says /approve", _told(rest, comment), seen)
+        return CommentReading(CommentDecision.UNCLEAR, why, "", (*seen, *_spans(against)))
+    return CommentReading(CommentDecision.APPROVE, "it says /approve", _told(rest, comment), seen)
 
 
 def _is_against(piece: Piece, text: str, comment: str) -> bool:
@@ -99,7 +107,7 @@ def _is_against(piece: Piece, text: str, comment: str) -> bool:
     return above.rpartition("\n")[2].lstrip().startswith("/") and not said[:1].isupper()
 
 
-def _is_lazy(command: Command, words: Words) -> bool:
+def _is_lazy(command: CommentCommand, words: Words) -> bool:
     return command.marked or any(start <= command.start < end for start, end in words.lazy)
 
 
@@ -119,26 +127,30 @@ def _is_courtesy(rest: str, request_id: str) -> bool:
     return True
 
 
-def _by_words(found: list[Piece], words: Words, comment: str) -> Verdict:
+def _by_words(found: list[Piece], words: Words, comment: str) -> CommentReading:
     approvals = [each for each in found if each.kind is Kind.APPROVE]
     counted = _counted(found, approvals[-1].start if approvals else -1, words.text)
     kinds = {each.kind for each in counted}
     for kind, outcome, why in _HOLDS:
         if kind in kinds:
             seen = [each for each in counted if each.kind is kind]
-            return Verdict(outcome, why, _notes(kind, kinds, words, comment), _spans(seen))
+            return CommentReading(outcome, why, _notes(kind, kinds, words, comment), _spans(seen))
     for kind, why in _DOUBTS:
         if kind in kinds:
             seen = [each for each in counted if each.kind is kind]
-            return Verdict(Outcome.UNCLEAR, why, "", _spans(seen))
+            return CommentReading(CommentDecision.UNCLEAR, why, "", _spans(seen))
     if not approvals or Kind.APPROVE not in kinds:
-        return Verdict(Outcome.UNCLEAR, "it has no word of approval")
+        return CommentReading(CommentDecision.UNCLEAR, "it has no word of approval")
     if is_odd(words.text):
-        return Verdict(Outcome.UNCLEAR, "it has signs that cannot be read for sure")
+        return CommentReading(CommentDecision.UNCLEAR, "it has signs that cannot be read for sure")
     remarks = [each for each in found if each.kind is Kind.REMARK]
     notes = "\n".join(comment[each.start : each.end].strip() for each in remarks)
-    return Verdict(Outcome.APPROVE, "it approves, and nothing speaks against it", notes,
-                   _spans([*approvals, *remarks]))  # fmt: skip
+    return CommentReading(
+        CommentDecision.APPROVE,
+        "it approves, and nothing speaks against it",
+        notes,
+        _spans([*approvals, *remarks]),
+    )
 
 
 def _counted(found: list[Piece], approved_at: int, text: str) -> list[Piece]:

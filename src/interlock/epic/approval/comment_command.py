@@ -9,19 +9,19 @@ from typing import Final
 
 import msgspec
 
-from interlock.epic.approval.comment_verdict import CAUTION, Outcome
+from interlock.epic.approval.comment_verdict import CAUTION, CommentDecision
 
 COMMANDS: Final = {
-    "approve": Outcome.APPROVE,
-    "revise": Outcome.REVISE,
-    "discuss": Outcome.DISCUSS,
-    "halt": Outcome.HALT,
-    "defer": Outcome.DEFER,
+    "approve": CommentDecision.APPROVE,
+    "revise": CommentDecision.REVISE,
+    "discuss": CommentDecision.DISCUSS,
+    "halt": CommentDecision.HALT,
+    "defer": CommentDecision.DEFER,
 }
 _LINE: Final = re.compile(r"^[ ]{0,3}/(?P<word>[a-z][\w-]*)(?P<rest>[^\n]*)$", re.MULTILINE)
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommentCommand(msgspec.Struct, frozen=True):
     """One slash word: what it means, where it stands, and what else is on its line."""
 
     word: str
@@ -34,11 +34,11 @@ class Command(msgspec.Struct, frozen=True):
     """Whether it stands behind a list's mark or the like, and so not at its line's start."""
 
     @property
-    def outcome(self) -> Outcome:
-        return COMMANDS.get(self.word, Outcome.UNCLEAR)
+    def outcome(self) -> CommentDecision:
+        return COMMANDS.get(self.word, CommentDecision.UNCLEAR)
 
 
-def commands(text: str, comment: str) -> list[Command]:
+def commands(text: str, comment: str) -> list[CommentCommand]:
     """The slash words of a comment's live text; paths are none."""
     found = []
     for hit in _LINE.finditer(text):
@@ -46,11 +46,11 @@ def commands(text: str, comment: str) -> list[Command]:
             start = hit.start("word") - 1
             marked = bool(comment[hit.start() : start].strip(" "))
             found.append(
-                Command(hit["word"], hit["rest"], start, hit.end("word"), hit.end(), marked)
+                CommentCommand(hit["word"], hit["rest"], start, hit.end("word"), hit.end(), marked)
             )
     return found
 
 
-def leading(found: list[Command]) -> Command:
+def leading(found: list[CommentCommand]) -> CommentCommand:
     """The one that counts: the most cautious one; a slip is no answer, but never an approval."""
     return min(found, key=lambda each: (CAUTION.index(each.outcome), each.start))

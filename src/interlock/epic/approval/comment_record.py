@@ -18,7 +18,7 @@ from interlock.epic.approval.comment_thread import (
     judge,
     read_thread,
 )
-from interlock.epic.approval.comment_verdict import CAUTION, Outcome, Verdict
+from interlock.epic.approval.comment_verdict import CAUTION, CommentDecision, CommentReading
 
 _AFTER: Final = 1.0
 _BEFORE: Final = -1.0
@@ -43,7 +43,7 @@ def read_record(raw: bytes) -> CommentRecord | str:
         return f"{error}"
 
 
-def verdict_of(record: CommentRecord, request_id: str, own: str, may: May) -> Verdict:
+def verdict_of(record: CommentRecord, request_id: str, own: str, may: May) -> CommentReading:
     """What the record would be taken for: its words, and the label beside them."""
     request = Request(request_id, 0.0, own)
     at = _AFTER if record.created_after_request else _BEFORE
@@ -53,7 +53,7 @@ def verdict_of(record: CommentRecord, request_id: str, own: str, may: May) -> Ve
     label = read_thread(Thread(labels=events), request, may).decision
     if label is None or not record.comment.strip():
         return label or verdict
-    if verdict.outcome is Outcome.IGNORED:
+    if verdict.outcome is CommentDecision.IGNORED:
         return verdict
     return min(verdict, label, key=lambda each: CAUTION.index(each.outcome))
 

@@ -17,10 +17,41 @@ _ALL: Final = re.compile(
 )
 _ONE: Final = re.compile(r"(?:^|\b(?:it|that|this|now|which|i see))\s*$")
 _LITTLE: Final = frozenset(
-    ["the", "are", "was", "were", "has", "have", "been", "now", "all", "not", "this", "that", "and",
-     "you", "with", "for", "please", "done", "fixed", "green", "added", "there", "from", "last",
-     "resolved", "addressed", "answered", "passing", "also", "but", "yesterday", "still"]
-)  # fmt: skip
+    [
+        "the",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "been",
+        "now",
+        "all",
+        "not",
+        "this",
+        "that",
+        "and",
+        "you",
+        "with",
+        "for",
+        "please",
+        "done",
+        "fixed",
+        "green",
+        "added",
+        "there",
+        "from",
+        "last",
+        "resolved",
+        "addressed",
+        "answered",
+        "passing",
+        "also",
+        "but",
+        "yesterday",
+        "still",
+    ]
+)
 
 
 def parts_of(text: str) -> list[str]:

@@ -40,8 +40,10 @@ _FOOTER: Final = re.compile(
     r"|message id: <)[^\n]*",
     re.IGNORECASE,
 )
-_INDENTED: Final = re.compile(r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
-                              r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*")  # fmt: skip
+_INDENTED: Final = re.compile(
+    r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
+    r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*"
+)
 _PLAIN_TAG: Final = re.compile(r"</?(?:b|i|em|strong|u|p|br|span|div|h[1-6]|sub|sup)[ \t]*/?>")
 _INLINE: Final = re.compile(
     r"(?P<comment><!--(?:[^-]|-(?!->))*+-->)|(?P<quoted>``[^\n]{1,400}?``|`[^`\n]*+`|~~[^~\n]*+~~"

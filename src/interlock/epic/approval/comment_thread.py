@@ -13,7 +13,7 @@ import msgspec
 
 from interlock.epic.approval.comment import read_comment
 from interlock.epic.approval.comment_kind import Kind
-from interlock.epic.approval.comment_verdict import CAUTION, Outcome, Verdict
+from interlock.epic.approval.comment_verdict import CAUTION, CommentDecision, CommentReading
 from interlock.signals.own_words import units
 
 APPROVED_LABEL: Final = "approved"
@@ -74,20 +74,20 @@ class Request(msgspec.Struct, frozen=True):
     own: str = ""
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedComment(msgspec.Struct, frozen=True):
     """A comment and what it is taken for."""
 
     comment: Comment
-    verdict: Verdict
+    verdict: CommentReading
 
 
-class Standing(msgspec.Struct, frozen=True):
+class ThreadState(msgspec.Struct, frozen=True):
     """How the thread stands: a decision and who gave it, or who is to be asked back."""
 
-    judged: tuple[Judged, ...]
-    decision: Verdict | None = None
+    judged: tuple[JudgedComment, ...]
+    decision: CommentReading | None = None
     by: str = ""
-    ask_back: tuple[Judged, ...] = ()
+    ask_back: tuple[JudgedComment, ...] = ()
     closed_unclear: bool = False
 
 
@@ -102,17 +102,21 @@ def may_answer(allowed: Iterable[str] = ()) -> May:
     return lambda author: author.association.upper() in TRUSTED
 
 
-def judge(comment: Comment, request: Request, may: May) -> Verdict:
+def judge(comment: Comment, request: Request, may: May) -> CommentReading:
     """What one comment is taken for, by who wrote it and when, and by its words."""
     reason = ignored(comment, request, may)
     if reason:
-        return Verdict(Outcome.IGNORED, reason)
+        return CommentReading(CommentDecision.IGNORED, reason)
     verdict = read_comment(comment.body, request.request_id)
     if comment.edited_by and comment.edited_by.lower() != comment.author.login.lower():
         if comment.edited_by != UNKNOWN_EDITOR:
-            return Verdict(Outcome.UNCLEAR, f"{comment.edited_by} edited it, not its author")
-        if verdict.outcome is Outcome.APPROVE:
-            return Verdict(Outcome.UNCLEAR, "it was edited, and who did that cannot be known")
+            return CommentReading(
+                CommentDecision.UNCLEAR, f"{comment.edited_by} edited it, not its author"
+            )
+        if verdict.outcome is CommentDecision.APPROVE:
+            return CommentReading(
+                CommentDecision.UNCLEAR, "it was edited, and who did that cannot be known"
+            )
     return verdict
 
 
@@ -144,21 +148,21 @@ def asked_back_mark(comment_id: str) -> str:
     return f"<!-- interlock:asked-back {comment_id} -->"
 
 
-def read_thread(thread: Thread, request: Request, may: May) -> Standing:
+def read_thread(thread: Thread, request: Request, may: May) -> ThreadState:
     """The decision, if there is one, and every comment's verdict."""
     ordered = sorted(thread.comments, key=lambda each: each.at)
-    judged = tuple(Judged(each, judge(each, request, may)) for each in ordered)
+    judged = tuple(JudgedComment(each, judge(each, request, may)) for each in ordered)
     last = {
         each.comment.author.login.lower(): each
         for each in judged
-        if each.verdict.outcome is not Outcome.IGNORED
+        if each.verdict.outcome is not CommentDecision.IGNORED
     }
     stances = [*last.values()]
     label = _label(thread.labels, request, may)
     decision, by = _decided(stances, label)
     asked = _asked(thread.comments, request)
-    unclear = [each for each in stances if each.verdict.outcome is Outcome.UNCLEAR]
-    return Standing(
+    unclear = [each for each in stances if each.verdict.outcome is CommentDecision.UNCLEAR]
+    return ThreadState(
         judged,
         decision,
         by,
@@ -172,7 +176,7 @@ def _mark(comment: Comment) -> str:
     return f"{comment.comment_id}@{comment.at:.0f}"
 
 
-def mark_of(judged: Judged) -> str:
+def mark_of(judged: JudgedComment) -> str:
     """What to put into `asked_back_mark` for this comment."""
     return _mark(judged.comment)
 
@@ -195,20 +199,22 @@ def _label(events: Sequence[LabelEvent], request: Request, may: May) -> LabelEve
     return None if request.own and now.actor.login.lower() == request.own.lower() else now
 
 
-def _decided(stances: list[Judged], label: LabelEvent | None) -> tuple[Verdict | None, str]:
+def _decided(
+    stances: list[JudgedComment], label: LabelEvent | None
+) -> tuple[CommentReading | None, str]:
     voices = [(each.verdict, each.comment.author.login) for each in stances if _speaks(each, label)]
     if label is not None:
         why = f"{label.actor.login} set the label {APPROVED_LABEL}"
-        voices.append((Verdict(Outcome.APPROVE, why), label.actor.login))
+        voices.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
     voices.sort(key=lambda each: CAUTION.index(each[0].outcome))
-    if not voices or voices[0][0].outcome is Outcome.UNCLEAR:
+    if not voices or voices[0][0].outcome is CommentDecision.UNCLEAR:
         return None, ""
     return voices[0]
 
 
-def _speaks(judged: Judged, label: LabelEvent | None) -> bool:
+def _speaks(judged: JudgedComment, label: LabelEvent | None) -> bool:
     """An unclear word holds an approval back if it doubts, or if it is of who set the label."""
-    if judged.verdict.outcome is not Outcome.UNCLEAR:
+    if judged.verdict.outcome is not CommentDecision.UNCLEAR:
         return True
     own = label is not None and label.actor.login.lower() == judged.comment.author.login.lower()
     return own or any(span.kind in _DOUBTING for span in judged.verdict.evidence)

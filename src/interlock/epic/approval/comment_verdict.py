@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 
-class Outcome(StrEnum):
+class CommentDecision(StrEnum):
     """What a comment comes to."""
 
     APPROVE = "APPROVE"
@@ -22,12 +22,12 @@ class Outcome(StrEnum):
 
 
 CAUTION: Final = (
-    Outcome.HALT,
-    Outcome.REVISE,
-    Outcome.DISCUSS,
-    Outcome.DEFER,
-    Outcome.UNCLEAR,
-    Outcome.APPROVE,
+    CommentDecision.HALT,
+    CommentDecision.REVISE,
+    CommentDecision.DISCUSS,
+    CommentDecision.DEFER,
+    CommentDecision.UNCLEAR,
+    CommentDecision.APPROVE,
 )
 """The most cautious first."""
 
@@ -40,10 +40,10 @@ class Span(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CommentReading(msgspec.Struct, frozen=True):
     """What one comment is taken for."""
 
-    outcome: Outcome
+    outcome: CommentDecision
     why: str
     notes: str = ""
     """What the human wants, in their words."""

@@ -18,7 +18,12 @@ from interlock.epic.approval.comment_thread import (
     LabelEvent,
     Thread,
 )
-from interlock.epic.approval.github_rest import Answer, GithubAuthError, GithubError, GithubRest
+from interlock.epic.approval.github_rest import (
+    GithubAuthError,
+    GithubError,
+    GithubResponse,
+    GithubRest,
+)
 
 LABELS: Final = ("hitl/review", "needs-approval")
 LONGEST_BODY: Final = 65_000
@@ -30,7 +35,7 @@ _LOGIN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,60}[A-Za-z0-9_-])?")
 _COLOUR: Final = "5319e7"
 
 
-class Issue(msgspec.Struct, frozen=True):
+class GithubIssue(msgspec.Struct, frozen=True):
     """An issue that carries a request."""
 
     number: int
@@ -69,7 +74,7 @@ class Issues:
             self._login = _text(_field(found, "login"))
         return self._login
 
-    def find(self, request_id: str, since: float) -> Issue | None:
+    def find(self, request_id: str, since: float) -> GithubIssue | None:
         """The issue that carries the request, if it was opened before; the oldest if several."""
         params: dict[str, str | int] = {"state": "all", "sort": "created", "direction": "desc"}
         own = self.own_login()
@@ -87,11 +92,11 @@ class Issues:
                 break
         return found
 
-    def open(self, request_id: str, title: str, body: str, since: float) -> Issue:
+    def open(self, request_id: str, title: str, body: str, since: float) -> GithubIssue:
         """The request's issue: the one that is there, or else a new one."""
         return self.find(request_id, since) or self._create(request_id, title, body)
 
-    def _create(self, request_id: str, title: str, body: str) -> Issue:
+    def _create(self, request_id: str, title: str, body: str) -> GithubIssue:
         self._ensure_labels()
         text = f"{body[:LONGEST_BODY]}\n\n{request_mark(request_id)}\n"
         fields = {"title": title[:250], "body": text, "labels": list(self._labels)}
@@ -110,7 +115,7 @@ class Issues:
     def say(self, number: int, body: str) -> None:
         self._rest.post(f"{self._here}/issues/{number}/comments", "comments", {"body": body})
 
-    def comments(self, number: int, since: str, etag: str) -> Answer:
+    def comments(self, number: int, since: str, etag: str) -> GithubResponse:
         """The first page of what was written or edited since then, if anything changed."""
         params: dict[str, str | int] = {"per_page": 100}
         if since:
@@ -118,10 +123,10 @@ class Issues:
         path = f"{self._here}/issues/{number}/comments"
         return self._rest.get(path, f"issue {number}", params, etag)
 
-    def page(self, url: str, number: int, etag: str = "") -> Answer:
+    def page(self, url: str, number: int, etag: str = "") -> GithubResponse:
         return self._rest.get(url, f"issue {number}", etag=etag)
 
-    def state(self, number: int, etag: str) -> Answer:
+    def state(self, number: int, etag: str) -> GithubResponse:
         return self._rest.get(f"{self._here}/issues/{number}", f"issue {number}", etag=etag)
 
     def label_events(self, number: int) -> tuple[LabelEvent, ...]:
@@ -195,16 +200,16 @@ def written_at(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at > 0 else ""
 
 
-def rows_of(answer: Answer) -> list[dict[str, Any]]:
+def rows_of(answer: GithubResponse) -> list[dict[str, Any]]:
     return _rows(answer)
 
 
-def _issue(row: Any) -> Issue:
+def _issue(row: Any) -> GithubIssue:
     number = _field(row, "number")
     if not isinstance(number, int) or isinstance(number, bool):
         raise GithubError("GitHub told of an issue without a number.")
     author = _author(row).login
-    return Issue(number, _time(row.get("created_at")), author, _text(row.get("html_url")))
+    return GithubIssue(number, _time(row.get("created_at")), author, _text(row.get("html_url")))
 
 
 def _label_event(row: dict[str, Any]) -> LabelEvent | None:
@@ -226,7 +231,7 @@ def _person(row: Any) -> Author:
     return Author(_text(_field(row, "login")), "", _text(_field(row, "type")) == "Bot")
 
 
-def _rows(answer: Answer) -> list[dict[str, Any]]:
+def _rows(answer: GithubResponse) -> list[dict[str, Any]]:
     if not isinstance(answer.data, list):
         raise GithubError("GitHub did not tell a list where one is due.")
     return [row for row in answer.data if isinstance(row, dict)]

@@ -8,7 +8,7 @@ from typing import Final
 
 from interlock.epic.approval.comment_thread import Comment, LabelEvent, Thread
 from interlock.epic.approval.github_issues import (
-    Issue,
+    GithubIssue,
     Issues,
     comment_of,
     has_approved_label,
@@ -17,16 +17,16 @@ from interlock.epic.approval.github_issues import (
     thread_of,
     written_at,
 )
-from interlock.epic.approval.github_rest import MOST_PAGES, Answer, GithubError
+from interlock.epic.approval.github_rest import MOST_PAGES, GithubError, GithubResponse
 
 STATE_EVERY: Final = 4
 """Every so many looks the issue's state and labels are asked for instead of its comments."""
 
 
-class Watched:
+class IssuePoll:
     """One issue as far as it was seen."""
 
-    def __init__(self, issues: Issues, issue: Issue) -> None:
+    def __init__(self, issues: Issues, issue: GithubIssue) -> None:
         self.issue = issue
         self._issues = issues
         self._looks = 0
@@ -63,7 +63,7 @@ class Watched:
             return False
         return self._take(answer)
 
-    def _take(self, answer: Answer) -> bool:
+    def _take(self, answer: GithubResponse) -> bool:
         """Read all pages from this one on, and remember where to look next time."""
         before, found, tail = dict(self._comments), list[Comment](), self._tail
         for _ in range(MOST_PAGES):

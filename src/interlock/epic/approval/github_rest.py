@@ -57,7 +57,7 @@ class GithubBusyError(GithubError):
         """How long to wait, as GitHub says; nothing if it does not say."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class GithubResponse(msgspec.Struct, frozen=True):
     """What came back. `fresh` is false if nothing has changed since the entity tag."""
 
     data: Any
@@ -87,13 +87,15 @@ class GithubRest:
     def close(self) -> None:
         self._client.close()
 
-    def get(self, path: str, what: str, params: Params | None = None, etag: str = "") -> Answer:
+    def get(
+        self, path: str, what: str, params: Params | None = None, etag: str = ""
+    ) -> GithubResponse:
         return self._ask("GET", path, what, params=params, etag=etag)
 
     def post(self, path: str, what: str, body: Any) -> Any:
         return self._ask("POST", path, what, body=body).data
 
-    def pages(self, first: Answer, what: str) -> Iterator[Answer]:
+    def pages(self, first: GithubResponse, what: str) -> Iterator[GithubResponse]:
         """The first page and all that follow it."""
         yield first
         for _ in range(MOST_PAGES):
@@ -112,7 +114,7 @@ class GithubRest:
         params: Params | None = None,
         body: Any = None,
         etag: str = "",
-    ) -> Answer:
+    ) -> GithubResponse:
         url = path if path.startswith("http") else f"{self._address.url}{path}"
         headers = {"If-None-Match": etag} if etag else {}
         content = None if body is None else msgspec.json.encode(body)
@@ -131,13 +133,13 @@ class GithubRest:
             raise GithubError(f"GitHub cannot be asked: {short(error)}. Check {URL}.") from None
         return self._answer(answer, raw, what, etag)
 
-    def _answer(self, answer: httpx.Response, raw: bytes, what: str, etag: str) -> Answer:
+    def _answer(self, answer: httpx.Response, raw: bytes, what: str, etag: str) -> GithubResponse:
         if answer.status_code == 304 and etag:
-            return Answer(None, etag, fresh=False)
+            return GithubResponse(None, etag, fresh=False)
         if not answer.is_success:
             raise self._refusal(answer, raw, what)
         data = _decoded(answer, raw, what)
-        return Answer(data, answer.headers.get("etag", ""), self._next(answer))
+        return GithubResponse(data, answer.headers.get("etag", ""), self._next(answer))
 
     def _next(self, answer: httpx.Response) -> str:
         """The next page, which must be where the token may be sent."""

@@ -16,7 +16,7 @@ import uvicorn
 from interlock.agents.carrier import Ask, Carrier, Deliver
 from interlock.epic.approval.github_hook import PATH, SHORTEST_SECRET, GithubHook
 from interlock.system.errors import SourceError
-from interlock.web.house import House, Part
+from interlock.web.house import MountedApp, WebServer
 from interlock.web.listening import place
 
 LOOPBACK: Final = "127.0.0.1"
@@ -24,12 +24,12 @@ _MOST_AT_ONCE: Final = 64
 _PATIENCE: Final = 3
 
 
-class HookedDesk:
+class WebhookGate:
     """Carries what its desk carries, and serves the door from start to close."""
 
     def __init__(self, desk: Carrier, hook: GithubHook, listening: socket.socket) -> None:
         self._desk = desk
-        self._house = House([Part(PATH, hook.app())])
+        self._house = WebServer([MountedApp(PATH, hook.app())])
         self._server = _Server(_config(self._house))
         self._listening = listening
         self._serving: asyncio.Task[None]
@@ -70,7 +70,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _config(house: House) -> uvicorn.Config:
+def _config(house: WebServer) -> uvicorn.Config:
     return uvicorn.Config(
         house,
         lifespan="off",

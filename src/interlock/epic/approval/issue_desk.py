@@ -16,15 +16,15 @@ from interlock.engine.circuit import CRASH
 from interlock.epic.approval.comment_thread import (
     Author,
     Request,
-    Standing,
     Thread,
+    ThreadState,
     asked_back_mark,
     mark_of,
     may_answer,
     read_thread,
 )
-from interlock.epic.approval.github_issues import Issue, Issues
-from interlock.epic.approval.github_poll import Watched
+from interlock.epic.approval.github_issues import GithubIssue, Issues
+from interlock.epic.approval.github_poll import IssuePoll
 from interlock.epic.approval.github_rest import GithubBusyError
 from interlock.epic.approval.issue_text import ask_back, ask_back_closed, body_of, title_of
 from interlock.system.errors import InterlockError
@@ -43,7 +43,7 @@ class _Question:
     def __init__(self, ask: Ask, request_id: str) -> None:
         self.ask = ask
         self.request_id = request_id
-        self.watched: Watched | None = None
+        self.watched: IssuePoll | None = None
         self.pending: Thread | None = None
         """A thread that changed and was not understood yet."""
         self.failures = 0
@@ -56,7 +56,7 @@ class _Question:
         self.task: asyncio.Task[None] | None = None
 
 
-class IssueDesk:
+class IssueCarrier:
     """Asks over the issues of one repository."""
 
     def __init__(
@@ -67,7 +67,7 @@ class IssueDesk:
         *,
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
-        opened: Callable[[Ask, Issue], None] = lambda _ask, _issue: None,
+        opened: Callable[[Ask, GithubIssue], None] = lambda _ask, _issue: None,
         at_once: bool = False,
     ) -> None:
         self._issues = issues
@@ -181,7 +181,7 @@ class IssueDesk:
         if question.watched is None:
             body = body_of(ask, question.request_id)
             issue = self._issues.open(question.request_id, title_of(ask), body, ask.at)
-            question.watched = Watched(self._issues, issue)
+            question.watched = IssuePoll(self._issues, issue)
         question.pending = question.watched.look(all_of_it=hurried) or question.pending
         question.quiet += 1
         if question.pending is None:
@@ -194,7 +194,7 @@ class IssueDesk:
         question.pending = None
         return None
 
-    def _understand(self, thread: Thread, question: _Question, now: float) -> Standing:
+    def _understand(self, thread: Thread, question: _Question, now: float) -> ThreadState:
         assert question.watched is not None  # noqa: S101  it is looked at first
         issue = question.watched.issue
         own = self._issues.own_login() or issue.author
@@ -207,7 +207,7 @@ class IssueDesk:
 
         return read_thread(thread, request, may)
 
-    def _ask_back(self, number: int, standing: Standing) -> None:
+    def _ask_back(self, number: int, standing: ThreadState) -> None:
         for judged in standing.ask_back:
             text = ask_back(judged.comment.author.login, judged.verdict.why)
             self._issues.say(number, f"{text}\n\n{asked_back_mark(mark_of(judged))}")
@@ -215,7 +215,7 @@ class IssueDesk:
             self._issues.say(number, f"{ask_back_closed()}\n\n{asked_back_mark('closed')}")
 
 
-def _reply(dispatch_id: int, standing: Standing) -> Reply:
+def _reply(dispatch_id: int, standing: ThreadState) -> Reply:
     assert standing.decision is not None  # noqa: S101  the caller looked
     data = {
         "decision": standing.decision.outcome.value.lower(),

@@ -48,7 +48,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     step: str = ""
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class GitWork(msgspec.Struct, frozen=True, kw_only=True):
     """How git stood when the checkpoint was written. No commit: it was not known."""
 
     commit: str = ""
@@ -81,7 +81,7 @@ class Hitl(msgspec.Struct, frozen=True, kw_only=True):
     answered_at: str = ""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Something that went wrong, for the next session to know."""
 
     at: str = ""
@@ -127,10 +127,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     epic: Epic
     stories: tuple[Story, ...] = ()
     position: Position = Position()
-    git: Work = Work()
+    git: GitWork = GitWork()
     next_action: NextAction = NextAction()
     hitl: Hitl | None = None
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[EpicFailure, ...] = ()
     attempts: dict[str, int] = {}
     metrics: Metrics = Metrics()
     recoveries: tuple[Recovery, ...] = ()
@@ -146,7 +146,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         stories = known if self.story(story.id) else [*known, story]
         return msgspec.structs.replace(self, stories=tuple(stories))
 
-    def with_failure(self, failure: Failure) -> "Checkpoint":
+    def with_failure(self, failure: EpicFailure) -> "Checkpoint":
         failures = (*self.failures, failure)[-_MOST_FAILURES:]
         return msgspec.structs.replace(self, failures=failures)
 
@@ -159,7 +159,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, recoveries=kept)
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
     """What a session says about its place when it writes a checkpoint."""
 
     epic_id: str
@@ -171,7 +171,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     next_action: NextAction | None = None
 
 
-def moved(before: Checkpoint | None, said: Moved, work: Work, at: str) -> Checkpoint:
+def moved(before: Checkpoint | None, said: StatedPosition, work: GitWork, at: str) -> Checkpoint:
     """The checkpoint after a session has said where it is."""
     checkpoint = before or Checkpoint(epic=Epic(id=said.epic_id), created=at)
     epic = _at_work(checkpoint.epic)

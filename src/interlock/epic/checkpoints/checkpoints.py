@@ -14,7 +14,7 @@ import msgspec
 from interlock.epic.checkpoints.checkpoint import Checkpoint
 from interlock.epic.checkpoints.checkpoint_file import check_epic_id, encode
 from interlock.epic.checkpoints.generations import (
-    Loaded,
+    LoadedCheckpoint,
     choose,
     current,
     look,
@@ -22,12 +22,12 @@ from interlock.epic.checkpoints.generations import (
     older_files,
     previous,
 )
-from interlock.epic.checkpoints.migrate import Understood, Unread, read_checkpoint
-from interlock.epic.checkpoints.place import Place, check_folders, make_folders
+from interlock.epic.checkpoints.migrate import ReadCheckpoint, UnreadableCheckpoint, read_checkpoint
+from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
 from interlock.system.durable import put, sync_folder
 from interlock.system.errors import SourceError, StateError
 from interlock.system.locks import locked
-from interlock.system.safe_file import NotRead, read_regular, stamp
+from interlock.system.safe_file import UnreadableFile, read_regular, stamp
 
 _POINTER: Final = "active"
 _ARCHIVE: Final = "archive"
@@ -41,24 +41,24 @@ Change = Callable[[Checkpoint | None], Checkpoint]
 class Checkpoints:
     """All checkpoints of one project."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StateFolder) -> None:
         self.place = place
 
-    def read(self, epic_id: str) -> Loaded | Unread:
+    def read(self, epic_id: str) -> LoadedCheckpoint | UnreadableCheckpoint:
         """The newest sound checkpoint of an epic, or why there is none."""
         check_epic_id(epic_id)
         check_folders(self.place)
         return choose(look_all(self.place, epic_id))
 
-    def update(self, epic_id: str, change: Change, at: str) -> Loaded:
+    def update(self, epic_id: str, change: Change, at: str) -> LoadedCheckpoint:
         """Read, change and write as one: nobody else writes in between. The change may refuse."""
         check_epic_id(epic_id)
         with self._writing(epic_id):
             found = look_all(self.place, epic_id)
             loaded = choose(found)
-            if isinstance(loaded, Unread) and loaded.kind == "VERSION":
+            if isinstance(loaded, UnreadableCheckpoint) and loaded.kind == "VERSION":
                 raise StateError(loaded.sentence)
-            before = loaded if isinstance(loaded, Loaded) else None
+            before = loaded if isinstance(loaded, LoadedCheckpoint) else None
             after = self._next(before, change, at)
             if after.epic.id != epic_id:
                 raise ValueError(f"{after.epic.id} is not {epic_id}")
@@ -68,16 +68,16 @@ class Checkpoints:
             self._put(after, raw, before)
         notices = (*(before.notices if before else ()), *(f"kept as {path}" for path in aside))
         path = current(self.place.state, epic_id)
-        return Loaded(after, path, "version-2", notices, raw=raw)
+        return LoadedCheckpoint(after, path, "version-2", notices, raw=raw)
 
-    def _next(self, before: Loaded | None, change: Change, at: str) -> Checkpoint:
+    def _next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
         known = before.checkpoint if before else None
         after = change(known)
         generation = (known.generation if known else 0) + 1
         created = after.created or at
         return msgspec.structs.replace(after, generation=generation, created=created, updated=at)
 
-    def _put(self, after: Checkpoint, raw: bytes, before: Loaded | None) -> None:
+    def _put(self, after: Checkpoint, raw: bytes, before: LoadedCheckpoint | None) -> None:
         files: list[tuple[Path, bytes]] = []
         for folder in reversed(self.place.folders):
             if before:
@@ -115,7 +115,7 @@ class Checkpoints:
         check_folders(self.place)
         for folder in self.place.folders:
             raw = read_regular(folder / _POINTER, _SMALL)
-            if not isinstance(raw, NotRead):
+            if not isinstance(raw, UnreadableFile):
                 with suppress(SourceError, UnicodeDecodeError):
                     return check_epic_id(raw.decode().strip())
         known = self.epics()
@@ -141,8 +141,8 @@ class Checkpoints:
             paths += sorted(folder.glob("*-state.json"))
         for path in paths:
             raw = read_regular(path, 1 << 20)
-            found = None if isinstance(raw, NotRead) else read_checkpoint(raw)
-            if isinstance(found, Understood):
+            found = None if isinstance(raw, UnreadableFile) else read_checkpoint(raw)
+            if isinstance(found, ReadCheckpoint):
                 yield found.checkpoint.epic.id
 
     def clear(self, epic_id: str, word: str, delete: bool = False) -> list[Path]:
@@ -160,7 +160,7 @@ class Checkpoints:
             done = [*done, *_set_aside(old, word, epic_id)]
             for folder in self.place.folders:
                 raw = read_regular(folder / _POINTER, _SMALL)
-                if not isinstance(raw, NotRead) and raw.strip() == epic_id.encode():
+                if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
                     (folder / _POINTER).unlink(missing_ok=True)
         return done
 
@@ -171,7 +171,7 @@ def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
 
 
 def _is_of(path: Path, epic_id: str) -> bool:
-    return isinstance(look(path, epic_id).read, Understood)
+    return isinstance(look(path, epic_id).read, ReadCheckpoint)
 
 
 def _dropped(paths: list[Path]) -> list[Path]:

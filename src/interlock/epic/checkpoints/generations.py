@@ -12,37 +12,40 @@ import msgspec
 from interlock.epic.checkpoints.checkpoint import Checkpoint
 from interlock.epic.checkpoints.checkpoint_file import LARGEST
 from interlock.epic.checkpoints.migrate import (
+    ReadCheckpoint,
     Shape,
-    Understood,
-    Unread,
+    UnreadableCheckpoint,
     UnreadKind,
     read_checkpoint,
 )
-from interlock.epic.checkpoints.place import Place
-from interlock.system.safe_file import NotRead, read_regular
+from interlock.epic.checkpoints.place import StateFolder
+from interlock.system.safe_file import UnreadableFile, read_regular
 
 _GRAVE: Final[tuple[UnreadKind, ...]] = ("CORRUPT", "INVALID")
 _OURS: Final = 4
 _CLEAR: Final = "interlock epic checkpoint clear"
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundCheckpoint(msgspec.Struct, frozen=True):
     """One file, and what it holds."""
 
     path: Path
-    read: Understood | Unread
+    read: ReadCheckpoint | UnreadableCheckpoint
     raw: bytes = b""
 
     @property
     def generation(self) -> int:
-        return self.read.checkpoint.generation if isinstance(self.read, Understood) else -1
+        return self.read.checkpoint.generation if isinstance(self.read, ReadCheckpoint) else -1
 
     @property
     def is_damaged(self) -> bool:
-        return isinstance(self.read, Unread) and self.read.kind in ("CORRUPT", "INVALID")
+        return isinstance(self.read, UnreadableCheckpoint) and self.read.kind in (
+            "CORRUPT",
+            "INVALID",
+        )
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint, where it was found, and what there is to say about that."""
 
     checkpoint: Checkpoint
@@ -62,18 +65,20 @@ def previous(folder: Path, epic_id: str) -> Path:
     return folder / f"{epic_id}.json.1"
 
 
-def look(path: Path, epic_id: str) -> Found:
+def look(path: Path, epic_id: str) -> FoundCheckpoint:
     """What one file holds for this epic."""
     raw = read_regular(path, LARGEST)
-    if isinstance(raw, NotRead):
-        return Found(path, Unread("MISSING" if raw.kind == "gone" else "CORRUPT", raw.reason))
+    if isinstance(raw, UnreadableFile):
+        return FoundCheckpoint(
+            path, UnreadableCheckpoint("MISSING" if raw.kind == "gone" else "CORRUPT", raw.reason)
+        )
     read = read_checkpoint(raw)
-    if isinstance(read, Understood) and read.checkpoint.epic.id != epic_id:
-        read = Unread("INVALID", f"it is of epic {read.checkpoint.epic.id!r}")
-    return Found(path, read, raw)
+    if isinstance(read, ReadCheckpoint) and read.checkpoint.epic.id != epic_id:
+        read = UnreadableCheckpoint("INVALID", f"it is of epic {read.checkpoint.epic.id!r}")
+    return FoundCheckpoint(path, read, raw)
 
 
-def look_all(place: Place, epic_id: str) -> list[Found]:
+def look_all(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
     """The files of both folders, newest generations first; older tools' files if none is there."""
     paths = [current(folder, epic_id) for folder in place.folders]
     paths += [previous(folder, epic_id) for folder in place.folders]
@@ -81,11 +86,11 @@ def look_all(place: Place, epic_id: str) -> list[Found]:
     if any(_kind(each) != "MISSING" for each in found):
         return found
     old = [look(path, epic_id) for path in older_files(place, epic_id)]
-    own = [each for each in old if isinstance(each.read, Understood)]
+    own = [each for each in old if isinstance(each.read, ReadCheckpoint)]
     return [*found, *own]
 
 
-def older_files(place: Place, epic_id: str) -> list[Path]:
+def older_files(place: StateFolder, epic_id: str) -> list[Path]:
     """Where older tools keep the checkpoint of an epic, best first."""
     names = ["current-checkpoint.json", "checkpoint.json"]
     if epic_id:
@@ -95,28 +100,30 @@ def older_files(place: Place, epic_id: str) -> list[Path]:
     return [*(place.state / name for name in names), *beside]
 
 
-def choose(found: list[Found]) -> Loaded | Unread:
+def choose(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
     """The newest sound file of all, or the gravest reason why there is none."""
-    sound = [each for each in found if isinstance(each.read, Understood)]
+    sound = [each for each in found if isinstance(each.read, ReadCheckpoint)]
     newer = [each for each in found if _kind(each) == "VERSION"]
     if any(not _is_previous(each) for each in newer) or (newer and not sound):
-        return Unread("VERSION", _told(newer))
+        return UnreadableCheckpoint("VERSION", _told(newer))
     if sound:
         return _loaded(max(sound, key=lambda each: each.generation), found)
     for kind in _GRAVE:
         if any(_kind(each) == kind for each in found):
             damaged = [each for each in found if each.is_damaged]
-            return Unread(kind, f"{_told(damaged)}; repair it, or set it aside with: {_CLEAR}")
-    return Unread("MISSING", "there is no checkpoint; a session writes the first one")
+            return UnreadableCheckpoint(
+                kind, f"{_told(damaged)}; repair it, or set it aside with: {_CLEAR}"
+            )
+    return UnreadableCheckpoint("MISSING", "there is no checkpoint; a session writes the first one")
 
 
-def _loaded(best: Found, found: list[Found]) -> Loaded:
-    if not isinstance(best.read, Understood):
+def _loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
+    if not isinstance(best.read, ReadCheckpoint):
         raise TypeError(best.path)
     first = found[0]
     notices = [f"{each.path} is damaged: {_sentence(each)}" for each in found if each.is_damaged]
     if best is not first:
-        if isinstance(first.read, Understood):
+        if isinstance(first.read, ReadCheckpoint):
             notices.append(f"{first.path} is older than {best.path}")
         gone = (
             f"{first.path} is gone: " if _kind(first) == "MISSING" and len(found) <= _OURS else ""
@@ -124,20 +131,22 @@ def _loaded(best: Found, found: list[Found]) -> Loaded:
         notices.append(f"{gone}{best.path} is used")
     damaged = any(each.is_damaged and not _is_previous(each) for each in found)
     read, fell_back = best.read, damaged and _is_previous(best)
-    return Loaded(read.checkpoint, best.path, read.shape, tuple(notices), fell_back, best.raw)
+    return LoadedCheckpoint(
+        read.checkpoint, best.path, read.shape, tuple(notices), fell_back, best.raw
+    )
 
 
-def _is_previous(found: Found) -> bool:
+def _is_previous(found: FoundCheckpoint) -> bool:
     return found.path.name.endswith(".1")
 
 
-def _told(found: list[Found]) -> str:
+def _told(found: list[FoundCheckpoint]) -> str:
     return "; ".join(f"{each.path}: {_sentence(each)}" for each in found)
 
 
-def _kind(found: Found) -> str:
-    return found.read.kind if isinstance(found.read, Unread) else ""
+def _kind(found: FoundCheckpoint) -> str:
+    return found.read.kind if isinstance(found.read, UnreadableCheckpoint) else ""
 
 
-def _sentence(found: Found) -> str:
-    return found.read.sentence if isinstance(found.read, Unread) else ""
+def _sentence(found: FoundCheckpoint) -> str:
+    return found.read.sentence if isinstance(found.read, UnreadableCheckpoint) else ""

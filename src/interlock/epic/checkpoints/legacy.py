@@ -17,12 +17,12 @@ class InvalidError(ValueError):
     """The file is whole, but says something it cannot mean."""
 
 
-class Leftover:
+class LegacyFields:
     """A JSON object from which fields are taken. What is taken is gone."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self._value = copy.deepcopy(value)
-        self._lists: dict[str, list[Leftover]] = {}
+        self._lists: dict[str, list[LegacyFields]] = {}
 
     def rest(self) -> dict[str, Any]:
         """What was not taken; of a list's objects under their numbers. Nothing empty is left."""
@@ -68,7 +68,7 @@ class Leftover:
         """A count that some write with a fraction."""
         value = self.take(path)
         name = path.rpartition(".")[2]
-        return Leftover({name: int(value) if isinstance(value, float) else value}).count(name)
+        return LegacyFields({name: int(value) if isinstance(value, float) else value}).count(name)
 
     def count(self, path: str, needed: bool = False) -> int:
         value = self.take(path)
@@ -96,13 +96,13 @@ class Leftover:
         word = self.text(path).strip()
         return word.lower() if _COMMIT.match(word) else ""
 
-    def items(self, path: str) -> list["Leftover"]:
+    def items(self, path: str) -> list["LegacyFields"]:
         """The objects of a list; a plain text or number counts as one with an `id`."""
         value = self.take(path)
         if value is None:
             return []
         if not isinstance(value, list):
             raise InvalidError(f"{path} must be a list")
-        items = [Leftover(each if isinstance(each, dict) else {"id": each}) for each in value]
+        items = [LegacyFields(each if isinstance(each, dict) else {"id": each}) for each in value]
         self._lists[path] = items
         return items

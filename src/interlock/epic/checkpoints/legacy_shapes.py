@@ -10,15 +10,15 @@ from interlock.epic.checkpoints.checkpoint import (
     ActionType,
     Checkpoint,
     Epic,
-    Failure,
+    EpicFailure,
+    GitWork,
     Hitl,
     Metrics,
     NextAction,
     Position,
     Story,
-    Work,
 )
-from interlock.epic.checkpoints.legacy import InvalidError, Leftover
+from interlock.epic.checkpoints.legacy import InvalidError, LegacyFields
 from interlock.epic.status import Status
 
 _ACTIONS: Final[tuple[ActionType, ...]] = get_args(ActionType)
@@ -30,7 +30,7 @@ _OTHER_ACTIONS: Final[dict[str, ActionType]] = {
 _PHASES: Final = ("DESIGN", "PLAN", "BUILD", "VALIDATE")
 
 
-def nested(left: Leftover) -> Checkpoint:
+def nested(left: LegacyFields) -> Checkpoint:
     """`.sage/state/{epic_id}.json`, "1.0": sections within the file."""
     epic_id = left.text("epic.id", needed=True)
     story_id = left.text("current.story_id", needed=True)
@@ -55,7 +55,7 @@ def nested(left: Leftover) -> Checkpoint:
         ),
         stories=tuple(stories.values()),
         position=_nested_position(left, story_id),
-        git=Work(commit=Leftover({"c": commit}).commit("c"), branch=left.text("git.branch")),
+        git=GitWork(commit=LegacyFields({"c": commit}).commit("c"), branch=left.text("git.branch")),
         next_action=_next_action(left),
         hitl=_hitl(left),
         failures=tuple(_failure(each) for each in left.items("failure_history")),
@@ -64,7 +64,7 @@ def nested(left: Leftover) -> Checkpoint:
     )
 
 
-def _nested_position(left: Leftover, story_id: str) -> Position:
+def _nested_position(left: LegacyFields, story_id: str) -> Position:
     number, name = left.count("lifecycle.phase"), left.text("lifecycle.phase_name")
     by_number = _PHASES[number - 1] if 0 < number <= len(_PHASES) else ""
     return Position(
@@ -76,14 +76,14 @@ def _nested_position(left: Leftover, story_id: str) -> Position:
     )
 
 
-def flat(left: Leftover) -> Checkpoint:
+def flat(left: LegacyFields) -> Checkpoint:
     """`current-checkpoint.json`, "1.0": all fields beside each other."""
     left_commit = left.take("commit_hash")
     if left_commit is None:
         raise InvalidError("commit_hash is missing")
     story_id = left.text("story_id", needed=True)
     word = left.text("status", needed=True)
-    status = Leftover({"status": word}).status("status", "story")
+    status = LegacyFields({"status": word}).status("status", "story")
     return Checkpoint(
         created=left.text("started_at"),
         updated=left.text("updated_at"),
@@ -94,30 +94,32 @@ def flat(left: Leftover) -> Checkpoint:
             phase=left.text("phase", needed=True),
             task=str(left.count("task_index", needed=True)),
         ),
-        git=Work(commit=Leftover({"c": left_commit}).commit("c"), branch=left.text("branch")),
+        git=GitWork(
+            commit=LegacyFields({"c": left_commit}).commit("c"), branch=left.text("branch")
+        ),
         note=left.text("notes"),
     )
 
 
-def ad_hoc(left: Leftover) -> Checkpoint:
+def ad_hoc(left: LegacyFields) -> Checkpoint:
     """`checkpoint.json`: what the commands that show and clear one expect."""
     story_id = left.text("story")
     status = left.status("state", "story")
     stories = (Story(id=story_id, status=status),) if story_id else ()
     step, ref = left.text("step"), left.text("git_ref")
-    commit = Leftover({"c": ref}).commit("c")
+    commit = LegacyFields({"c": ref}).commit("c")
     return Checkpoint(
         updated=left.text("timestamp"),
         epic=Epic(id=left.text("epic", needed=True)),
         stories=stories,
         position=Position(story_id=story_id, phase=left.text("phase") or step, step=step),
-        git=Work(commit=commit, branch="" if commit else ref.removeprefix("refs/heads/")),
+        git=GitWork(commit=commit, branch="" if commit else ref.removeprefix("refs/heads/")),
         next_action=_next_action(left, needed=False),
         note=left.words("context"),
     )
 
 
-def epic_state(left: Leftover) -> Checkpoint:
+def epic_state(left: LegacyFields) -> Checkpoint:
     """`epic-{id}-state.json`: the state of a run over a queue of stories."""
     at = left.count("current_story_index")
     queue = [_named(each) for each in left.items("story_queue")]
@@ -147,23 +149,23 @@ def epic_state(left: Leftover) -> Checkpoint:
         position=Position(
             story_id=current,
             phase=left.text("phase", needed=True),
-            task="" if chunk is None else str(Leftover({"c": chunk}).count("c")),
+            task="" if chunk is None else str(LegacyFields({"c": chunk}).count("c")),
         ),
-        git=Work(branch=left.text("story_branch") or left.text("epic_branch")),
+        git=GitWork(branch=left.text("story_branch") or left.text("epic_branch")),
         attempts={name: value for name, value in attempts.items() if value},
-        failures=(Failure(type="error", message=str(error)[:2_000]),) if error else (),
+        failures=(EpicFailure(type="error", message=str(error)[:2_000]),) if error else (),
     )
 
 
-def _names(left: Leftover, word: str) -> list[str]:
+def _names(left: LegacyFields, word: str) -> list[str]:
     return [_named(each) for each in left.items(f"{word}_stories")]
 
 
-def _named(item: Leftover) -> str:
+def _named(item: LegacyFields) -> str:
     return item.text("id") or item.text("story_id") or item.text("story_key", needed=True)
 
 
-def _completed(item: Leftover) -> Story:
+def _completed(item: LegacyFields) -> Story:
     return Story(
         id=item.text("story_id") or item.text("id", needed=True),
         status=item.status("status", "story", Status.DONE),
@@ -171,7 +173,7 @@ def _completed(item: Leftover) -> Story:
     )
 
 
-def _next_action(left: Leftover, needed: bool = True) -> NextAction:
+def _next_action(left: LegacyFields, needed: bool = True) -> NextAction:
     word = left.text("next_action.type", needed)
     kind = next((each for each in _ACTIONS if each == word), None) or _OTHER_ACTIONS.get(word)
     if word and kind is None:
@@ -183,7 +185,7 @@ def _next_action(left: Leftover, needed: bool = True) -> NextAction:
     )
 
 
-def _hitl(left: Leftover) -> Hitl | None:
+def _hitl(left: LegacyFields) -> Hitl | None:
     found = Hitl(
         type=left.text("hitl.type") or "issue",
         issue=left.count("hitl.github_issue_id"),
@@ -196,8 +198,8 @@ def _hitl(left: Leftover) -> Hitl | None:
     return None if found == Hitl() else found
 
 
-def _failure(item: Leftover) -> Failure:
-    return Failure(
+def _failure(item: LegacyFields) -> EpicFailure:
+    return EpicFailure(
         at=item.text("timestamp"),
         task=item.text("task_id"),
         type=item.text("failure_type"),
@@ -208,5 +210,5 @@ def _failure(item: Leftover) -> Failure:
     )
 
 
-def _metrics(left: Leftover) -> Metrics:
+def _metrics(left: LegacyFields) -> Metrics:
     return Metrics(**{name: left.about(f"metrics.{name}") for name in Metrics.__struct_fields__})

@@ -10,7 +10,7 @@ import msgspec
 
 from interlock.epic.checkpoints.checkpoint import VERSION, Checkpoint
 from interlock.epic.checkpoints.checkpoint_file import LARGEST, checksum, faults, unsound
-from interlock.epic.checkpoints.legacy import InvalidError, Leftover
+from interlock.epic.checkpoints.legacy import InvalidError, LegacyFields
 from interlock.epic.checkpoints.legacy_shapes import ad_hoc, epic_state, flat, nested
 from interlock.system.strict_json import Problem, decode_object
 
@@ -20,14 +20,14 @@ ErrorCode = Literal["NO_CHECKPOINT", "CHECKPOINT_CORRUPT"]
 _OLD: Final = "1.0"
 
 
-class Understood(msgspec.Struct, frozen=True):
+class ReadCheckpoint(msgspec.Struct, frozen=True):
     """A sound checkpoint, and the shape it was found in."""
 
     checkpoint: Checkpoint
     shape: Shape
 
 
-class Unread(msgspec.Struct, frozen=True):
+class UnreadableCheckpoint(msgspec.Struct, frozen=True):
     """Why there is no checkpoint to be had."""
 
     kind: UnreadKind
@@ -39,28 +39,28 @@ class Unread(msgspec.Struct, frozen=True):
         return "NO_CHECKPOINT" if self.kind == "MISSING" else "CHECKPOINT_CORRUPT"
 
 
-def read_checkpoint(raw: bytes) -> Understood | Unread:
+def read_checkpoint(raw: bytes) -> ReadCheckpoint | UnreadableCheckpoint:
     """The checkpoint in a file, or why there is none."""
     if len(raw) > LARGEST:
-        return Unread("CORRUPT", f"it has more than {LARGEST:,} bytes")
+        return UnreadableCheckpoint("CORRUPT", f"it has more than {LARGEST:,} bytes")
     value = decode_object(raw)
     if isinstance(value, Problem):
-        return Unread("CORRUPT", value.sentence)
+        return UnreadableCheckpoint("CORRUPT", value.sentence)
     wrong = unsound(value)
     if wrong:
-        return Unread("CORRUPT", wrong)
+        return UnreadableCheckpoint("CORRUPT", wrong)
     try:
         return _understood(value)
     except InvalidError as error:
-        return Unread("INVALID", str(error))
+        return UnreadableCheckpoint("INVALID", str(error))
 
 
-def _understood(value: dict[str, Any]) -> Understood | Unread:
+def _understood(value: dict[str, Any]) -> ReadCheckpoint | UnreadableCheckpoint:
     version, body = value.get("version"), dict(value)
     said = body.pop("checksum", None)
     # What is signed must be as it was signed, whatever it then claims to be.
     if said is not None and said != checksum(body):
-        return Unread("CORRUPT", "its checksum does not fit its content")
+        return UnreadableCheckpoint("CORRUPT", "its checksum does not fit its content")
     if version == VERSION and isinstance(version, int):
         return _version_2(body, signed=said is not None)
     if version is not None and version != _OLD:
@@ -68,7 +68,7 @@ def _understood(value: dict[str, Any]) -> Understood | Unread:
     shape = shape_of(value)
     if shape is None:
         raise InvalidError("it has none of the known shapes: no epic is named where one should be")
-    left = Leftover(value)
+    left = LegacyFields(value)
     left.drop("version", "checksum")
     readers = {"nested-1.0": nested, "flat-1.0": flat, "ad-hoc": ad_hoc, "epic-state": epic_state}
     checkpoint = readers[shape](left)
@@ -86,7 +86,7 @@ def shape_of(value: dict[str, Any]) -> Shape | None:
     return "ad-hoc" if isinstance(epic, str) else None
 
 
-def _other_version(version: Any) -> Unread:
+def _other_version(version: Any) -> UnreadableCheckpoint:
     if not isinstance(version, str | int | float) or isinstance(version, bool):
         raise InvalidError("version is no number")
     shown = str(version)[:20]
@@ -96,12 +96,12 @@ def _other_version(version: Any) -> Unread:
         sentence = f"it has version {shown}, and this Interlock knows {VERSION}: use a newer one"
     else:
         sentence = f"it has version {shown!r}, which is not known; known are 1.0 and {VERSION}"
-    return Unread("VERSION", sentence)
+    return UnreadableCheckpoint("VERSION", sentence)
 
 
-def _version_2(body: dict[str, Any], signed: bool) -> Understood | Unread:
+def _version_2(body: dict[str, Any], signed: bool) -> ReadCheckpoint | UnreadableCheckpoint:
     if not signed:
-        return Unread("CORRUPT", "it has no checksum")
+        return UnreadableCheckpoint("CORRUPT", "it has no checksum")
     try:
         checkpoint = msgspec.convert(body, Checkpoint)
     except msgspec.ValidationError as error:
@@ -128,8 +128,8 @@ def _unknown(given: Any, known: Any) -> dict[str, Any]:
     return found
 
 
-def _checked(checkpoint: Checkpoint, shape: Shape) -> Understood | Unread:
+def _checked(checkpoint: Checkpoint, shape: Shape) -> ReadCheckpoint | UnreadableCheckpoint:
     wrong = faults(checkpoint)
     if wrong:
         raise InvalidError("; ".join(wrong[:5]))
-    return Understood(checkpoint, shape)
+    return ReadCheckpoint(checkpoint, shape)

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.own_git import OwnGit, is_installed
+from interlock.system.own_git import Git, is_installed
 
 _STATE: Final = (".sage", "state")
 _SHADOW: Final = ("interlock", "epics")
@@ -20,7 +20,7 @@ _EXCLUDED: Final = "/.sage/state/"
 _LARGEST_EXCLUDE: Final = 1 << 20
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of one project. Without a repository there is no shadow."""
 
     root: Path
@@ -46,24 +46,24 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.shadow or self.state
 
 
-def find_place(folder: Path) -> Place:
+def find_place(folder: Path) -> StateFolder:
     """The project around a folder: the top of its work tree, or the folder itself."""
     folder = folder.resolve()
     if not is_installed():
-        return Place(root=folder)
-    git = OwnGit(folder)
+        return StateFolder(root=folder)
+    git = Git(folder)
     ran = git.run("rev-parse", "--show-toplevel")
     if not ran.fine:
         if "not a git repository" in ran.complaint or "work tree" in ran.complaint:
-            return Place(root=folder)
+            return StateFolder(root=folder)
         raise SourceError(f"the repository around {folder} cannot be read: {ran.reason}")
     top = Path(ran.line)
     git_dir = Path(git.line("rev-parse", "--absolute-git-dir"))
     exclude = (folder / git.line("rev-parse", "--git-path", "info/exclude")).resolve()
-    return Place(root=top, git_dir=git_dir, exclude=exclude)
+    return StateFolder(root=top, git_dir=git_dir, exclude=exclude)
 
 
-def check_folders(place: Place) -> None:
+def check_folders(place: StateFolder) -> None:
     """SourceError if a folder of ours is a link, or no folder."""
     for path in _ours(place):
         try:
@@ -77,7 +77,7 @@ def check_folders(place: Place) -> None:
             raise SourceError(f"{path} is {what}: remove it, so that the state stays in place")
 
 
-def make_folders(place: Place) -> None:
+def make_folders(place: StateFolder) -> None:
     """The folders, ours alone; and git is told not to clean them away."""
     check_folders(place)
     for path in _ours(place):
@@ -88,14 +88,14 @@ def make_folders(place: Place) -> None:
     _exclude(place)
 
 
-def _ours(place: Place) -> list[Path]:
+def _ours(place: StateFolder) -> list[Path]:
     found = [place.root / _STATE[0], place.state]
     if place.git_dir and place.shadow:
         found += [place.git_dir / _SHADOW[0], place.shadow]
     return found
 
 
-def _exclude(place: Place) -> None:
+def _exclude(place: StateFolder) -> None:
     """One line in the repository's own exclude file. If that cannot be, the shadow is enough."""
     if place.exclude is None:
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from interlock.epic.checkpoints.place import Place, make_folders
+from interlock.epic.checkpoints.place import StateFolder, make_folders
 from interlock.system.errors import StateError
 
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,7 +20,7 @@ class LockedError(StateError):
 
 
 @contextmanager
-def sole(place: Place, epic_id: str) -> Iterator[None]:
+def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
     """Be the one who works on the epic, or LockedError with the process that does."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"

@@ -9,10 +9,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-from interlock.epic.checkpoints.checkpoint import Work
-from interlock.epic.recovery.policy import Finding, GitState
+from interlock.epic.checkpoints.checkpoint import GitWork
+from interlock.epic.recovery.policy import GitFinding, GitState
 from interlock.system.errors import SourceError
-from interlock.system.own_git import OURS, OwnGit, is_installed
+from interlock.system.own_git import OURS, Git, is_installed
 
 _SHOWN: Final = 20
 _OPERATIONS: Final = (
@@ -27,28 +27,28 @@ _OPERATIONS: Final = (
 )
 
 
-def current_work(root: Path) -> Work:
+def current_work(root: Path) -> GitWork:
     """How git stands now, as a checkpoint records it."""
     git = _repository(root)
     if git is None:
-        return Work()
+        return GitWork()
     head = _head(git)
     dirt = _digest(git, _changes(git), head)
-    return Work(commit=head, branch=_branch(git), dirt=dirt, unborn=not head)
+    return GitWork(commit=head, branch=_branch(git), dirt=dirt, unborn=not head)
 
 
-def look(root: Path, recorded: Work) -> GitState:
+def look(root: Path, recorded: GitWork) -> GitState:
     """Compare what is there with what was recorded."""
     git = _repository(root)
     if git is None:
         gone = recorded.commit or recorded.unborn
-        finding = Finding.REPOSITORY_GONE if gone else Finding.NO_REPOSITORY
+        finding = GitFinding.REPOSITORY_GONE if gone else GitFinding.NO_REPOSITORY
         return GitState(findings=(finding,), recorded_commit=recorded.commit)
     head, branch, operation = _head(git), _branch(git), _operation(git)
     relation, ahead, behind = _relation(git, head, recorded)
     changes = _changes(git)
     findings = [relation, *_branch_findings(branch, recorded)]
-    findings += [Finding.OPERATION] if operation else []
+    findings += [GitFinding.OPERATION] if operation else []
     findings += _dirt_findings(git, head, changes, recorded)
     tracked = [path for mark, path in changes if mark != "??"]
     untracked = [path for mark, path in changes if mark == "??"]
@@ -66,49 +66,49 @@ def look(root: Path, recorded: Work) -> GitState:
     )
 
 
-def _repository(root: Path) -> OwnGit | None:
-    git = OwnGit(root)
+def _repository(root: Path) -> Git | None:
+    git = Git(root)
     inside = is_installed() and git.line("rev-parse", "--is-inside-work-tree") == "true"
     return git if inside else None
 
 
-def _head(git: OwnGit) -> str:
+def _head(git: Git) -> str:
     return git.line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 
 
-def _branch(git: OwnGit) -> str:
+def _branch(git: Git) -> str:
     return git.line("symbolic-ref", "--quiet", "--short", "HEAD")
 
 
-def _operation(git: OwnGit) -> str:
+def _operation(git: Git) -> str:
     folder = Path(git.line("rev-parse", "--absolute-git-dir"))
     return next((word for name, word in _OPERATIONS if (folder / name).exists()), "")
 
 
-def _relation(git: OwnGit, head: str, recorded: Work) -> tuple[Finding, int, int]:
+def _relation(git: Git, head: str, recorded: GitWork) -> tuple[GitFinding, int, int]:
     if not recorded.commit:
         if not head:
-            return Finding.EQUAL, 0, 0
-        return (Finding.AHEAD if recorded.unborn else Finding.UNRECORDED), 0, 0
+            return GitFinding.EQUAL, 0, 0
+        return (GitFinding.AHEAD if recorded.unborn else GitFinding.UNRECORDED), 0, 0
     there = git.line("rev-parse", "--verify", "--quiet", f"{recorded.commit}^{{commit}}")
     if not there:
-        return Finding.MISSING_COMMIT, 0, 0
+        return GitFinding.MISSING_COMMIT, 0, 0
     if there == head:
-        return Finding.EQUAL, 0, 0
+        return GitFinding.EQUAL, 0, 0
     counted = git.line("rev-list", "--left-right", "--count", f"{there}...{head}") if head else ""
     behind, ahead = (int(word) for word in (counted or "1 1").split())
     if behind and ahead:
-        return Finding.DIVERGED, ahead, behind
-    return (Finding.AHEAD, ahead, 0) if ahead else (Finding.BEHIND, 0, behind)
+        return GitFinding.DIVERGED, ahead, behind
+    return (GitFinding.AHEAD, ahead, 0) if ahead else (GitFinding.BEHIND, 0, behind)
 
 
-def _branch_findings(branch: str, recorded: Work) -> list[Finding]:
+def _branch_findings(branch: str, recorded: GitWork) -> list[GitFinding]:
     if not recorded.branch or branch == recorded.branch:
         return []
-    return [Finding.OTHER_BRANCH if branch else Finding.DETACHED]
+    return [GitFinding.OTHER_BRANCH if branch else GitFinding.DETACHED]
 
 
-def _changes(git: OwnGit) -> list[tuple[str, str]]:
+def _changes(git: Git) -> list[tuple[str, str]]:
     """What is not committed, as (mark, path); the tools' own folders do not count."""
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
     ran = git.run(*words)
@@ -120,18 +120,18 @@ def _changes(git: OwnGit) -> list[tuple[str, str]]:
 
 
 def _dirt_findings(
-    git: OwnGit, head: str, changes: list[tuple[str, str]], recorded: Work
-) -> list[Finding]:
+    git: Git, head: str, changes: list[tuple[str, str]], recorded: GitWork
+) -> list[GitFinding]:
     if not changes:
         return []
     if recorded.dirt and _digest(git, changes, head) == recorded.dirt:
-        return [Finding.DIRTY_AS_LEFT]
+        return [GitFinding.DIRTY_AS_LEFT]
     marks = {mark == "??" for mark, _ in changes}
-    kinds = {False: Finding.DIRTY_TRACKED, True: Finding.DIRTY_UNTRACKED}
+    kinds = {False: GitFinding.DIRTY_TRACKED, True: GitFinding.DIRTY_UNTRACKED}
     return [kinds[each] for each in sorted(marks)]
 
 
-def _digest(git: OwnGit, changes: list[tuple[str, str]], head: str) -> str:
+def _digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
     """One word for what is not committed: names of all files, and what tracked ones hold."""
     if not changes:
         return ""

@@ -13,7 +13,7 @@ import msgspec
 from interlock.system.errors import SourceError
 
 
-class Finding(StrEnum):
+class GitFinding(StrEnum):
     """One thing about git that resuming must know."""
 
     EQUAL = "equal"
@@ -45,31 +45,33 @@ class Action(IntEnum):
         return self.name.lower()
 
 
-Policy = Mapping[Finding, Action]
+Policy = Mapping[GitFinding, Action]
 
 DEFAULTS: Final[Policy] = {
-    Finding.EQUAL: Action.CONTINUE,
-    Finding.AHEAD: Action.CONTINUE,
-    Finding.BEHIND: Action.ASK,
-    Finding.DIVERGED: Action.ASK,
-    Finding.MISSING_COMMIT: Action.REFUSE,
-    Finding.UNRECORDED: Action.ASK,
-    Finding.NO_REPOSITORY: Action.CONTINUE,
-    Finding.REPOSITORY_GONE: Action.REFUSE,
-    Finding.OTHER_BRANCH: Action.ASK,
-    Finding.DETACHED: Action.ASK,
-    Finding.OPERATION: Action.REFUSE,
-    Finding.DIRTY_AS_LEFT: Action.CONTINUE,
-    Finding.DIRTY_TRACKED: Action.STASH,
-    Finding.DIRTY_UNTRACKED: Action.CONTINUE,
+    GitFinding.EQUAL: Action.CONTINUE,
+    GitFinding.AHEAD: Action.CONTINUE,
+    GitFinding.BEHIND: Action.ASK,
+    GitFinding.DIVERGED: Action.ASK,
+    GitFinding.MISSING_COMMIT: Action.REFUSE,
+    GitFinding.UNRECORDED: Action.ASK,
+    GitFinding.NO_REPOSITORY: Action.CONTINUE,
+    GitFinding.REPOSITORY_GONE: Action.REFUSE,
+    GitFinding.OTHER_BRANCH: Action.ASK,
+    GitFinding.DETACHED: Action.ASK,
+    GitFinding.OPERATION: Action.REFUSE,
+    GitFinding.DIRTY_AS_LEFT: Action.CONTINUE,
+    GitFinding.DIRTY_TRACKED: Action.STASH,
+    GitFinding.DIRTY_UNTRACKED: Action.CONTINUE,
 }
-DIRTY: Final = frozenset({Finding.DIRTY_TRACKED, Finding.DIRTY_UNTRACKED, Finding.DIRTY_AS_LEFT})
+DIRTY: Final = frozenset(
+    {GitFinding.DIRTY_TRACKED, GitFinding.DIRTY_UNTRACKED, GitFinding.DIRTY_AS_LEFT}
+)
 
 
 class GitState(msgspec.Struct, frozen=True, kw_only=True):
     """How git stands beside what the checkpoint recorded."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[GitFinding, ...]
     head: str = ""
     branch: str = ""
     """Empty: detached, or no repository."""
@@ -87,41 +89,43 @@ class GitState(msgspec.Struct, frozen=True, kw_only=True):
         return any(each in DIRTY for each in self.findings)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ResumeDecision(msgspec.Struct, frozen=True):
     """What to do, because of which findings, and a sentence each."""
 
     action: Action
-    because: tuple[Finding, ...]
+    because: tuple[GitFinding, ...]
     reason: str
 
 
-def decide(state: GitState, policy: Policy = DEFAULTS) -> Verdict:
+def decide(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
     """The most cautious action that any finding asks for."""
     actions = {each: policy.get(each, DEFAULTS[each]) for each in state.findings}
     action = max(actions.values(), default=Action.CONTINUE)
     because = tuple(each for each in state.findings if actions[each] == action)
-    return Verdict(action, because, "; ".join(sentence(each, state) for each in because))
+    return ResumeDecision(action, because, "; ".join(sentence(each, state) for each in because))
 
 
-def sentence(finding: Finding, state: GitState) -> str:
+def sentence(finding: GitFinding, state: GitState) -> str:
     """The finding in words, with what to do about it where that is not plain."""
     head, recorded = state.head[:12] or "nothing", state.recorded_commit[:12]
     ours, theirs = state.branch or "no branch", state.recorded_branch or "no branch"
     return {
-        Finding.EQUAL: f"HEAD is the checkpoint's commit {recorded}",
-        Finding.AHEAD: f"HEAD {head} is {_commits(state.ahead)} ahead of the checkpoint",
-        Finding.BEHIND: f"HEAD {head} is {_commits(state.behind)} behind the checkpoint {recorded}",
-        Finding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have gone different ways",
-        Finding.MISSING_COMMIT: f"the checkpoint's commit {recorded} is not in this repository",
-        Finding.UNRECORDED: f"the checkpoint records no commit to compare HEAD {head} with",
-        Finding.NO_REPOSITORY: "there is no git repository here, and none was recorded",
-        Finding.REPOSITORY_GONE: f"there is no git repository here to find {recorded} in",
-        Finding.OTHER_BRANCH: f"the branch is {ours}, and the checkpoint's was {theirs}",
-        Finding.DETACHED: f"HEAD is detached, and the checkpoint's branch was {theirs}",
-        Finding.OPERATION: f"a {state.operation} is in progress: finish or abort it",
-        Finding.DIRTY_AS_LEFT: "what is not committed is as the checkpoint left it",
-        Finding.DIRTY_TRACKED: f"files were changed since: {_named(state.tracked)}",
-        Finding.DIRTY_UNTRACKED: f"files are not tracked: {_named(state.untracked)}",
+        GitFinding.EQUAL: f"HEAD is the checkpoint's commit {recorded}",
+        GitFinding.AHEAD: f"HEAD {head} is {_commits(state.ahead)} ahead of the checkpoint",
+        GitFinding.BEHIND: (
+            f"HEAD {head} is {_commits(state.behind)} behind the checkpoint {recorded}"
+        ),
+        GitFinding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have gone different ways",
+        GitFinding.MISSING_COMMIT: f"the checkpoint's commit {recorded} is not in this repository",
+        GitFinding.UNRECORDED: f"the checkpoint records no commit to compare HEAD {head} with",
+        GitFinding.NO_REPOSITORY: "there is no git repository here, and none was recorded",
+        GitFinding.REPOSITORY_GONE: f"there is no git repository here to find {recorded} in",
+        GitFinding.OTHER_BRANCH: f"the branch is {ours}, and the checkpoint's was {theirs}",
+        GitFinding.DETACHED: f"HEAD is detached, and the checkpoint's branch was {theirs}",
+        GitFinding.OPERATION: f"a {state.operation} is in progress: finish or abort it",
+        GitFinding.DIRTY_AS_LEFT: "what is not committed is as the checkpoint left it",
+        GitFinding.DIRTY_TRACKED: f"files were changed since: {_named(state.tracked)}",
+        GitFinding.DIRTY_UNTRACKED: f"files are not tracked: {_named(state.untracked)}",
     }[finding]
 
 
@@ -129,18 +133,18 @@ def read_policy(settings: Mapping[str, str]) -> Policy:
     """The table with a project's own rows: finding = continue, stash, ask or refuse."""
     policy = dict(DEFAULTS)
     for name, word in settings.items():
-        finding = next((each for each in Finding if each == name.replace("-", "_")), None)
+        finding = next((each for each in GitFinding if each == name.replace("-", "_")), None)
         action = next((each for each in Action if each.word == word), None)
         if finding is None:
             raise SourceError(
-                f"{name[:40]!r} is nothing git can be on resume; use {', '.join(Finding)}"
+                f"{name[:40]!r} is nothing git can be on resume; use {', '.join(GitFinding)}"
             )
         if action is None:
             words = ", ".join(each.word for each in Action)
             raise SourceError(f"{finding} = {word[:40]!r}: use one of {words}")
         if action == Action.STASH and finding not in DIRTY:
             raise SourceError(f"{finding} = stash: only {', '.join(sorted(DIRTY))} can be stashed")
-        if action == Action.CONTINUE and finding == Finding.OPERATION:
+        if action == Action.CONTINUE and finding == GitFinding.OPERATION:
             raise SourceError(f"{finding} = continue: use ask or refuse")
         policy[finding] = action
     return policy

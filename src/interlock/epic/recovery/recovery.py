@@ -9,16 +9,23 @@ from typing import Final
 
 import msgspec
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Recovery, Work
+from interlock.epic.checkpoints.checkpoint import Checkpoint, GitWork, Recovery
 from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.migrate import Unread
+from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
 from interlock.epic.recovery.git_state import current_work, look
 from interlock.epic.recovery.ledger import add_try, tried
-from interlock.epic.recovery.policy import DEFAULTS, Action, GitState, Policy, Verdict, decide
+from interlock.epic.recovery.policy import (
+    DEFAULTS,
+    Action,
+    GitState,
+    Policy,
+    ResumeDecision,
+    decide,
+)
 from interlock.epic.recovery.stash import apply_stash, find_stash, keep_stash, push_stash
 from interlock.signals.line_payload import canonical_line
 from interlock.system.errors import SourceError, StateError
-from interlock.system.own_git import OwnGit
+from interlock.system.own_git import Git
 
 MISMATCH: Final = "GIT_STATE_MISMATCH"
 TOO_MANY: Final = "MAX_RETRIES_EXCEEDED"
@@ -28,7 +35,7 @@ _LONGEST: Final = 500
 Emit = Callable[[str], None]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `code` is empty when the session may go on."""
 
     action: Action
@@ -53,16 +60,16 @@ def recover(
     policy: Policy = DEFAULTS,
     answer: Action | None = None,
     most: int = MOST_TRIES,
-) -> Outcome:
+) -> RecoveryResult:
     """Look, decide, carry out. `answer` is what a human said when the policy asked."""
     loaded = checkpoints.read(epic_id)
-    if isinstance(loaded, Unread):
-        return Outcome(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
+    if isinstance(loaded, UnreadableCheckpoint):
+        return RecoveryResult(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
     attempt = _Attempt(checkpoints, epic_id, emit, at)
     checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
     state = look(checkpoints.place.root, checkpoint.git)
     verdict = decide(state, policy)
-    known = Outcome(
+    known = RecoveryResult(
         action=verdict.action,
         sentence=verdict.reason,
         state=state,
@@ -82,11 +89,11 @@ class _Attempt:
         self._epic_id = epic_id
         self._emit = emit
         self._at = at
-        self._git = OwnGit(checkpoints.place.root)
+        self._git = Git(checkpoints.place.root)
 
     def carry_out(
-        self, known: Outcome, verdict: Verdict, answer: Action | None, most: int
-    ) -> Outcome:
+        self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
+    ) -> RecoveryResult:
         self._say("RECOVERY_STARTED", verdict.reason)
         asked = verdict.action == Action.ASK
         action = answer if asked and answer is not None else verdict.action
@@ -117,7 +124,7 @@ class _Attempt:
             known, action=action, checkpoint=checkpoint, stash=done.stash
         )
 
-    def _begin(self, known: Outcome, verdict: Verdict, action: Action) -> Recovery:
+    def _begin(self, known: RecoveryResult, verdict: ResumeDecision, action: Action) -> Recovery:
         entries = known.checkpoint.recoveries if known.checkpoint else ()
         entry = Recovery(
             number=max((each.number for each in entries), default=0) + 1,
@@ -158,7 +165,7 @@ class _Attempt:
         change = _Change(entry, work, counted)
         return self._checkpoints.update(self._epic_id, change.apply, self._at).checkpoint
 
-    def _failed(self, known: Outcome, code: str, reason: str) -> Outcome:
+    def _failed(self, known: RecoveryResult, code: str, reason: str) -> RecoveryResult:
         self._say("RECOVERY_FAILED", f"{code} {reason}")
         return msgspec.structs.replace(known, action=Action.REFUSE, code=code, sentence=reason)
 
@@ -171,7 +178,7 @@ class _Change(msgspec.Struct, frozen=True):
     """What a recovery changes in a checkpoint."""
 
     entry: Recovery
-    work: Work | None
+    work: GitWork | None
     counted: str
 
     def apply(self, before: Checkpoint | None) -> Checkpoint:
@@ -201,7 +208,7 @@ def _label(epic_id: str, entry: Recovery) -> str:
 def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at: str) -> Recovery:
     """Bring back what a recovery set aside: that of this number, or the newest."""
     loaded = checkpoints.read(epic_id)
-    if isinstance(loaded, Unread):
+    if isinstance(loaded, UnreadableCheckpoint):
         raise SourceError(loaded.sentence)
     kept = [each for each in loaded.checkpoint.recoveries if each.state == "stashed"]
     wanted = [each for each in kept if number in (None, each.number)]
@@ -213,7 +220,7 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
         raise StateError(f"there is uncommitted work ({changed}): commit it first")
-    apply_stash(OwnGit(checkpoints.place.root), wanted[-1].stash)
+    apply_stash(Git(checkpoints.place.root), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
     checkpoints.update(epic_id, _Change(done, None, "").apply, at)
     return done

@@ -8,12 +8,12 @@ from typing import Final
 
 from interlock.epic.recovery.git_state import spared
 from interlock.system.errors import SourceError
-from interlock.system.own_git import OwnGit
+from interlock.system.own_git import Git
 
 _TOP: Final = "refs/stash"
 
 
-def push_stash(git: OwnGit, label: str) -> str:
+def push_stash(git: Git, label: str) -> str:
     """Set everything aside that is not committed, new files too; the commit it is kept as."""
     before = git.line("rev-parse", "--verify", "--quiet", _TOP)
     ran = git.run("stash", "push", "--include-untracked", "-m", label, "--", *spared())
@@ -25,7 +25,7 @@ def push_stash(git: OwnGit, label: str) -> str:
     return found
 
 
-def find_stash(git: OwnGit, label: str) -> str:
+def find_stash(git: Git, label: str) -> str:
     """The commit of the stash with this label, or ""; a crash may have come before it was noted."""
     if not git.line("rev-parse", "--verify", "--quiet", _TOP):
         return ""
@@ -34,13 +34,13 @@ def find_stash(git: OwnGit, label: str) -> str:
     return next((commit for commit, _, said in named if said.endswith(f": {label}")), "")
 
 
-def keep_stash(git: OwnGit, commit: str) -> None:
+def keep_stash(git: Git, commit: str) -> None:
     """A ref on the stash, so that it stays when git's own list is cleared. If that cannot be, the
     list still has it."""
     git.run("update-ref", f"refs/interlock/stash/{commit}", commit)
 
 
-def apply_stash(git: OwnGit, commit: str) -> None:
+def apply_stash(git: Git, commit: str) -> None:
     """Bring it back into the work tree, staged as it was. It is kept, whatever comes of it."""
     ran = git.run("stash", "apply", "--quiet", "--index", commit)
     if ran.fine:

@@ -17,34 +17,38 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.ended import Ended, why
-from interlock.agents.cli.process import Station
-from interlock.agents.cli.start import Start
-from interlock.agents.cli.supervised import Supervised
-from interlock.agents.cli.workplace import Workplace, workplace
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.ended import ProcessEnd, why
+from interlock.agents.cli.process import AgentHome
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.workplace import WorkFolder, workplace
 from interlock.agents.command import variables_of
-from interlock.agents.errands import Errands
-from interlock.agents.status import Standings
+from interlock.agents.errands import TaskSet
+from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
 from interlock.epic.sessions.channel import Channel
-from interlock.epic.sessions.listen import Ear, Tongue
-from interlock.epic.sessions.record import Heard, SessionRecord, Via
+from interlock.epic.sessions.listen import AgentDialect, SessionListener
+from interlock.epic.sessions.record import HeardSignal, SessionRecord, Via
 from interlock.epic.signals import ENDING, ended_by
 from interlock.signals.line_payload import read_payload
 from interlock.signals.lines import Found
 from interlock.system.errors import InterlockError
-from interlock.system.lookout import Lookout
+from interlock.system.lookout import ProcessSnapshot
 
 ORCHESTRATED: Final = "SAGE_ORCHESTRATOR"
 _LONGEST_PAUSE: Final = 300.0
-_OVERRUN: Final = {"wall": "SESSION_TIMEOUT", "silence": "IDLE_TIMEOUT",
-                   "first_byte": "IDLE_TIMEOUT", "tool": "IDLE_TIMEOUT"}  # fmt: skip
+_OVERRUN: Final = {
+    "wall": "SESSION_TIMEOUT",
+    "silence": "IDLE_TIMEOUT",
+    "first_byte": "IDLE_TIMEOUT",
+    "tool": "IDLE_TIMEOUT",
+}
 _TAIL: Final = 500
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     session: float = 4 * 3600.0
@@ -57,12 +61,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The pause before a session that follows a crash; it doubles with each in a row."""
 
 
-class Life(msgspec.Struct, frozen=True, kw_only=True):
+class SessionAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """How a session ended, for whoever keeps the checkpoint."""
 
     ended_by: str
-    word: Heard | None
-    heard: tuple[Heard, ...]
+    word: HeardSignal | None
+    heard: tuple[HeardSignal, ...]
     before: str
     message: str = ""
     exit: int | None = None
@@ -73,13 +77,13 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
 
 
-class Keeper(Protocol):
+class SessionHooks(Protocol):
     """Who keeps the place of the work, before and after a session. Both may take a while."""
 
     def before(self, ask: Ask) -> str:
         """One word for how the checkpoint stands now."""
 
-    def after(self, ask: Ask, life: Life) -> Mapping[str, Any]:
+    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
         """The artifact; what the session said about its place is kept by then."""
 
 
@@ -87,7 +91,12 @@ class SessionAgent:
     """A carrier that runs one session for each ask."""
 
     def __init__(
-        self, tongue: Tongue, station: Station, limits: Limits, clock: Clock, keeper: Keeper
+        self,
+        tongue: AgentDialect,
+        station: AgentHome,
+        limits: SessionLimits,
+        clock: Clock,
+        keeper: SessionHooks,
     ) -> None:
         self._tongue = tongue
         self._station = station
@@ -103,10 +112,10 @@ class SessionAgent:
             wall=limits.session,
             after_result=max(limits.grace, own.after_result),
         )
-        self._lookout = Lookout()
-        self._errands = Errands(self._carry)
+        self._lookout = ProcessSnapshot()
+        self._errands = TaskSet(self._carry)
         self._ready: asyncio.Task[Any]
-        self._standings = Standings(station.root / f"standing-{tongue.name}.json", clock)
+        self._standings = AgentStatusFile(station.root / f"standing-{tongue.name}.json", clock)
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -165,8 +174,8 @@ class SessionAgent:
             cancel()
 
     async def _live(
-        self, ask: Ask, place: Workplace, record: SessionRecord
-    ) -> tuple[Life, Usage, Reply | None]:
+        self, ask: Ask, place: WorkFolder, record: SessionRecord
+    ) -> tuple[SessionAttempt, Usage, Reply | None]:
         """One process, from its start to its end."""
         before = await asyncio.to_thread(self._keeper.before, ask)
         record.begin(self._clock.now(), record.lives[0].before if record.lives else before)
@@ -175,7 +184,7 @@ class SessionAgent:
         await channel.start()
         try:
             start = self._start(ask, place, channel)
-            agent = Supervised(start, self._clocks, talk.ear, self._clock, lookout=self._lookout)
+            agent = AgentProcess(start, self._clocks, talk.ear, self._clock, lookout=self._lookout)
             talk.agent = agent
             self._standings.add(ask, self._tongue.name, agent)
             ended = await agent.run()
@@ -191,7 +200,7 @@ class SessionAgent:
             return self._ended(record, ended, talk.ear), usage, outcome.reply(ask.dispatch_id)
         return self._ended(record, ended, talk.ear), usage, None
 
-    def _start(self, ask: Ask, place: Workplace, channel: Channel) -> Start:
+    def _start(self, ask: Ask, place: WorkFolder, channel: Channel) -> ProcessSpec:
         project = self._station.project
         paper = place.paper(ask.attempt)
         own = not (project / ".git").exists()
@@ -205,17 +214,19 @@ class SessionAgent:
             **channel.environment(),
             ORCHESTRATED: "1",
         }
-        return Start(command.argv, command.stdin, project, environment, tag)
+        return ProcessSpec(command.argv, command.stdin, project, environment, tag)
 
     def _meeting_place(self, ask: Ask) -> Path:
         """A socket's path must be short, so it does not lie with the other papers."""
         mark = f"{self._station.ours.workspace[:8]}-{ask.dispatch_id}"
         return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{mark}"
 
-    def _ended(self, record: SessionRecord, ended: Ended | None, ear: Ear | None) -> Life:
+    def _ended(
+        self, record: SessionRecord, ended: ProcessEnd | None, ear: SessionListener | None
+    ) -> SessionAttempt:
         word = record.last_word
         by, message = _ending(word, ended, ear, self._clocks)
-        return Life(
+        return SessionAttempt(
             ended_by=by,
             word=word,
             heard=tuple(record.heard),
@@ -242,7 +253,10 @@ def pause_after(crashes: int, first: float) -> float:
 
 
 def _ending(
-    word: Heard | None, ended: Ended | None, ear: Ear | None, clocks: Clocks
+    word: HeardSignal | None,
+    ended: ProcessEnd | None,
+    ear: SessionListener | None,
+    clocks: Timeouts,
 ) -> tuple[str, str]:
     """The kind of ending and a sentence about it."""
     if word is not None:
@@ -263,8 +277,10 @@ def _ending(
 class _Talk:
     """What is heard of one process, from two sides, and the grace after its last word."""
 
-    def __init__(self, tongue: Tongue, record: SessionRecord, clock: Clock, grace: float) -> None:
-        self.agent: Supervised | None = None
+    def __init__(
+        self, tongue: AgentDialect, record: SessionRecord, clock: Clock, grace: float
+    ) -> None:
+        self.agent: AgentProcess | None = None
         self._record = record
         self._clock = clock
         self._grace = grace

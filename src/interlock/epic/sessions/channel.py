@@ -29,7 +29,7 @@ _LONGEST_PATH: Final = 100
 Hear = Callable[[str, str], None]
 
 
-class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line to the channel."""
 
     token: str
@@ -37,7 +37,7 @@ class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payload: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ChannelReply(msgspec.Struct, frozen=True):
     """One line back: taken, or why not."""
 
     ok: bool
@@ -91,30 +91,30 @@ class Channel:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _listen(self, reader: asyncio.StreamReader) -> Answer:
+    async def _listen(self, reader: asyncio.StreamReader) -> ChannelReply:
         if self._speakers > _MOST_SPEAKERS:
-            return Answer(False, "too many speak at once")
+            return ChannelReply(False, "too many speak at once")
         try:
             async with asyncio.timeout(_PATIENCE):
                 line = await reader.readline()
         except TimeoutError:
-            return Answer(False, "nothing was said")
+            return ChannelReply(False, "nothing was said")
         except (ValueError, ConnectionError):
-            return Answer(False, f"a line has at most {LONGEST} bytes")
+            return ChannelReply(False, f"a line has at most {LONGEST} bytes")
         return self._take(line)
 
-    def _take(self, line: bytes) -> Answer:
+    def _take(self, line: bytes) -> ChannelReply:
         try:
-            said = msgspec.json.decode(line, type=Said)
+            said = msgspec.json.decode(line, type=ChannelMessage)
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
-            return Answer(False, "write one line of JSON: token, type, payload")
+            return ChannelReply(False, "write one line of JSON: token, type, payload")
         if not hmac.compare_digest(said.token.encode(), self._token):
-            return Answer(False, "the token is not this session's")
+            return ChannelReply(False, "the token is not this session's")
         found = read_payload(said.type, said.payload, 1)
         if isinstance(found, str):
-            return Answer(False, found)
+            return ChannelReply(False, found)
         self._hear(said.type, said.payload)
-        return Answer(True)
+        return ChannelReply(True)
 
 
 def _own(folder: Path) -> None:
@@ -128,14 +128,14 @@ def _own(folder: Path) -> None:
 
 def deliver(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
     """Say it over the channel and wait for the answer: an empty text, or why it was not taken."""
-    line = msgspec.json.encode(Said(token, kind, payload)) + b"\n"
+    line = msgspec.json.encode(ChannelMessage(token, kind, payload)) + b"\n"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as ours:
             ours.settimeout(patience)
             ours.connect(path)
             ours.sendall(line)
             with ours.makefile("rb") as theirs:
-                answer = msgspec.json.decode(theirs.readline(LONGEST), type=Answer)
+                answer = msgspec.json.decode(theirs.readline(LONGEST), type=ChannelReply)
     except TimeoutError:
         return "the coordinator does not answer"
     except OSError as error:

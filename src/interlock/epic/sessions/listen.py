@@ -10,15 +10,15 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.clocks import Clocks
-from interlock.agents.cli.ended import Ended
-from interlock.agents.cli.hearing import Hearing
+from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.hearing import SessionMonitor
 from interlock.agents.cli.launch import environment, launch
 from interlock.agents.cli.limit_text import Zones
-from interlock.agents.cli.outcome import Outcome, judge
+from interlock.agents.cli.outcome import SessionOutcome, judge
 from interlock.agents.cli.profile import Profile
 from interlock.agents.cli.settings import AgentSettings, clocks_of
-from interlock.agents.cli.sight import Alive, Line, Sight
+from interlock.agents.cli.sight import Alive, OutputLine, Sight
 from interlock.engine.case import Usage
 from interlock.signals.lines import Found, LineReader
 from interlock.signals.session_lines import SessionLines
@@ -27,19 +27,19 @@ from interlock.signals.streams.stream_events import StreamEvent
 Hear = Callable[[list[Found]], None]
 
 
-class Ear(Protocol):
+class SessionListener(Protocol):
     """A reader for the supervisor that also finds signals."""
 
-    def __call__(self, line: Line) -> Iterable[Sight]: ...
+    def __call__(self, line: OutputLine) -> Iterable[Sight]: ...
 
-    def close(self, ended: Ended) -> list[Found]:
+    def close(self, ended: ProcessEnd) -> list[Found]:
         """The session is over: what its last words say."""
 
-    def outcome(self, ended: Ended) -> Outcome | None:
+    def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
         """What its profile makes of how it ended; None where there is no profile."""
 
 
-class Command(msgspec.Struct, frozen=True):
+class SessionCommand(msgspec.Struct, frozen=True):
     """What to start for one prompt. `paper` holds the prompt where it goes by a file."""
 
     argv: tuple[str, ...]
@@ -47,22 +47,22 @@ class Command(msgspec.Struct, frozen=True):
     paper: str = ""
 
 
-class Tongue(Protocol):
+class AgentDialect(Protocol):
     """One kind of agent: how it is started and heard."""
 
     name: str
 
     @property
-    def clocks(self) -> Clocks: ...
+    def clocks(self) -> Timeouts: ...
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]: ...
 
-    def command(self, prompt: str, paper: Path, own: bool) -> Command: ...
+    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand: ...
 
-    def ear(self, now: float, hear: Hear) -> Ear: ...
+    def ear(self, now: float, hear: Hear) -> SessionListener: ...
 
 
-def _left_by_itself(ended: Ended) -> bool:
+def _left_by_itself(ended: ProcessEnd) -> bool:
     """One that somebody killed was cut off, whoever it was."""
     return ended.by == "itself" and ended.exit_code is not None and ended.exit_code >= 0
 
@@ -74,7 +74,7 @@ class RawEar:
         self._reader = LineReader("raw")
         self._hear = hear
 
-    def __call__(self, line: Line) -> Iterable[Sight]:
+    def __call__(self, line: OutputLine) -> Iterable[Sight]:
         text = line.text.decode("utf-8", "replace")
         if line.half:
             self._reader.feed(text)
@@ -84,10 +84,10 @@ class RawEar:
                 self._hear(found)
         return (Alive(),)
 
-    def close(self, ended: Ended) -> list[Found]:
+    def close(self, ended: ProcessEnd) -> list[Found]:
         return self._reader.close(_left_by_itself(ended))
 
-    def outcome(self, ended: Ended) -> Outcome | None:
+    def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
         return None
 
 
@@ -100,20 +100,20 @@ class ExecTongue:
         self._argv = argv
 
     @property
-    def clocks(self) -> Clocks:
-        return Clocks(grace=2.0)
+    def clocks(self) -> Timeouts:
+        return Timeouts(grace=2.0)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         return dict(environ)
 
-    def command(self, prompt: str, paper: Path, own: bool) -> Command:
-        return Command(self._argv, prompt.encode(errors="replace"))
+    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
+        return SessionCommand(self._argv, prompt.encode(errors="replace"))
 
-    def ear(self, now: float, hear: Hear) -> Ear:
+    def ear(self, now: float, hear: Hear) -> SessionListener:
         return RawEar(hear)
 
 
-class MessageEar(Hearing):
+class MessageEar(SessionMonitor):
     """An agent CLI: its own messages, as they come out of its stream."""
 
     def __init__(self, profile: Profile, now: float, zones: Zones, hear: Hear) -> None:
@@ -127,14 +127,14 @@ class MessageEar(Hearing):
             self._tell(found)
         yield from super()._take(event)
 
-    def close(self, ended: Ended) -> list[Found]:
+    def close(self, ended: ProcessEnd) -> list[Found]:
         if self._plain is not None:
             reader = LineReader("message")
             reader.feed(self._final())
             return reader.close(_left_by_itself(ended))
         return self._lines.close(self._reader.final_message is not None)
 
-    def outcome(self, ended: Ended) -> Outcome:
+    def outcome(self, ended: ProcessEnd) -> SessionOutcome:
         usage = Usage(self.spent.tokens, self.spent.money)
         told = self.testimony(ended, usage)
         return judge(self._profile.outcome, self.facts(ended), told, "text")
@@ -160,13 +160,13 @@ class CliTongue:
         self._zones = zones
 
     @property
-    def clocks(self) -> Clocks:
+    def clocks(self) -> Timeouts:
         return clocks_of(self._profile, self._settings)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         return environment(self._profile, self._settings, environ)
 
-    def command(self, prompt: str, paper: Path, own: bool) -> Command:
+    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
         made = launch(
             *(self._profile, self._settings, self._program, prompt),
             paper=paper,
@@ -174,7 +174,7 @@ class CliTongue:
             directories=self._settings.directories or (),
             language="text",
         )
-        return Command(made.argv, made.stdin, made.prompt if made.prompt_file else "")
+        return SessionCommand(made.argv, made.stdin, made.prompt if made.prompt_file else "")
 
-    def ear(self, now: float, hear: Hear) -> Ear:
+    def ear(self, now: float, hear: Hear) -> SessionListener:
         return MessageEar(self._profile, now, self._zones, hear)

@@ -29,7 +29,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
 Via = Literal["stream", "channel"]
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HeardSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line that was meant as a signal."""
 
     at: float
@@ -62,12 +62,12 @@ class SessionRecord:
     def __init__(self, path: Path, epic_id: str) -> None:
         self.path = path
         self.lives: list[Began] = []
-        self.heard: list[Heard] = []
+        self.heard: list[HeardSignal] = []
         """Everything that decides or changes something, and the first of the rest."""
         self.total = self.refused = self.repeated = 0
         self._epic_id = epic_id
         self._seen: set[tuple[str, str]] = set()
-        self._words: dict[str, Heard] = {}
+        self._words: dict[str, HeardSignal] = {}
         self._written = self._synced = 0
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ class SessionRecord:
         os.close(self._file)
 
     @property
-    def last_word(self) -> Heard | None:
+    def last_word(self) -> HeardSignal | None:
         """The signal by which the session ends, as far as it is known."""
         return deciding(self._words.values())
 
@@ -93,7 +93,7 @@ class SessionRecord:
         self.lives.append(began)
         self._write(msgspec.json.encode(began), firm=True)
 
-    def add(self, found: Found, via: Via, at: float) -> Heard:
+    def add(self, found: Found, via: Via, at: float) -> HeardSignal:
         """Take it down at once; what decides something is on the disk before it is acted on."""
         heard = self._judged(found, via, at)
         self._note(heard)
@@ -102,9 +102,9 @@ class SessionRecord:
             self._write(msgspec.json.encode(heard), firm=firm)
         return heard
 
-    def _judged(self, found: Found, via: Via, at: float) -> Heard:
+    def _judged(self, found: Found, via: Via, at: float) -> HeardSignal:
         if isinstance(found, LineRefusal):
-            return Heard(
+            return HeardSignal(
                 at=at,
                 via=via,
                 type="",
@@ -115,7 +115,7 @@ class SessionRecord:
             )
         refused, sentence = self._problem(found)
         again = (found.type, found.payload) in self._seen or found.repeated
-        return Heard(
+        return HeardSignal(
             at=at,
             via=via,
             type=found.type,
@@ -138,7 +138,7 @@ class SessionRecord:
             return "Malformed", "a story's id has letters, digits and . _ / # - only"
         return "", ""
 
-    def _note(self, heard: Heard) -> None:
+    def _note(self, heard: HeardSignal) -> None:
         self.total += 1
         self.refused += bool(heard.refused)
         self.repeated += heard.repeated
@@ -150,7 +150,7 @@ class SessionRecord:
         if heard.counts and heard.type in DECIDING:
             self._words[heard.type] = self._newest(self._words.pop(heard.type, None), heard)
 
-    def _newest(self, before: Heard | None, heard: Heard) -> Heard:
+    def _newest(self, before: HeardSignal | None, heard: HeardSignal) -> HeardSignal:
         """Of one type the last counts, but for a firm word the first, and no success takes back
         that something was said to be none."""
         if before is None:
@@ -178,7 +178,7 @@ class SessionRecord:
                 if line.startswith(b'{"began_at"'):
                     self.lives.append(msgspec.json.decode(line, type=Began))
                 else:
-                    self._note(msgspec.json.decode(line, type=Heard))
+                    self._note(msgspec.json.decode(line, type=HeardSignal))
             except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError):
                 continue
         if rest:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.analyst.culprit import Lead
-from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.culprit import CulpritLead
+from interlock.rca.analyst.spots import StackLocation
 from interlock.rca.analyst.triage import is_check
 from interlock.rca.failure import Failure
 
@@ -28,7 +28,7 @@ _MOST_SUSPECTS = 5
 _HEAD = 200
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
     """What kind of failure it is, how sure that is, and why."""
 
     category: str
@@ -59,7 +59,7 @@ class Prior(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def triage_answer(
-    kind: Kind, where: Sequence[Where], *, cascade: int, skew: str, failure: Failure
+    kind: FaultKind, where: Sequence[Where], *, cascade: int, skew: str, failure: Failure
 ) -> dict[str, Any]:
     """The answer to F1; `cascade` counts the siblings that one broken set-up took down."""
     skips = kind.category in ("infra", "flake") and kind.confidence >= SURE_KIND
@@ -115,9 +115,9 @@ def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]
 def investigate_answer(
     failure: Failure,
     repo: str,
-    found: Sequence[Lead],
-    spots: Sequence[Spot],
-    kind: Kind,
+    found: Sequence[CulpritLead],
+    spots: Sequence[StackLocation],
+    kind: FaultKind,
     *,
     looked_at: int,
     urls: Mapping[str, str],
@@ -146,7 +146,7 @@ def investigate_answer(
     }
 
 
-def _broke_at(failure: Failure, spots: Sequence[Spot]) -> Spot | None:
+def _broke_at(failure: Failure, spots: Sequence[StackLocation]) -> StackLocation | None:
     """Where it broke: a check fails in a test because of the product; all else breaks where the
     stack is innermost."""
     if not spots or is_check(failure):
@@ -154,7 +154,7 @@ def _broke_at(failure: Failure, spots: Sequence[Spot]) -> Spot | None:
     return min(spots, key=lambda spot: spot.depth)
 
 
-def _score(suspects: Sequence[Lead]) -> float:
+def _score(suspects: Sequence[CulpritLead]) -> float:
     """As sure as the first suspect; a second that is nearly as likely takes some of it."""
     first = suspects[0].score
     second = suspects[1].score if len(suspects) > 1 else 0.0
@@ -164,7 +164,11 @@ def _score(suspects: Sequence[Lead]) -> float:
 
 
 def _message(
-    failure: Failure, repo: str, best: Lead | None, spot: Spot | None, looked_at: int
+    failure: Failure,
+    repo: str,
+    best: CulpritLead | None,
+    spot: StackLocation | None,
+    looked_at: int,
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
@@ -188,13 +192,13 @@ def _message(
     return " ".join(told)
 
 
-def _component(repo: str, best: Lead | None, spot: Spot | None) -> str:
+def _component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:
     path = best.path if best else spot.path if spot else ""
     folder = path.rpartition("/")[0]
     return f"{repo}/{folder}" if folder else repo
 
 
-def _suspect(lead: Lead, url: str, size: tuple[int, int]) -> dict[str, Any]:
+def _suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dict[str, Any]:
     commit = lead.commit
     return {
         "repo": lead.repo,
@@ -239,9 +243,16 @@ def correlate_answer(
 
 
 def draft_answer(
-    failure: Failure, *, message: str, defect_type: str, severity: str, component: str,
-    evidence: Sequence[str], versions: Sequence[str], members: int,
-) -> dict[str, Any]:  # fmt: skip
+    failure: Failure,
+    *,
+    message: str,
+    defect_type: str,
+    severity: str,
+    component: str,
+    evidence: Sequence[str],
+    versions: Sequence[str],
+    members: int,
+) -> dict[str, Any]:
     """The answer to F6: a draft for the tracker."""
     also = f"\n\n{members - 1} more tests fail for the same reason." if members > 1 else ""
     first = " ".join(message.split())

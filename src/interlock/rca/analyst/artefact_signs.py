@@ -8,9 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from interlock.rca.analyst.candidate import Candidate, Sign, rarity
+from interlock.rca.analyst.candidate import CulpritCandidate, Sign, rarity
 from interlock.rca.analyst.naming import text_words
-from interlock.rca.analyst.testimony import Testimony
+from interlock.rca.analyst.testimony import Mentions
 
 Points = Mapping[str, Mapping[str, float]]
 """Of each candidate and sign, the points so far; none for others."""
@@ -19,7 +19,7 @@ _SPOKEN_OF = 2.0
 _BEFORE = 1.02
 
 
-def named_outright(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def named_outright(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
         if weight := said.coordinates.get(":".join(each.text.split(":")[:2])):
             yield "coordinate", each.text, math.log1p(weight)
@@ -27,9 +27,9 @@ def named_outright(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign
             yield "archive", each.text, math.log1p(weight)
 
 
-def named_by_group(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def named_by_group(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Packages are called like the group of the artefact they come in, and like its name."""
-    by_head: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
         by_head[each.parts[:2]].append(each)
     found: dict[str, float] = defaultdict(float)
@@ -46,7 +46,7 @@ def named_by_group(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign
         yield "names", text, math.log1p(weight)
 
 
-def _fit(candidate: Candidate, segments: tuple[str, ...], words: set[str]) -> float:
+def _fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
     common = 0
     for left, right in zip(candidate.parts, segments, strict=False):
         if left != right:
@@ -57,7 +57,7 @@ def _fit(candidate: Candidate, segments: tuple[str, ...], words: set[str]) -> fl
     return common / len(candidate.parts) * (0.3 + 0.7 * covered)
 
 
-def worded(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def worded(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Complaints speak of a thing in its own words."""
     rare = rarity(each.words for each in known)
     inside = {word: said.words[word] for word in said.words if len(word) > 3}
@@ -72,7 +72,7 @@ def worded(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
             yield "log words", each.text, total / (1 + 0.15 * len(each.words))
 
 
-def fetched_for_it(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def fetched_for_it(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
         if each.leaf in said.fetched.depended:
             yield "depended", each.text, 1.0
@@ -82,18 +82,20 @@ def fetched_for_it(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign
             yield "managing", each.text, 1.0
 
 
-def contested(said: Testimony, known: Sequence[Candidate], points: Points) -> Iterator[Sign]:
+def contested(said: Mentions, known: Sequence[CulpritCandidate], points: Points) -> Iterator[Sign]:
     """What is spoken of is likelier if the build asked for several versions of it."""
     for each in known:
         if each.leaf in said.fetched.depended & said.fetched.contested:
             yield "contested", each.text, min(1.0, _heard(points[each.text]) / _SPOKEN_OF)
 
 
-def brought_others(said: Testimony, known: Sequence[Candidate], points: Points) -> Iterator[Sign]:
+def brought_others(
+    said: Mentions, known: Sequence[CulpritCandidate], points: Points
+) -> Iterator[Sign]:
     """Of artefacts of one group the one that was asked about first brought the others along: it
     stands before them, if it is spoken of at least half as much."""
     order = said.fetched.order
-    groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
         if each.leaf in said.fetched.depended and each.leaf in order:
             groups[each.parts].append(each)

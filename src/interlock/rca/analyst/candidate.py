@@ -28,7 +28,7 @@ _FOLDERS_OWN = ("index", "__init__", "mod")
 """Files that stand for the folder they are in."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class CulpritCandidate(msgspec.Struct, frozen=True):
     """A candidate taken apart."""
 
     text: str
@@ -48,7 +48,7 @@ def language(file: str) -> str:
     return _LANGUAGES.get(file.rpartition(".")[2].lower(), "")
 
 
-def parsed(text: str) -> Candidate:
+def parsed(text: str) -> CulpritCandidate:
     """The parts of a candidate, by its shape."""
     path = "/" in text or "\\" in text
     coordinate = not path and ":" in text
@@ -63,7 +63,7 @@ def parsed(text: str) -> Candidate:
     title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
     words = text_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
     name = frozenset(name_words(title))
-    return Candidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
+    return CulpritCandidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
 
 
 def rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:

@@ -38,7 +38,7 @@ class Opinion(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-class Learner:
+class Classifier:
     """What was learnt from examples: (features, label)."""
 
     def __init__(self, examples: Sequence[tuple[frozenset[str], str]]) -> None:

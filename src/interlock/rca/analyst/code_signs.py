@@ -7,21 +7,21 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from interlock.rca.analyst.candidate import Candidate, Sign, language, rarity
+from interlock.rca.analyst.candidate import CulpritCandidate, Sign, language, rarity
 from interlock.rca.analyst.frames import Frame
 from interlock.rca.analyst.naming import COMMON_WORDS, name_words, subject_of, text_words
 from interlock.rca.analyst.ownership import is_library, is_test
-from interlock.rca.analyst.testimony import Testimony
+from interlock.rca.analyst.testimony import Mentions
 
 _TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
 def framed(
-    sign: str, frames: Sequence[Frame], said: Testimony, known: Sequence[Candidate]
+    sign: str, frames: Sequence[Frame], said: Mentions, known: Sequence[CulpritCandidate]
 ) -> Iterator[Sign]:
     """The product's frames, the innermost first; a test's only where no product's is near."""
-    by_leaf: dict[str, list[Candidate]] = defaultdict(list)
+    by_leaf: dict[str, list[CulpritCandidate]] = defaultdict(list)
     for each in known:
         by_leaf[each.leaf].append(each)
     seen: set[str] = set()
@@ -34,7 +34,7 @@ def framed(
         seen.update(fresh)
 
 
-def _meant(frame: Frame, by_leaf: dict[str, list[Candidate]]) -> list[Candidate]:
+def _meant(frame: Frame, by_leaf: dict[str, list[CulpritCandidate]]) -> list[CulpritCandidate]:
     """The candidates a frame may mean: its class, outer classes of it, or its file."""
     scope = frame.scope
     while scope:
@@ -51,14 +51,14 @@ def _meant(frame: Frame, by_leaf: dict[str, list[Candidate]]) -> list[Candidate]
     return _nearest(written, around) if frame.file else []
 
 
-def _holds(candidate: Candidate, around: tuple[str, ...]) -> bool:
+def _holds(candidate: CulpritCandidate, around: tuple[str, ...]) -> bool:
     """A class is where its package is; a file of it is in folders that end like the package."""
     if not candidate.path:
         return candidate.parts == around
     return candidate.parts[-len(around) :] == around if around else True
 
 
-def _nearest(known: Sequence[Candidate], around: tuple[str, ...]) -> list[Candidate]:
+def _nearest(known: Sequence[CulpritCandidate], around: tuple[str, ...]) -> list[CulpritCandidate]:
     """Those whose folders agree longest with where the frame's file lay."""
     shares = [_common_end(each.parts, around) for each in known if each.path]
     most = max(shares, default=0)
@@ -74,7 +74,7 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return count
 
 
-def named_like(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def named_like(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
     subjects = _subjects(said.class_name) | _filed(said)
@@ -106,7 +106,7 @@ def _subjects(class_name: str) -> frozenset[str]:
     return frozenset(each.lower() for each in named if each)
 
 
-def _filed(said: Testimony) -> frozenset[str]:
+def _filed(said: Mentions) -> frozenset[str]:
     """What the file of the failing test is named after, where the stack never leaves the tests."""
     own = [each for each in said.frames if each.file and not is_library(each, said.class_name)]
     files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
@@ -115,7 +115,7 @@ def _filed(said: Testimony) -> frozenset[str]:
     return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
 
 
-def mentioned(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def mentioned(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     named = set(_IDENTIFIER.findall(f"{said.message[:2_000]} {said.test_name}"))
     for each in known:
         if each.title in named:

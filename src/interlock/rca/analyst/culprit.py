@@ -14,9 +14,9 @@ import msgspec
 from interlock.rca.analyst.candidate import language
 from interlock.rca.analyst.changed import Changed, is_aside
 from interlock.rca.analyst.ownership import looks_tested
-from interlock.rca.analyst.scene import Scene
-from interlock.rca.analyst.suspect import Ranked, rank
-from interlock.rca.analyst.testimony import Testimony, hear
+from interlock.rca.analyst.scene import FailureScene
+from interlock.rca.analyst.suspect import RankedSuspect, rank
+from interlock.rca.analyst.testimony import Mentions, hear
 from interlock.rca.failure import Failure
 from interlock.rca.sources.git.git_log import Commit
 from interlock.rca.sources.git.repository import Repository
@@ -62,7 +62,7 @@ _SAID = {
 """The signs of a suspect path, in words."""
 
 
-class Lead(msgspec.Struct, frozen=True):
+class CulpritLead(msgspec.Struct, frozen=True):
     """A commit that may be the culprit; the score is from 0 to 1."""
 
     repo: str
@@ -81,7 +81,7 @@ def leads(
     commits: Sequence[Commit],
     rev: str = "",
     accused: Mapping[str, int] = MappingProxyType({}),
-) -> list[Lead]:
+) -> list[CulpritLead]:
     """The commits something speaks against, likeliest first. `accused` counts how many other
     failures of the same run surely come from a commit: one cause often shows in many ways."""
     if not commits:
@@ -103,9 +103,9 @@ def leads(
 def _by_files(
     repository: Repository,
     commit: Commit,
-    ranked: Mapping[str, Ranked],
+    ranked: Mapping[str, RankedSuspect],
     among: Collection[str] | None = None,
-) -> Lead | None:
+) -> CulpritLead | None:
     """Each further file that the failure points at makes a commit a little likelier."""
     paths = [change.path for change in commit.files if among is None or change.path in among]
     hits = [ranked[path] for path in paths if path in ranked]
@@ -117,12 +117,12 @@ def _by_files(
         score = _more(score, hit.score * _FURTHER)
     signs = ", ".join(_SAID.get(sign, sign) for sign in hits[0].why.split(", "))
     why = f"it changed {hits[0].candidate} ({signs})"
-    return Lead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
+    return CulpritLead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
 
 
 def _by_code(
-    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Testimony
-) -> Iterator[Lead]:
+    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Mentions
+) -> Iterator[CulpritLead]:
     """Changes of the product's code that no name or place points at; their words may."""
     spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
     for commit in commits:
@@ -135,7 +135,7 @@ def _by_code(
             and not is_aside(change.path)
         ]
         if code and commit.hash not in known:
-            yield Lead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
+            yield CulpritLead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
 
 
 class _Look:
@@ -144,16 +144,16 @@ class _Look:
     def __init__(
         self,
         failure: Failure,
-        said: Testimony,
+        said: Mentions,
         repository: Repository,
         rev: str,
-        ranked: Mapping[str, Ranked],
+        ranked: Mapping[str, RankedSuspect],
         accused: Mapping[str, int],
     ) -> None:
         self._repository = repository
         self._ranked = ranked
         self._accused = accused
-        self._scene = Scene(failure, said, repository, rev)
+        self._scene = FailureScene(failure, said, repository, rev)
         self._changed: dict[str, Changed] = {}
         self._spread: Counter[str] = Counter()
 
@@ -164,7 +164,7 @@ class _Look:
             self._spread.update(f"{name}()" for name in self._scene.tested & each.functions)
             self._spread.update(f"{part}-" for part in self._scene.named & each.parts)
 
-    def into(self, lead: Lead) -> Lead:
+    def into(self, lead: CulpritLead) -> CulpritLead:
         changed = self._changed[lead.commit.hash]
         if not changed.nature.behavioural:
             return _less(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
@@ -189,7 +189,7 @@ class _Look:
             lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
         )
 
-    def _weighed(self, lead: Lead, changed: Changed) -> Lead:
+    def _weighed(self, lead: CulpritLead, changed: Changed) -> CulpritLead:
         """Less where it changed the file, but not the place. A merge does not say where."""
         close = self._scene.wrote(lead.commit.hash, changed) or self._scene.beside(changed)
         if close or not changed.whole:
@@ -199,7 +199,9 @@ class _Look:
         if looks_tested(lead.path) and (product := changed.product_paths):
             found = _by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
-            lead = found or Lead(lead.repo, lead.commit, _CODE, (f"it changed {path}",), path)
+            lead = found or CulpritLead(
+                lead.repo, lead.commit, _CODE, (f"it changed {path}",), path
+            )
         if lead.path in self._scene.places and not changed.on_top(lead.path):
             return _less(lead, _ELSEWHERE, "but elsewhere in the file")
         others = max(0, len(changed.product_paths) - 1)
@@ -250,7 +252,7 @@ class _Look:
             yield total, f"{what} {', '.join(named)}"
 
 
-def _less(lead: Lead, share: float, why: str) -> Lead:
+def _less(lead: CulpritLead, share: float, why: str) -> CulpritLead:
     return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
 
 

@@ -75,7 +75,7 @@ def missed(text: str) -> list[str]:
     return list(dict.fromkeys(found))[:10]
 
 
-class Body(msgspec.Struct, frozen=True):
+class ChangeText(msgspec.Struct, frozen=True):
     """The part of a test's source that was reached: its lines, and the words in them. `rows` are
     lines above it that hold the values it was run with."""
 
@@ -85,14 +85,14 @@ class Body(msgspec.Struct, frozen=True):
     rows: tuple[int, ...] = ()
 
 
-def body_of(source: bytes | None, line: int, test_name: str = "") -> Body:
+def body_of(source: bytes | None, line: int, test_name: str = "") -> ChangeText:
     """The test or function whose source holds that line, from where it begins to there."""
     lines = (source or b"").decode("utf-8", "replace").split("\n")
     if not 0 < line <= len(lines):
-        return Body(line, line, frozenset())
+        return ChangeText(line, line, frozenset())
     first, last = _beginning(lines, line - 1), _ending(lines, line)
     text = "\n".join(each[:500] for each in lines[first:last])
-    return Body(first + 1, last, stems(_WORD.findall(text)), _rows(lines, first, test_name))
+    return ChangeText(first + 1, last, stems(_WORD.findall(text)), _rows(lines, first, test_name))
 
 
 def _beginning(lines: Sequence[str], at: int) -> int:

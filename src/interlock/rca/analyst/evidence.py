@@ -11,13 +11,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.rca.analyst.line_kind import Kind, kind_of
+from interlock.rca.analyst.line_kind import LineKind, kind_of
 from interlock.rca.analyst.masking import masked_line
 from interlock.system.test_output.ci_lines import bare
 from interlock.system.test_output.ci_names import HEADING, WENT_WRONG, read_name
 
 
-class Line(msgspec.Struct, frozen=True):
+class EvidenceLine(msgspec.Struct, frozen=True):
     """A chosen line."""
 
     line: int
@@ -41,22 +41,22 @@ _REPEATS = 5
 """Without good logs, so often one complaint is shown."""
 
 _SCORES = {
-    Kind.ERROR: 0.8,
-    Kind.WORD: 0.6,
-    Kind.FRAME: 0.4,
-    Kind.PLAIN: 0.35,
-    Kind.HEADLINE: 0.3,
-    Kind.QUIET: 0.2,
-    Kind.EMPTY: 0.05,
+    LineKind.ERROR: 0.8,
+    LineKind.WORD: 0.6,
+    LineKind.FRAME: 0.4,
+    LineKind.PLAIN: 0.35,
+    LineKind.HEADLINE: 0.3,
+    LineKind.QUIET: 0.2,
+    LineKind.EMPTY: 0.05,
 }
 _WHY = {
-    Kind.ERROR: "an error",
-    Kind.WORD: "a word of failure",
-    Kind.FRAME: "part of a trace",
-    Kind.PLAIN: "goes on with what stands above",
-    Kind.HEADLINE: "a headline",
-    Kind.QUIET: "near the end",
-    Kind.EMPTY: "between two chosen lines",
+    LineKind.ERROR: "an error",
+    LineKind.WORD: "a word of failure",
+    LineKind.FRAME: "part of a trace",
+    LineKind.PLAIN: "goes on with what stands above",
+    LineKind.HEADLINE: "a headline",
+    LineKind.QUIET: "near the end",
+    LineKind.EMPTY: "between two chosen lines",
 }
 _PRECISE = re.compile(r"\w(?:Error|Exception)\b: ?\S|[\w/\\]\.\w{1,5}[:(\[]+\d+|^E {3}")
 _ADVICE = re.compile(
@@ -75,14 +75,14 @@ _CONSEQUENCE = re.compile(
 class _Seen(msgspec.Struct):
     at: int
     text: str
-    kind: Kind
+    kind: LineKind
     named: bool
     fresh: bool
     repeats: int
 
-    def shown(self, compared: bool) -> Line:
+    def shown(self, compared: bool) -> EvidenceLine:
         score = _SCORES[self.kind]
-        if self.kind >= Kind.WORD:
+        if self.kind >= LineKind.WORD:
             text = bare(self.text)
             score += 0.1 if self.named else 0.0
             score += 0.08 if _PRECISE.search(text[:_CUT]) else 0.0
@@ -91,7 +91,7 @@ class _Seen(msgspec.Struct):
             score -= min(self.repeats, 3) * 0.03
         why = "names a failed test" if self.named else _WHY[self.kind]
         news = ", not in the good logs" if compared and self.fresh else ""
-        return Line(self.at, self.text, round(max(score, 0.01), 3), why + news)
+        return EvidenceLine(self.at, self.text, round(max(score, 0.01), 3), why + news)
 
 
 def known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
@@ -99,7 +99,7 @@ def known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
     return frozenset(hash(masked_line(line[:_CUT])) for log in logs for line in log)
 
 
-def evidence(lines: Iterable[str], against: Iterable[Iterable[str]] = ()) -> list[Line]:
+def evidence(lines: Iterable[str], against: Iterable[Iterable[str]] = ()) -> list[EvidenceLine]:
     """The lines that say why, in their order; of a log that complains of nothing, the last ones."""
     chooser = _Chooser(known_lines(against))
     for line in lines:
@@ -113,7 +113,7 @@ def excerpt(text: str, most_chars: int) -> tuple[str, bool]:
         return text, False
     lines = text.split("\n")
     room = most_chars
-    kept: list[Line] = []
+    kept: list[EvidenceLine] = []
     for line in sorted(evidence(lines), key=lambda line: (-line.score, line.line)):
         size = min(len(line.text), _SHOWN) + len(_GAP) + 20
         if size <= room:
@@ -122,7 +122,7 @@ def excerpt(text: str, most_chars: int) -> tuple[str, bool]:
     return _with_gaps(sorted(kept, key=lambda line: line.line), len(lines)), True
 
 
-def _with_gaps(kept: list[Line], total: int) -> str:
+def _with_gaps(kept: list[EvidenceLine], total: int) -> str:
     parts: list[str] = []
     at = 0
     for line in kept:
@@ -165,15 +165,15 @@ class _Chooser:
         raw = raw[:_CUT]
         text = bare(raw)
         wrong = self.pending is not None and bool(WENT_WRONG.match(text))
-        kind = Kind.ERROR if wrong else kind_of(raw)
+        kind = LineKind.ERROR if wrong else kind_of(raw)
         named = self._names(raw, text)
-        line = _Seen(self.at, raw, Kind.ERROR if named else kind, named, True, 0)
-        if line.kind == Kind.EMPTY:
+        line = _Seen(self.at, raw, LineKind.ERROR if named else kind, named, True, 0)
+        if line.kind == LineKind.EMPTY:
             self.gap.append(line)
             self.going = self.going and len(self.gap) == 1
             return
         self._news(line)
-        if line.kind == Kind.HEADLINE and (above := self._above()):
+        if line.kind == LineKind.HEADLINE and (above := self._above()):
             self.before_end = above
         self.last.append(line)
         if self._wanted(line):
@@ -181,15 +181,15 @@ class _Chooser:
             self._choose(line)
         else:
             self.going = False
-            if line.kind >= Kind.WORD:
+            if line.kind >= LineKind.WORD:
                 self.spare.append(line)
-        if line.kind == Kind.WORD and not self.going:
+        if line.kind == LineKind.WORD and not self.going:
             self.held.append(line)
         else:
             self.held.clear()
         self.gap = []
 
-    def done(self) -> list[Line]:
+    def done(self) -> list[EvidenceLine]:
         best = self.chosen or [*self.spare] or self.before_end or [*self.last]
         return [line.shown(self.compared) for line in best]
 
@@ -197,13 +197,13 @@ class _Chooser:
         """The last lines without chatter between them."""
         lines: list[_Seen] = []
         for line in reversed(self.last):
-            if line.kind == Kind.QUIET:
+            if line.kind == LineKind.QUIET:
                 break
             lines.insert(0, line)
         return lines
 
     def _choose_held(self, line: _Seen) -> None:
-        if not self.compared and line.kind == Kind.ERROR and not line.named:
+        if not self.compared and line.kind == LineKind.ERROR and not line.named:
             for each in self.held:
                 self._choose(each)
 
@@ -217,17 +217,17 @@ class _Chooser:
             self.section = heading["title"] or heading["line"]
         self.before = text or self.before
         if found and found[0].pending:
-            self.pending = _Seen(self.at, raw, Kind.ERROR, True, True, 0)
+            self.pending = _Seen(self.at, raw, LineKind.ERROR, True, True, 0)
             return False
         return found is not None
 
     def _news(self, line: _Seen) -> None:
         """Whether good logs say it too, and how often it was said before."""
-        if not self.compared and line.kind < Kind.WORD:
+        if not self.compared and line.kind < LineKind.WORD:
             return
         masked = hash(masked_line(line.text))
         line.fresh = masked not in self.known
-        if line.kind >= Kind.WORD:
+        if line.kind >= LineKind.WORD:
             if len(self.repeated) > _MOST:
                 self.repeated.clear()
             line.repeats = self.repeated[masked]
@@ -236,14 +236,15 @@ class _Chooser:
     def _wanted(self, line: _Seen) -> bool:
         more = self.going and self.followed < _GO_ON[self.compared]
         if self.compared:
-            if line.kind == Kind.ERROR:
+            if line.kind == LineKind.ERROR:
                 return line.fresh or self.going
             return line.fresh and (
-                line.kind in (Kind.WORD, Kind.FRAME) or (line.kind == Kind.PLAIN and more)
+                line.kind in (LineKind.WORD, LineKind.FRAME)
+                or (line.kind == LineKind.PLAIN and more)
             )
-        if line.kind == Kind.ERROR:
+        if line.kind == LineKind.ERROR:
             return line.repeats < _REPEATS
-        return more and line.kind in (Kind.WORD, Kind.FRAME, Kind.PLAIN)
+        return more and line.kind in (LineKind.WORD, LineKind.FRAME, LineKind.PLAIN)
 
     def _choose(self, line: _Seen) -> None:
         if len(self.chosen) >= _MOST:
@@ -251,6 +252,6 @@ class _Chooser:
         if self.going and len(self.gap) == 1:
             self.chosen.append(self.gap[0])
         self.chosen.append(line)
-        part = line.kind == Kind.PLAIN or (line.kind < Kind.ERROR and not self.compared)
+        part = line.kind == LineKind.PLAIN or (line.kind < LineKind.ERROR and not self.compared)
         self.followed = self.followed + 1 if part else 0
         self.going = True

@@ -77,7 +77,7 @@ class Traits(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(Traits).decode
 
 
-class Likeness(msgspec.Struct, frozen=True):
+class Similarity(msgspec.Struct, frozen=True):
     """A score from 0 to 1 and the signs it comes from, strongest first."""
 
     score: float
@@ -119,16 +119,16 @@ def restored(text: str) -> Traits:
     return _decode(text)
 
 
-def likeness(one: Traits, other: Traits) -> Likeness:
+def likeness(one: Traits, other: Traits) -> Similarity:
     """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
     if one.empty or other.empty:
-        return Likeness(0.0, "one of them tells nothing")
+        return Similarity(0.0, "one of them tells nothing")
     if one == other:
-        return Likeness(score(one, other), "all that is told")
+        return Similarity(score(one, other), "all that is told")
     found = _signs(one, other)
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
     why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
-    return Likeness(_chance(found), why or "little in common")
+    return Similarity(_chance(found), why or "little in common")
 
 
 def score(one: Traits, other: Traits) -> float:

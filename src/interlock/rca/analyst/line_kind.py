@@ -10,7 +10,7 @@ from enum import IntEnum
 from interlock.system.test_output.ci_lines import plain, unclocked
 
 
-class Kind(IntEnum):
+class LineKind(IntEnum):
     """From noise to the plainest complaint."""
 
     EMPTY = 0
@@ -116,37 +116,37 @@ _CHATTER = re.compile(
 _LONG = 4_000
 
 
-def kind_of(line: str) -> Kind:
+def kind_of(line: str) -> LineKind:
     """The kind of one line of a console log."""
     text = unclocked(plain(line[:_LONG]))
     level = _level(text)
     if level in _BAD:
-        return Kind.HEADLINE if _HEADLINE.match(_after_level(text)) else Kind.ERROR
+        return LineKind.HEADLINE if _HEADLINE.match(_after_level(text)) else LineKind.ERROR
     if _EMPTY.match(text):
-        return Kind.EMPTY
+        return LineKind.EMPTY
     if _HEADLINE.match(_after_level(text)):
-        return Kind.HEADLINE
+        return LineKind.HEADLINE
     low = text.lower()
     if level in _TOLD or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
-        return Kind.QUIET
+        return LineKind.QUIET
     if _FRAME.match(text):
-        return Kind.FRAME
+        return LineKind.FRAME
     return _complaint(text, low)
 
 
-def _complaint(text: str, low: str) -> Kind:
+def _complaint(text: str, low: str) -> LineKind:
     if _CODED.match(text):
-        return Kind.ERROR
+        return LineKind.ERROR
     if _WARNED.match(text):
-        return Kind.QUIET
+        return LineKind.QUIET
     complains = any(map(low.__contains__, _STEMS))
     if _ERROR_START.match(text) or (complains and _ERROR.search(text)):
-        return Kind.ERROR
+        return LineKind.ERROR
     if _CHATTER.match(text):
-        return Kind.QUIET
+        return LineKind.QUIET
     if not complains or not _WORD.search(low):
-        return Kind.PLAIN
-    return Kind.ERROR if _PLACE.match(text) else Kind.WORD
+        return LineKind.PLAIN
+    return LineKind.ERROR if _PLACE.match(text) else LineKind.WORD
 
 
 def _level(text: str) -> str:

@@ -24,7 +24,7 @@ CANDIDATES = 200
 """No more are compared: those that share most bands, then the newest."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownFailure(msgspec.Struct, frozen=True):
     """Something remembered: its name in the index, and what is compared."""
 
     known_id: str
@@ -34,11 +34,11 @@ class Known(msgspec.Struct, frozen=True):
 class Index(Protocol):
     """Where known failures are kept by their bands."""
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         """Those that share a band, the likeliest first; as many as are worth comparing."""
 
 
-class Recollection(msgspec.Struct, frozen=True):
+class RecallResult(msgspec.Struct, frozen=True):
     """The nearest known failure, if any came near at all, and what follows from how near."""
 
     verdict: str
@@ -48,12 +48,12 @@ class Recollection(msgspec.Struct, frozen=True):
     why: str
 
 
-def recall(asked: Traits, index: Index) -> Recollection:
+def recall(asked: Traits, index: Index) -> RecallResult:
     """The nearest of what the index knows. Of equals the first the index gives."""
     return _nearest(asked, index.candidates(bands_of(asked)))
 
 
-def _nearest(asked: Traits, candidates: Iterable[Known]) -> Recollection:
+def _nearest(asked: Traits, candidates: Iterable[KnownFailure]) -> RecallResult:
     nearest, best = None, 0.0
     for known in candidates:
         found = score(asked, known.traits)
@@ -62,9 +62,9 @@ def _nearest(asked: Traits, candidates: Iterable[Known]) -> Recollection:
         if best >= CERTAIN:
             break
     if nearest is None:
-        return Recollection("new", None, 0.0, "nothing known is like it")
+        return RecallResult("new", None, 0.0, "nothing known is like it")
     why = likeness(asked, nearest.traits).why
-    return Recollection(_verdict(best), nearest.known_id, best, why)
+    return RecallResult(_verdict(best), nearest.known_id, best, why)
 
 
 def _verdict(found: float) -> str:
@@ -73,28 +73,28 @@ def _verdict(found: float) -> str:
     return "unsure" if found >= UNSURE else "new"
 
 
-class Memory:
+class FailureMemory:
     """An index in memory, for a stream: what was added can be recalled."""
 
     def __init__(self) -> None:
-        self._known: list[Known] = []
+        self._known: list[KnownFailure] = []
         self._by_band: dict[int, list[int]] = defaultdict(list)
 
     def add(self, known_id: str, known: Traits, bands: Sequence[int]) -> None:
         for band in bands:
             self._by_band[band].append(len(self._known))
-        self._known.append(Known(known_id, known))
+        self._known.append(KnownFailure(known_id, known))
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[Known]:
+    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         """Of a band that many share only the newest are looked at."""
         shared = Counter(at for band in bands for at in self._by_band.get(band, ())[-CANDIDATES:])
         likely = sorted(shared, key=lambda at: (-shared[at], -at))[:CANDIDATES]
         return [self._known[at] for at in likely]
 
 
-def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, Recollection]]:
+def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, RecallResult]]:
     """Each failure against those before it, in their order."""
-    memory = Memory()
+    memory = FailureMemory()
     for failure in failures:
         asked = traits(failure)
         bands = bands_of(asked)

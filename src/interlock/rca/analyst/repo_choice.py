@@ -7,10 +7,10 @@ here. Everything else is product.
 import re
 from collections.abc import Sequence
 
-from interlock.rca.analyst.answers import Kind, Where
+from interlock.rca.analyst.answers import FaultKind, Where
 from interlock.rca.analyst.candidate import language
-from interlock.rca.analyst.culprit import Lead
-from interlock.rca.analyst.spots import Spot
+from interlock.rca.analyst.culprit import CulpritLead
+from interlock.rca.analyst.spots import StackLocation
 from interlock.rca.analyst.triage import is_check
 from interlock.rca.analyst.whereabouts import words_of
 from interlock.rca.failure import Failure
@@ -46,7 +46,9 @@ def use_of(repo: Repo) -> str:
     return "infra" if _SETTINGS.search(said) else "product"
 
 
-def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) -> Kind:
+def by_place(
+    kind: FaultKind, failure: Failure, innermost: tuple[Repo, StackLocation] | None
+) -> FaultKind:
     """The kind, with what the place adds where it broke: code of the tests that breaks by itself is
     at fault itself; a check that fails there says nothing."""
     if innermost is None or kind.category not in ("product", "automation", "unknown"):
@@ -54,17 +56,17 @@ def by_place(kind: Kind, failure: Failure, innermost: tuple[Repo, Spot] | None) 
     repo, spot = innermost
     if use_of(repo) == "automation" and not is_check(failure):
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
-        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+        return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     return kind
 
 
-def by_new_line(kind: Kind, spot: Spot, commit: str) -> Kind:
+def by_new_line(kind: FaultKind, spot: StackLocation, commit: str) -> FaultKind:
     """The kind, if the line that failed was written by that commit since the last green run."""
     if not commit:
         return kind
     category, code = ("automation", "ab001") if spot.is_test else ("product", "pb001")
     why = f"{commit[:12]} wrote the line that failed, {spot.path}:{spot.line}"
-    return Kind(category=category, code=code, confidence=_NEW_LINE, why=why)
+    return FaultKind(category=category, code=code, confidence=_NEW_LINE, why=why)
 
 
 def missing_files(failure: Failure) -> list[str]:
@@ -72,13 +74,13 @@ def missing_files(failure: Failure) -> list[str]:
     return list(dict.fromkeys(_MISSING.findall(words_of(failure)[:_LOOKED_AT])))[:_MOST_MISSING]
 
 
-def by_missing(path: str) -> Kind:
+def by_missing(path: str) -> FaultKind:
     """The kind, if a file was missing that the tested revision does have."""
     why = f"{path} is in the repository, but it was not there where the tests ran"
-    return Kind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
+    return FaultKind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
 
 
-def by_lead(kind: Kind, lead: Lead | None) -> Kind:
+def by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
     """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
     and not the product; one that changed the product's code did break that."""
     if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
@@ -86,14 +88,14 @@ def by_lead(kind: Kind, lead: Lead | None) -> Kind:
     code = [each.path for each in lead.commit.files if not is_document(each.path)]
     if code and all(map(is_test_file, code)):
         why = f"{lead.commit.hash[:12]} changed tests alone"
-        return Kind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
+        return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     if kind.category == "unknown" and language(lead.path):
         why = f"{lead.commit.hash[:12]} changed {lead.path}"
-        return Kind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
+        return FaultKind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
     return kind
 
 
-def by_stack(repo: Repo, spots: Sequence[Spot], category: str) -> Where | None:
+def by_stack(repo: Repo, spots: Sequence[StackLocation], category: str) -> Where | None:
     """A repository that holds places of the stack."""
     product = [spot for spot in spots if not spot.is_test]
     if not spots:
@@ -112,7 +114,7 @@ def by_use(repo: Repo, category: str) -> Where | None:
     return Where(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
 
 
-def by_changes(repo: Repo, found: Sequence[Lead], category: str) -> Where | None:
+def by_changes(repo: Repo, found: Sequence[CulpritLead], category: str) -> Where | None:
     """A repository in which something changed that the failure points at."""
     if not found:
         return None

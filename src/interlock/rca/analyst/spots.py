@@ -13,7 +13,7 @@ from interlock.rca.failure import Failure
 from interlock.rca.sources.git.repository import Repository
 
 
-class Spot(msgspec.Struct, frozen=True):
+class StackLocation(msgspec.Struct, frozen=True):
     """A place of a failure's stack that is there in a repository."""
 
     path: str
@@ -26,16 +26,16 @@ class Spot(msgspec.Struct, frozen=True):
     """How many names of the path agree: the more, the surer it is this file."""
 
 
-def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Spot]:
+def spots(failure: Failure, repository: Repository, rev: str = "") -> list[StackLocation]:
     """The places of the stack in that repository, the product's before the tests', innermost
     first."""
     if not repository.readable:
         return []
-    found: dict[tuple[str, int], Spot] = {}
+    found: dict[tuple[str, int], StackLocation] = {}
     for depth, frame in enumerate(_own(failure)):
         word = frame.file if "/" in frame.file else frame.scope or frame.file
         for match in repository.files_named(word, rev)[:1]:
-            spot = Spot(
+            spot = StackLocation(
                 *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
             )
             found.setdefault((spot.path, spot.line), spot)

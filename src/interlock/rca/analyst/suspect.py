@@ -18,10 +18,10 @@ from interlock.rca.analyst.artefact_signs import (
     named_outright,
     worded,
 )
-from interlock.rca.analyst.candidate import Candidate, Sign, language, parsed
+from interlock.rca.analyst.candidate import CulpritCandidate, Sign, language, parsed
 from interlock.rca.analyst.code_signs import framed, mentioned, named_like
 from interlock.rca.analyst.ownership import looks_tested
-from interlock.rca.analyst.testimony import Testimony, hear
+from interlock.rca.analyst.testimony import Mentions, hear
 from interlock.rca.failure import Failure
 
 POINTS = {
@@ -46,7 +46,7 @@ MOST_RANKED = 100
 _SOFTNESS = 6.0
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class RankedSuspect(msgspec.Struct, frozen=True):
     """A candidate with its score, from 0 to 1, and the reasons that weigh most."""
 
     candidate: str
@@ -54,17 +54,17 @@ class Ranked(msgspec.Struct, frozen=True):
     why: str
 
 
-def suspects(failure: Failure, candidates: Iterable[str]) -> list[Ranked]:
+def suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
     """Candidates that something speaks against, likeliest first."""
     return rank(hear(failure), candidates)
 
 
-def rank_paths(failure: Failure, paths: Sequence[str]) -> list[Ranked]:
+def rank_paths(failure: Failure, paths: Sequence[str]) -> list[RankedSuspect]:
     """Paths of a repository, those a failure's frames, names and log point at first."""
     return rank(hear(failure), paths)
 
 
-def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
+def rank(said: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
     """The same for testimony that is at hand: one failure against many lists."""
     known = [parsed(text) for text in dict.fromkeys(candidates)]
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -80,7 +80,7 @@ def rank(said: Testimony, candidates: Iterable[str]) -> list[Ranked]:
     return ranked[:MOST_RANKED]
 
 
-def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> Ranked:
+def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspect:
     total = sum(found.values())
     if looks_tested(text):
         total *= 0.5
@@ -88,10 +88,10 @@ def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> Ranked:
         total *= 0.5
     strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
-    return Ranked(text, round(score, 6), ", ".join(strongest))
+    return RankedSuspect(text, round(score, 6), ", ".join(strongest))
 
 
-def _signs(said: Testimony, known: Sequence[Candidate]) -> Iterator[Sign]:
+def _signs(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """(sign, candidate, share of its points) for all that speaks against somebody."""
     if coordinates := [each for each in known if each.coordinate]:
         yield from named_outright(said, coordinates)

@@ -48,7 +48,7 @@ _TAIL = 200_000
 """How much of a log's end is searched for the names of the tests that ran."""
 
 
-class Testimony(msgspec.Struct, frozen=True):
+class Mentions(msgspec.Struct, frozen=True):
     """What was said, and how loudly."""
 
     frames: tuple[Frame, ...]
@@ -68,13 +68,13 @@ class Testimony(msgspec.Struct, frozen=True):
     message: str
 
 
-def hear(failure: Failure) -> Testimony:
+def hear(failure: Failure) -> Mentions:
     """Everything this failure says that may point at a culprit."""
     lines = told(failure.log) if failure.log else []
     heard = _Hearing(_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
         heard.listen(line[:_LONGEST])
-    return Testimony(
+    return Mentions(
         frames=frames_of(failure),
         other_frames=read_frames("\n".join(lines)),
         names=heard.names,

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import msgspec
 
-from interlock.rca.analyst.classifier import Learner
+from interlock.rca.analyst.classifier import Classifier
 from interlock.rca.analyst.complaints import loudest, told
 from interlock.rca.analyst.features import features
 from interlock.rca.analyst.ownership import owner
@@ -43,7 +43,7 @@ _ASSERTING = re.compile(
 )
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TriageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of the table."""
 
     id: str
@@ -54,7 +54,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patterns: tuple[str, ...]
 
 
-class Triaged(msgspec.Struct, frozen=True):
+class TriageResult(msgspec.Struct, frozen=True):
     """A category, the chance that it is right, and the reasons."""
 
     category: str
@@ -63,17 +63,17 @@ class Triaged(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1)
-def rules() -> tuple[tuple[Rule, re.Pattern[str]], ...]:
+def rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
     """The table, each row with its patterns as one."""
     text = files("interlock.rca.analyst").joinpath("rules.yaml").read_text(encoding="utf-8")
-    rows = msgspec.yaml.decode(text, type=tuple[Rule, ...])
+    rows = msgspec.yaml.decode(text, type=tuple[TriageRule, ...])
     return tuple(
         (row, re.compile("|".join(f"(?:{each})" for each in row.patterns), re.IGNORECASE))
         for row in rows
     )
 
 
-def triage(failure: Failure) -> Triaged:
+def triage(failure: Failure) -> TriageResult:
     """The kind of a failure by the rules."""
     odds: dict[str, float] = defaultdict(float)
     reasons: list[tuple[float, str, str]] = []
@@ -81,15 +81,15 @@ def triage(failure: Failure) -> Triaged:
         odds[category] += weight
         reasons.append((-weight, category, f"{name}: {why}"))
     if not odds:
-        return Triaged(UNKNOWN, 0.0, ("no rule knows it",))
+        return TriageResult(UNKNOWN, 0.0, ("no rule knows it",))
     grown = {category: math.exp(weight) for category, weight in odds.items()}
     total = sum(grown.values()) + math.exp(_DOUBT)
     best = min(grown, key=lambda category: (-grown[category], category))
     chance = round(grown[best] / total, 4)
     spoke = tuple(text for _, category, text in sorted(reasons) if category == best)
     if chance < ENOUGH:
-        return Triaged(UNKNOWN, chance, spoke)
-    return Triaged(best, chance, spoke)
+        return TriageResult(UNKNOWN, chance, spoke)
+    return TriageResult(best, chance, spoke)
 
 
 def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
@@ -145,9 +145,9 @@ class Teacher:
     """Triage by what labelled examples teach."""
 
     def __init__(self, examples: Iterable[tuple[Failure, str]]) -> None:
-        self._learner = Learner([(features(failure), label) for failure, label in examples])
+        self._learner = Classifier([(features(failure), label) for failure, label in examples])
 
-    def triage(self, failure: Failure) -> Triaged:
+    def triage(self, failure: Failure) -> TriageResult:
         """The kind of a failure, in the words of the examples; else `unknown`."""
         said = self._learner.ask(features(failure))
-        return Triaged(said.label or UNKNOWN, said.confidence, said.reasons)
+        return TriageResult(said.label or UNKNOWN, said.confidence, said.reasons)

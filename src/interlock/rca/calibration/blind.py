@@ -30,7 +30,7 @@ _ANSWERS = "select j.answer from journal j join cases c on c.case_no = j.case_no
 _WORD = re.compile(r"\W+")
 
 
-class Needle(msgspec.Struct, frozen=True):
+class LeakPattern(msgspec.Struct, frozen=True):
     """A word of the truth: what it is, and of whom."""
 
     kind: str
@@ -47,9 +47,9 @@ class Leak(msgspec.Struct, frozen=True):
     text: str
 
 
-def needles(scenario: Scenario) -> list[Needle]:
+def needles(scenario: Scenario) -> list[LeakPattern]:
     """All words that only the truth says, each once."""
-    found: dict[str, Needle] = {}
+    found: dict[str, LeakPattern] = {}
     for each in (*_of_causes(scenario), *_of_symptoms(scenario), *_of_cases(scenario)):
         if len(each.text.strip()) > 1:
             found.setdefault(each.text.lower(), each)
@@ -81,7 +81,7 @@ def leaks_of(connection: Connection, run_id: int, scenario: Scenario, root: Path
                 yield Leak(where, needle.kind, needle.subject, needle.text)
 
 
-def _stands_in(needle: Needle, lowered: str) -> bool:
+def _stands_in(needle: LeakPattern, lowered: str) -> bool:
     """Single words stand alone, sentences anywhere."""
     text = needle.text.lower()
     if text not in lowered:
@@ -91,11 +91,11 @@ def _stands_in(needle: Needle, lowered: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered) is not None
 
 
-def _of_causes(scenario: Scenario) -> Iterator[Needle]:
+def _of_causes(scenario: Scenario) -> Iterator[LeakPattern]:
     for cause in scenario.rcas:
-        yield from (Needle(kind, cause.id, text) for kind, text in _told(cause))
+        yield from (LeakPattern(kind, cause.id, text) for kind, text in _told(cause))
         if not _STORE_LIKE.fullmatch(cause.id):
-            yield Needle("id", cause.id, cause.id)
+            yield LeakPattern("id", cause.id, cause.id)
 
 
 def _told(cause: RootCause) -> Iterator[tuple[str, str]]:
@@ -108,17 +108,17 @@ def _told(cause: RootCause) -> Iterator[tuple[str, str]]:
     yield from (("keyword", each) for each in cause.required_keywords)
 
 
-def _of_symptoms(scenario: Scenario) -> Iterator[Needle]:
+def _of_symptoms(scenario: Scenario) -> Iterator[LeakPattern]:
     for symptom in scenario.symptoms:
-        yield Needle("symptom", symptom.id, symptom.name)
-        yield Needle("pattern", symptom.id, symptom.error_pattern)
+        yield LeakPattern("symptom", symptom.id, symptom.name)
+        yield LeakPattern("pattern", symptom.id, symptom.error_pattern)
         if not _STORE_LIKE.fullmatch(symptom.id):
-            yield Needle("id", symptom.id, symptom.id)
+            yield LeakPattern("id", symptom.id, symptom.id)
 
 
-def _of_cases(scenario: Scenario) -> Iterator[Needle]:
+def _of_cases(scenario: Scenario) -> Iterator[LeakPattern]:
     for case in (*scenario.cases, *scenario.candidates):
-        yield from (Needle(kind, case.id, text) for kind, text in _labels(case))
+        yield from (LeakPattern(kind, case.id, text) for kind, text in _labels(case))
 
 
 def _labels(case: LabelledCase) -> Iterator[tuple[str, str]]:

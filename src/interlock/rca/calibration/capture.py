@@ -30,7 +30,7 @@ _DUPLICATE = "H15"
 _EFFORTLESS = ("infra", "flake")
 
 
-class Manner(msgspec.Struct, frozen=True):
+class CaptureMode(msgspec.Struct, frozen=True):
     """How a run was done, as far as it matters for what is captured."""
 
     prompted: bool = True
@@ -41,7 +41,7 @@ class Manner(msgspec.Struct, frozen=True):
     """Whether the later rules of the ancestor count."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class CapturedCase(msgspec.Struct, frozen=True):
     """All that a run tells of one case."""
 
     label: LabelledCase
@@ -69,12 +69,12 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def capture(
-    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, manner: Manner
+    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, manner: CaptureMode
 ) -> tuple[CaseResult, ...]:
     """The results of a run, in the scenario's order."""
     cases = {case.case_id: case for case in suite_cases(connection, run_id)}
     told = [
-        Told(label, cases[label.id], visits_of(connection, cases[label.id].case_no))
+        CapturedCase(label, cases[label.id], visits_of(connection, cases[label.id].case_no))
         for label in scenario.cases
         if label.id in cases
     ]
@@ -83,7 +83,7 @@ def capture(
     return tuple(_with_stand_in(each, found, manner) for each in told)
 
 
-def _claims(told: Sequence[Told]) -> dict[tuple[int, int], float]:
+def _claims(told: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
     """How sure each investigation said it was, before anything was lowered."""
     return {
         (each.case.case_no, visit.decision.attempt): float(
@@ -96,7 +96,10 @@ def _claims(told: Sequence[Told]) -> dict[tuple[int, int], float]:
 
 
 def _result(
-    told: Told, circuit: Circuit, claims: Mapping[tuple[int, int], float], manner: Manner
+    told: CapturedCase,
+    circuit: Circuit,
+    claims: Mapping[tuple[int, int], float],
+    manner: CaptureMode,
 ) -> CaseResult:
     asked = [visit for visit in told.visits if visit.decision.signal == ARTIFACT]
     costs = tuple(_cost(visit, manner) for visit in asked if not told.spared(visit))
@@ -128,7 +131,7 @@ def _result(
     )
 
 
-def _error(told: Told, circuit: Circuit) -> str:
+def _error(told: CapturedCase, circuit: Circuit) -> str:
     """Why the case came to no end that is healthy."""
     case = told.case
     if case.engine_status == OPEN:
@@ -155,12 +158,12 @@ def _path(visits: Sequence[Visit]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _recall_hit(told: Told) -> bool:
+def _recall_hit(told: CapturedCase) -> bool:
     said = told.answers(F0)
     return bool(said) and bool(said[-1]["match"]) and said[-1]["confidence"] >= RECALL_HIT
 
 
-def _triaged(told: Told, manner: Manner) -> dict[str, Any]:
+def _triaged(told: CapturedCase, manner: CaptureMode) -> dict[str, Any]:
     """Category, skip, cascade, repositories, and the defect type of what is not investigated."""
     triages = told.answers(F1)
     if not triages:
@@ -179,7 +182,7 @@ def _triaged(told: Told, manner: Manner) -> dict[str, Any]:
     }
 
 
-def _repos(told: Told, manner: Manner) -> tuple[str, ...]:
+def _repos(told: CapturedCase, manner: CaptureMode) -> tuple[str, ...]:
     """A single candidate counts as selected; what F2 selects comes to it, each once."""
     found: dict[str, None] = {}
     for visit in told.visits:
@@ -194,7 +197,7 @@ def _repos(told: Told, manner: Manner) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _caused(told: Told, claims: Mapping[tuple[int, int], float]) -> dict[str, Any]:
+def _caused(told: CapturedCase, claims: Mapping[tuple[int, int], float]) -> dict[str, Any]:
     """What the linked cause says, whoever's it is."""
     cause = told.case.rca
     if cause is None or _made_of_triage(told.case, cause):
@@ -215,12 +218,14 @@ def _made_of_triage(case: SuiteCase, cause: Rca) -> bool:
     return own and case.decision != "overturn"
 
 
-def _evidence(told: Told) -> tuple[str, ...]:
+def _evidence(told: CapturedCase) -> tuple[str, ...]:
     said = told.answers(F3)
     return tuple(said[-1]["evidence_refs"]) if said else ()
 
 
-def _with_stand_in(told: Told, found: Mapping[str, CaseResult], manner: Manner) -> CaseResult:
+def _with_stand_in(
+    told: CapturedCase, found: Mapping[str, CaseResult], manner: CaptureMode
+) -> CaseResult:
     """A member of a family has the evidence and the repositories of the one that was investigated
     for it; by the later rules its path, too."""
     result, other = found[told.label.id], found.get(told.linked_to)
@@ -234,7 +239,7 @@ def _with_stand_in(told: Told, found: Mapping[str, CaseResult], manner: Manner) 
     return msgspec.structs.replace(own, actual_path=other.actual_path) if manner.later else own
 
 
-def _cost(visit: Visit, manner: Manner) -> StepCost:
+def _cost(visit: Visit, manner: CaptureMode) -> StepCost:
     wall = max(0, round((visit.answered_at - visit.sent_at) * 1000))
     step = family_of(visit.decision.step).short
     if not manner.prompted:

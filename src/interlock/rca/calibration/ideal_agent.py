@@ -16,7 +16,7 @@ from interlock.engine.case import Case
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.families import find_family
 from interlock.rca.knowledge.knowledge import rca
-from interlock.rca.knowledge.looks import Place, place_of
+from interlock.rca.knowledge.looks import CasePosition, place_of
 from interlock.rca.knowledge.rca_writer import BY_REVIEW
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.system.errors import StateError
@@ -26,7 +26,7 @@ _SEVERITIES = ("critical", "high", "medium", "low")
 _DEFAULT_SCORE = 0.5
 
 
-class Stub:
+class IdealAgent:
     """Answers asks of one run of a scenario."""
 
     def __init__(self, scenario: Scenario, connection: Connection) -> None:
@@ -138,7 +138,7 @@ class Stub:
         title = cause.title if cause else ""
         return {"summary": title or label.test_name or label.id}
 
-    def _known(self, label: LabelledCase, named: int | str) -> Place | None:
+    def _known(self, label: LabelledCase, named: int | str) -> CasePosition | None:
         """Where another case of that truth is: its cause, and the symptom of its own."""
         truth = named if isinstance(named, str) and named in self._scenario.causes else label.rca_id
         for other in self._scenario.cases:

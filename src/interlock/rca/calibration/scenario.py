@@ -35,7 +35,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     culprit: str = ""
 
 
-class Symptom(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioSymptom(msgspec.Struct, frozen=True, kw_only=True):
     """A story that failures tell again and again."""
 
     id: str
@@ -129,7 +129,7 @@ class LabelledCase(msgspec.Struct, frozen=True, kw_only=True):
     """The same for F5."""
 
 
-class Repo(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioRepo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     path: str = ""
     purpose: str = ""
@@ -138,8 +138,8 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
     is_red_herring: bool = False
 
 
-class Workspace(msgspec.Struct, frozen=True, kw_only=True):
-    repos: tuple[Repo, ...] = ()
+class ScenarioRepos(msgspec.Struct, frozen=True, kw_only=True):
+    repos: tuple[ScenarioRepo, ...] = ()
 
 
 class PlantedCommit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,10 +161,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     description: str = ""
     rcas: tuple[RootCause, ...] = ()
-    symptoms: tuple[Symptom, ...] = ()
+    symptoms: tuple[ScenarioSymptom, ...] = ()
     cases: tuple[LabelledCase, ...] = ()
     candidates: tuple[LabelledCase, ...] = ()
-    workspace: Workspace = Workspace()
+    workspace: ScenarioRepos = ScenarioRepos()
     dry_capped_metrics: tuple[str, ...] = ()
     worlds: dict[str, tuple[PlantedCommit, ...]] = {}
     """Repository -> its history, oldest first."""

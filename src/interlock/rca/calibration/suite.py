@@ -20,9 +20,9 @@ from interlock.rca.failure import Failure
 from interlock.rca.intake import arrivals
 from interlock.rca.knowledge.intake import begin_suite
 from interlock.rca.launch import Job, Launch, Repo
-from interlock.rca.sources.intake import Intake
+from interlock.rca.sources.intake import SourceLaunch
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import Terms
+from interlock.rca.terms import RcaConfig
 from interlock.system.errors import SourceError
 
 LAST_GREEN = "last-green"
@@ -54,7 +54,7 @@ def failure_of(case: LabelledCase) -> Failure:
     )
 
 
-def intakes_of(scenario: Scenario) -> Iterator[Intake]:
+def intakes_of(scenario: Scenario) -> Iterator[SourceLaunch]:
     """One launch for each version and job; the cases keep the scenario's order."""
     for (version, job), cases in groupby(scenario.cases, lambda case: (case.version, case.job)):
         key = hashlib.sha256(f"{version}\n{job}".encode()).hexdigest()[:16]
@@ -64,12 +64,12 @@ def intakes_of(scenario: Scenario) -> Iterator[Intake]:
             version=version,
             jobs=(Job(name=job),) if job else (),
         )
-        yield Intake(launch, [failure_of(case) for case in cases], [])
+        yield SourceLaunch(launch, [failure_of(case) for case in cases], [])
 
 
 def terms_of(
     scenario: Scenario, worlds: Path | None, *, families: bool, cache: Path | None = None
-) -> Terms:
+) -> RcaConfig:
     """How the suite is investigated. Repositories without a world are named, and not looked into
     unless they are there."""
     planted = set(scenario.worlds) if worlds else set()
@@ -78,7 +78,7 @@ def terms_of(
         for name in planted
         if any(LAST_GREEN in commit.tags for commit in scenario.worlds[name])
     }
-    return Terms(
+    return RcaConfig(
         repos=tuple(_repos(scenario, worlds, planted)),
         last_green=dict(sorted(greens.items())),
         review="dispatch",

@@ -22,7 +22,7 @@ _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # words stay words
 Tree = Mapping[str, str]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DemoCommit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One commit. `id` is our own name for it and is not told to git."""
 
     at: str
@@ -46,12 +46,12 @@ def read_page(name: str) -> Any:
     return yaml.load((_HISTORIES / name).read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
 
 
-def read_history(name: str) -> list[Change]:
+def read_history(name: str) -> list[DemoCommit]:
     found = [yaml.load(page, Loader=_Loader) for page in pages(name)]  # noqa: S506
-    return [change for page in found for change in msgspec.convert(page, list[Change])]
+    return [change for page in found for change in msgspec.convert(page, list[DemoCommit])]
 
 
-def trees(changes: Iterable[Change]) -> Iterator[tuple[Change, Tree, Tree]]:
+def trees(changes: Iterable[DemoCommit]) -> Iterator[tuple[DemoCommit, Tree, Tree]]:
     """Each change with the files before and after it."""
     before: Tree = {}
     for change in changes:
@@ -60,7 +60,7 @@ def trees(changes: Iterable[Change]) -> Iterator[tuple[Change, Tree, Tree]]:
         before = after
 
 
-def changed(tree: Tree, change: Change) -> Tree:
+def changed(tree: Tree, change: DemoCommit) -> Tree:
     """The files after a change. A place that an edit does not find exactly once is our mistake."""
     files = dict(tree)
     for old, new in change.move.items():

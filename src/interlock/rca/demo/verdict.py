@@ -11,13 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from interlock.rca.demo.truth import Planted
-from interlock.rca.findings import Family, Finding, Findings
+from interlock.rca.findings import CaseFinding, FindingFamily, Findings
 
 HEAD = ("planted", "tests", "found as", "together", "strangers", "category", "culprit", "seen", "")
 _SHORTEST_HASH = 7
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class DemoRow(msgspec.Struct, frozen=True, kw_only=True):
     """One planted family, and the found family that holds most of its tests."""
 
     planted: Planted
@@ -55,8 +55,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     found_families: int
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    rows: tuple[Row, ...]
+class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
+    rows: tuple[DemoRow, ...]
     score: Score
     missing: tuple[str, ...]
     """Planted tests that the analysis does not know."""
@@ -64,14 +64,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Analysed tests that nobody planted."""
 
 
-def judge(findings: Findings, truth: Iterable[Planted]) -> Verdict:
+def judge(findings: Findings, truth: Iterable[Planted]) -> DemoResult:
     """Of several launches in the findings, the newest failure of each test counts."""
     told = tuple(truth)
     newest = _newest(findings.cases)
     home = _homes(findings.families, newest)
     rows = tuple(_row(each, newest, home, findings.families) for each in told)
     names = {_key(test): test for each in told for test in each.tests}
-    return Verdict(
+    return DemoResult(
         rows=rows,
         score=_score(rows, newest, home),
         missing=tuple(sorted(test for key, test in names.items() if key not in newest)),
@@ -79,12 +79,12 @@ def judge(findings: Findings, truth: Iterable[Planted]) -> Verdict:
     )
 
 
-def table(verdict: Verdict) -> list[tuple[str, ...]]:
+def table(verdict: DemoResult) -> list[tuple[str, ...]]:
     """A row of text for each planted family, under `HEAD`."""
     return [_cells(row) for row in verdict.rows]
 
 
-def sentences(verdict: Verdict) -> list[str]:
+def sentences(verdict: DemoResult) -> list[str]:
     """The sum in words, the bad news included."""
     score = verdict.score
     found = f"{score.found_families} families found, purity {score.purity:.2f}"
@@ -114,14 +114,16 @@ def _key(name: str) -> _Key:
     return _Key(*parts[-2:])
 
 
-def _newest(cases: Iterable[Finding]) -> dict[_Key, Finding]:
+def _newest(cases: Iterable[CaseFinding]) -> dict[_Key, CaseFinding]:
     return {
         _key(f"{case.class_name}.{case.test_name}"): case
         for case in sorted(cases, key=lambda case: (case.at, case.case_no))
     }
 
 
-def _homes(families: Iterable[Family], newest: Mapping[_Key, Finding]) -> dict[_Key, str]:
+def _homes(
+    families: Iterable[FindingFamily], newest: Mapping[_Key, CaseFinding]
+) -> dict[_Key, str]:
     """The family of each test; one that is in none is alone."""
     by_case = {member: family.family_id for family in families for member in family.members}
     return {key: by_case.get(case.case_id, f"alone:{case.case_id}") for key, case in newest.items()}
@@ -129,16 +131,16 @@ def _homes(families: Iterable[Family], newest: Mapping[_Key, Finding]) -> dict[_
 
 def _row(
     planted: Planted,
-    newest: Mapping[_Key, Finding],
+    newest: Mapping[_Key, CaseFinding],
     home: Mapping[_Key, str],
-    families: Iterable[Family],
-) -> Row:
+    families: Iterable[FindingFamily],
+) -> DemoRow:
     keys = [key for test in planted.tests if (key := _key(test)) in newest]
     counts = Counter(home[key] for key in keys)
     family_id = min(counts, key=lambda each: (-counts[each], each), default="")
     cases = [newest[key] for key in keys]
     members = {key for key in home if home[key] == family_id}
-    return Row(
+    return DemoRow(
         planted=planted,
         family_id=family_id,
         found=len(keys),
@@ -153,8 +155,11 @@ def _row(
 
 
 def _spokesman(
-    family_id: str, families: Iterable[Family], newest: Iterable[Finding], cases: list[Finding]
-) -> Finding | None:
+    family_id: str,
+    families: Iterable[FindingFamily],
+    newest: Iterable[CaseFinding],
+    cases: list[CaseFinding],
+) -> CaseFinding | None:
     """Who speaks for the found family: its first member that names suspects."""
     known = {case.case_id: case for case in newest}
     members = next((each.members for each in families if each.family_id == family_id), ())
@@ -162,7 +167,7 @@ def _spokesman(
     return next((case for case in speaking if case.suspects), None)
 
 
-def _rank(planted: Planted, case: Finding | None) -> int:
+def _rank(planted: Planted, case: CaseFinding | None) -> int:
     for rank, suspect in enumerate(case.suspects if case is not None else (), 1):
         if suspect.repo in ("", planted.repo) and _same(suspect.commit, planted.commit):
             return rank
@@ -176,7 +181,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _score(
-    rows: tuple[Row, ...], newest: Mapping[_Key, Finding], home: Mapping[_Key, str]
+    rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
 ) -> Score:
     tests = sum(len(row.planted.tests) for row in rows)
     guilty = [row for row in rows if row.planted.commit]
@@ -197,7 +202,7 @@ def _score(
 
 
 def _purity(
-    rows: tuple[Row, ...], newest: Mapping[_Key, Finding], home: Mapping[_Key, str]
+    rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
 ) -> float:
     truth = {_key(test): row.planted.family_id for row in rows for test in row.planted.tests}
     mixed = Counter((home[key], truth.get(key, "")) for key in newest)
@@ -208,7 +213,7 @@ def _purity(
     return most.total() / len(newest) if newest else 0.0
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: DemoRow) -> tuple[str, ...]:
     planted = row.planted
     tests = len(planted.tests)
     rank = f"#{row.culprit_rank}" if row.culprit_rank else "not found"

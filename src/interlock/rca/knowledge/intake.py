@@ -17,7 +17,7 @@ from interlock.engine.circuit import Circuit
 from interlock.journal.database import is_number, transaction
 from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Launch, Tally
+from interlock.rca.launch import Job, Launch, TestCounts
 from interlock.system.errors import SourceError, StoreError
 
 _encode = msgspec.json.Encoder().encode
@@ -72,7 +72,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     rp_launch_id: int | None = None
 
 
-class Opened(msgspec.Struct, frozen=True):
+class OpenedSuite(msgspec.Struct, frozen=True):
     """A new suite and its run."""
 
     suite_id: int
@@ -92,7 +92,7 @@ def begin_suite(
     options: Mapping[str, Any],
     at: float,
     number: int | None = None,
-) -> Opened:
+) -> OpenedSuite:
     """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
     one."""
     with transaction(connection) as raw:
@@ -106,7 +106,7 @@ def begin_suite(
         )
         suite_id = open_suite(raw, run_id, name, description, at)
         _take_in(raw, circuit, suite_id, run_id, arrivals, at)
-    return Opened(suite_id, run_id)
+    return OpenedSuite(suite_id, run_id)
 
 
 def extend_suite(
@@ -278,7 +278,7 @@ def _by_name(jobs: Iterable[Job]) -> Iterator[Job]:
 
 
 def _joined(one: Job, other: Job) -> Job:
-    tally = Tally(
+    tally = TestCounts(
         tests=one.tally.tests + other.tally.tests,
         failed=one.tally.failed + other.tally.failed,
         skipped=one.tally.skipped + other.tally.skipped,

@@ -80,7 +80,7 @@ class Symptom(msgspec.Struct, frozen=True):
     """active, dormant or resolved."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class SymptomCandidate(msgspec.Struct, frozen=True):
     """A symptom that may be alike, and how many bands it shares."""
 
     symptom: Symptom
@@ -126,7 +126,7 @@ class Occurrence(msgspec.Struct, frozen=True):
     cases: int
 
 
-class History(msgspec.Struct, frozen=True):
+class CauseHistory(msgspec.Struct, frozen=True):
     """Where and when a symptom was seen; the newest launches first."""
 
     symptom: Symptom
@@ -145,7 +145,7 @@ def symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Symptom 
 
 def symptoms_by_bands(
     connection: Connection, bands: Collection[int], most: int = 20
-) -> list[Candidate]:
+) -> list[SymptomCandidate]:
     """The symptoms that share most bands; among equals the newest."""
     raw = driver(connection)
     shared: Counter[int] = Counter()
@@ -156,7 +156,7 @@ def symptoms_by_bands(
         shared.update(number for (number,) in raw.execute(query, (band, _PER_BAND)))
     best = sorted(shared.items(), key=lambda item: (-item[1], -item[0]))[:most]
     found = [(_symptom(raw, number), count) for number, count in best]
-    return [Candidate(each, count) for each, count in found if each]
+    return [SymptomCandidate(each, count) for each, count in found if each]
 
 
 def knows_symptom(connection: Connection, symptom_id: int) -> bool:
@@ -187,7 +187,7 @@ def rcas_of_suite(connection: Connection, suite_id: int) -> list[Rca]:
     return [read_rca(row) for row in driver(connection).execute(_RCAS_OF_SUITE, (suite_id,))]
 
 
-def history_of(connection: Connection, fingerprint: str, most: int = 50) -> History | None:
+def history_of(connection: Connection, fingerprint: str, most: int = 50) -> CauseHistory | None:
     """Where a symptom was seen, or None if it never was; at `most` so many launches."""
     found = symptom_by_fingerprint(connection, fingerprint)
     if found is None:
@@ -195,7 +195,7 @@ def history_of(connection: Connection, fingerprint: str, most: int = 50) -> Hist
     raw = driver(connection)
     rows = raw.execute(_OCCURRENCES, (found.symptom_id, most))
     versions = raw.execute(_VERSIONS, (found.symptom_id,))
-    return History(
+    return CauseHistory(
         found, tuple(Occurrence(*row) for row in rows), tuple(label for (label,) in versions)
     )
 
@@ -217,7 +217,7 @@ def _row(raw: sqlite3.Connection, query: str, number: int) -> tuple[Any, ...] | 
     return found
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownCause(msgspec.Struct, frozen=True):
     """A root cause, how many cases have it, and whether somebody has agreed."""
 
     rca: Rca
@@ -225,7 +225,7 @@ class Known(msgspec.Struct, frozen=True):
     reviewed: int
 
 
-def causes(connection: Connection, *, archived: bool = False) -> list[Known]:
+def causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
     """All root causes, the oldest first; archived ones only if asked for."""
     rows = driver(connection).execute(_CAUSES, (archived,))
-    return [Known(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
+    return [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]

@@ -36,7 +36,7 @@ _ENVIRONMENT = (
 _SHARED = "select count(*) from rca_cases where rca_id = ?"
 
 
-class Look(msgspec.Struct, frozen=True):
+class CaseView(msgspec.Struct, frozen=True):
     """A case: its input, what it is compared by, and where it stands."""
 
     case_no: int
@@ -50,7 +50,7 @@ class Look(msgspec.Struct, frozen=True):
     visits: dict[str, int]
 
 
-class Place(msgspec.Struct, frozen=True):
+class CasePosition(msgspec.Struct, frozen=True):
     """Where a case belongs."""
 
     launch_id: int
@@ -72,12 +72,12 @@ _attributes = msgspec.json.Decoder(dict[str, str]).decode
 _numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def looks_of(connection: Connection, suite_id: int) -> Iterator[Look]:
+def looks_of(connection: Connection, suite_id: int) -> Iterator[CaseView]:
     """The cases of a suite in their order, one at a time: all their inputs are much to hold."""
     raw = driver(connection)
     for row in raw.execute(_LOOKS, (suite_id,)):
         case_no, case_id, blob, features, status, step, dispatch_id, state = row
-        yield Look(
+        yield CaseView(
             *(case_no, case_id, msgspec.json.decode(read_blob(raw, blob)), features),
             *(status, step, dispatch_id is not None, _visits(state).visits),
         )
@@ -89,10 +89,10 @@ def case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | N
     return next((int(row[0]) for row in found), None)
 
 
-def place_of(connection: Connection, case_no: int) -> Place | None:
+def place_of(connection: Connection, case_no: int) -> CasePosition | None:
     """None for a case that is about no failure."""
     row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
-    return Place(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
+    return CasePosition(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
 
 
 def environment_of(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
@@ -123,7 +123,7 @@ def open_questions(connection: Connection, run_id: int) -> dict[int, int]:
     return dict(driver(connection).execute(query, (run_id,)).fetchall())
 
 
-def open_reviews(connection: Connection, run_id: int) -> dict[int, Look]:
+def open_reviews(connection: Connection, run_id: int) -> dict[int, CaseView]:
     """The questions of a run that wait for a human, each with the case it is about."""
     asked = open_questions(connection, run_id)
     looks = looks_of(connection, run_id) if asked else ()

@@ -52,7 +52,7 @@ _HAND_OVER = (
 )
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class CauseText(msgspec.Struct, frozen=True, kw_only=True):
     """What a root cause says."""
 
     title: str
@@ -75,7 +75,7 @@ def write_own(
     raw: sqlite3.Connection,
     case_no: int,
     attempt: int,
-    words: Words,
+    words: CauseText,
     at: float,
     *,
     followed: bool,
@@ -97,23 +97,23 @@ def write_own(
     return rca_id
 
 
-def reword(raw: sqlite3.Connection, rca_id: int, words: Words) -> None:
+def reword(raw: sqlite3.Connection, rca_id: int, words: CauseText) -> None:
     """Say it otherwise. One that was archived is open again: somebody stands for it."""
     raw.execute(_REWORD, (*_row(words), rca_id))
     if status_of(raw, rca_id) == "archived":
         raw.execute(_REOPEN, (rca_id,))
 
 
-def read_words(raw: sqlite3.Connection, rca_id: int) -> Words:
+def read_words(raw: sqlite3.Connection, rca_id: int) -> CauseText:
     query = (
         "select title, description, defect_type, category, component, affected_versions, evidence,"
         " convergence_score from rcas where rca_id = ?"
     )
     row = raw.execute(query, (rca_id,)).fetchone()
-    found = dict(zip(Words.__struct_fields__, row, strict=True))
+    found = dict(zip(CauseText.__struct_fields__, row, strict=True))
     for name in ("affected_versions", "evidence"):
         found[name] = msgspec.json.decode(found[name])
-    return msgspec.convert(found, Words)
+    return msgspec.convert(found, CauseText)
 
 
 def shared(raw: sqlite3.Connection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
@@ -180,7 +180,7 @@ def _attempt(raw: sqlite3.Connection, case_no: int, attempt: int) -> int | None:
     return int(row[0]) if row else None
 
 
-def _row(words: Words) -> tuple[object, ...]:
+def _row(words: CauseText) -> tuple[object, ...]:
     encode = msgspec.json.encode
     return (
         *(words.title, words.description, words.defect_type, words.category, words.component),

@@ -104,7 +104,7 @@ class Triage(msgspec.Struct, frozen=True):
     notes: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Sighting(msgspec.Struct, frozen=True):
     """How often a case's symptom was seen, in all suites."""
 
     symptom_id: int
@@ -148,7 +148,7 @@ class SuiteCase(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     draft: dict[str, Any]
     triage: Triage | None
-    seen: Seen | None
+    seen: Sighting | None
     rca: Rca | None
 
 
@@ -262,7 +262,7 @@ def _suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
             notes=_strings(row[24]),
             draft=_draft(row[25]),
             triage=_triage(triage) if triage[0] is not None else None,
-            seen=Seen(*seen) if seen[0] is not None else None,
+            seen=Sighting(*seen) if seen[0] is not None else None,
             rca=known.get(found[0]),
         )
 

@@ -22,7 +22,7 @@ _NEW = (
 )
 
 
-class Met(msgspec.Struct, frozen=True):
+class SymptomMatch(msgspec.Struct, frozen=True):
     """A symptom that a case reports."""
 
     symptom_id: int
@@ -33,7 +33,7 @@ class Met(msgspec.Struct, frozen=True):
 
 def meet(
     raw: sqlite3.Connection, case: RcaCase, at: float, component: str = "", severity: str = ""
-) -> Met | None:
+) -> SymptomMatch | None:
     """The symptom of the case's fingerprint, made if need be; None if it has no fingerprint."""
     if not case.fingerprint:
         return None
@@ -41,7 +41,7 @@ def meet(
         "select symptom_id from symptoms where fingerprint = ?", (case.fingerprint,)
     ).fetchone()
     if row is None:
-        return Met(_new(raw, case, at, component, severity), True, False)
+        return SymptomMatch(_new(raw, case, at, component, severity), True, False)
     raw.execute(
         "update symptoms set component = iif(component = '', ?, component),"
         " severity = iif(severity = '', ?, severity) where symptom_id = ?",
@@ -50,7 +50,7 @@ def meet(
     return sight(raw, row[0], case.case_no, at)
 
 
-def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> Met | None:
+def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> SymptomMatch | None:
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
     if not is_number(symptom_id):
         return None
@@ -59,7 +59,7 @@ def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> 
         return None
     when = _when(raw, case_no, at)
     if not _counted(raw, symptom_id, case_no, when):
-        return Met(symptom_id, False, False)
+        return SymptomMatch(symptom_id, False, False)
     (fixed,) = raw.execute(_FIXED, (symptom_id,)).fetchone()
     raw.execute(
         "update symptoms set occurrence_count = occurrence_count + 1, status = 'active',"
@@ -67,7 +67,7 @@ def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> 
         " where symptom_id = ?",
         (when, when, symptom_id),
     )
-    return Met(symptom_id, True, row[0] != "active" or bool(fixed))
+    return SymptomMatch(symptom_id, True, row[0] != "active" or bool(fixed))
 
 
 def forget(raw: sqlite3.Connection, symptom_id: int, case_no: int) -> None:

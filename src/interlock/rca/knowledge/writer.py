@@ -35,7 +35,7 @@ from interlock.rca.knowledge.rca_case import (
 )
 from interlock.rca.knowledge.rca_writer import (
     BY_REVIEW,
-    Words,
+    CauseText,
     add_versions,
     bring_along,
     headline,
@@ -46,7 +46,7 @@ from interlock.rca.knowledge.rca_writer import (
     status_of,
     write_own,
 )
-from interlock.rca.knowledge.symptom_writer import Met, forget, meet, sight
+from interlock.rca.knowledge.symptom_writer import SymptomMatch, forget, meet, sight
 
 _TRIAGE = "insert or replace into triages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CLOSE_SUITE = (
@@ -114,7 +114,7 @@ def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float)
 
 
 def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, at: float) -> None:
-    words = Words(
+    words = CauseText(
         title=effect.title or headline(effect.description),
         description=effect.description,
         defect_type=effect.defect_type,
@@ -189,7 +189,7 @@ def _take_over(
 def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
     """One person's word on one case: it rewrites no other case's root cause."""
     known = _words_of_triage(raw, case) if case.rca_id is None else read_words(raw, case.rca_id)
-    known = known or Words(title=case.name, description=case.error_message, defect_type="")
+    known = known or CauseText(title=case.name, description=case.error_message, defect_type="")
     words = msgspec.structs.replace(
         known,
         title=headline(effect.description) or known.title,
@@ -204,13 +204,13 @@ def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: floa
         _found_by_review(raw, case, own, at)
 
 
-def _found_by_review(raw: sqlite3.Connection, case: RcaCase, words: Words, at: float) -> None:
+def _found_by_review(raw: sqlite3.Connection, case: RcaCase, words: CauseText, at: float) -> None:
     rca_id = write_own(raw, case.case_no, BY_REVIEW, words, at, followed=False)
     symptom_id = _symptom(raw, case, at)
     link(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
 
 
-def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> Words | None:
+def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> CauseText | None:
     """What a triage says when there was no need to investigate."""
     row = raw.execute(
         "select category, hypothesis, candidate_repos, notes from triages where case_no = ?",
@@ -220,7 +220,7 @@ def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> Words | None:
         return None
     category, hypothesis, repos, notes = row
     description = notes or case.error_message
-    return Words(
+    return CauseText(
         # Notes on the data are no name of a cause: what failed is.
         title=headline(case.error_message) or headline(notes) or case.name,
         description=description,
@@ -240,7 +240,7 @@ def _symptom(raw: sqlite3.Connection, case: RcaCase, at: float) -> int | None:
     return met.symptom_id if met else None
 
 
-def _note_regression(raw: sqlite3.Connection, case: RcaCase, met: Met | None) -> None:
+def _note_regression(raw: sqlite3.Connection, case: RcaCase, met: SymptomMatch | None) -> None:
     """What an earlier symptom said of the case counts no more, if it has another."""
     if met and (met.first or met.symptom_id != case.symptom_id):
         set_regression(raw, case.case_no, regression=met.regression)

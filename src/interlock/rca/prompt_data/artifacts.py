@@ -16,7 +16,7 @@ DECISIONS: Final = ("approve", "reassess", "overturn")
 LOOP_TARGETS: Final = (F1, F2, F3)
 
 
-class Field(msgspec.Struct, frozen=True):
+class ArtifactField(msgspec.Struct, frozen=True):
     """One field: what may stand in it, whether it must be there, and an example; None
     leaves it out of the example."""
 
@@ -28,25 +28,43 @@ class Field(msgspec.Struct, frozen=True):
 
 
 _RECALL = (
-    Field("match", "boolean", True, "an earlier root cause probably explains this failure", True),
-    Field("prior_rca_id", "integer", False, "the rca_id of that root cause, as shown", 7),
-    Field("symptom_id", "integer", False, "the symptom_id of the matching symptom, as shown", 12),
-    Field("confidence", "number 0 to 1", True, "0.8 and more is sure, below 0.4 no match", 0.85),
-    Field("reasoning", "string", True, "what agrees and what differs", "same error, same version"),
-    Field("is_regression", "boolean", False, "it was resolved or dormant and is back", False),
+    ArtifactField(
+        "match", "boolean", True, "an earlier root cause probably explains this failure", True
+    ),
+    ArtifactField("prior_rca_id", "integer", False, "the rca_id of that root cause, as shown", 7),
+    ArtifactField(
+        "symptom_id", "integer", False, "the symptom_id of the matching symptom, as shown", 12
+    ),
+    ArtifactField(
+        "confidence", "number 0 to 1", True, "0.8 and more is sure, below 0.4 no match", 0.85
+    ),
+    ArtifactField(
+        "reasoning", "string", True, "what agrees and what differs", "same error, same version"
+    ),
+    ArtifactField(
+        "is_regression", "boolean", False, "it was resolved or dormant and is back", False
+    ),
 )
 _TRIAGE = (
-    Field("symptom_category", "category", True, "where the fault most likely lives", "product"),
-    Field("severity", "critical, high, medium or low", False, "how much it breaks", "high"),
-    Field("defect_type_hypothesis", "defect code", True, "the likeliest code", "pb001"),
-    Field("candidate_repos", "list of strings", True, "repos by name, likeliest first", ["server"]),
-    Field("skip_investigation", "boolean", True, "looking at code cannot help", False),
-    Field("clock_skew_suspected", "boolean", False, "times of two clocks disagree", False),
-    Field("cascade_suspected", "boolean", False, "a shared set-up failed for several tests", False),
-    Field("data_quality_notes", "string", False, "what is missing, cut or doubtful", "log is cut"),
+    ArtifactField(
+        "symptom_category", "category", True, "where the fault most likely lives", "product"
+    ),
+    ArtifactField("severity", "critical, high, medium or low", False, "how much it breaks", "high"),
+    ArtifactField("defect_type_hypothesis", "defect code", True, "the likeliest code", "pb001"),
+    ArtifactField(
+        "candidate_repos", "list of strings", True, "repos by name, likeliest first", ["server"]
+    ),
+    ArtifactField("skip_investigation", "boolean", True, "looking at code cannot help", False),
+    ArtifactField("clock_skew_suspected", "boolean", False, "times of two clocks disagree", False),
+    ArtifactField(
+        "cascade_suspected", "boolean", False, "a shared set-up failed for several tests", False
+    ),
+    ArtifactField(
+        "data_quality_notes", "string", False, "what is missing, cut or doubtful", "log is cut"
+    ),
 )
 _RESOLVE = (
-    Field(
+    ArtifactField(
         "selected_repos",
         "list of objects",
         True,
@@ -61,12 +79,14 @@ _RESOLVE = (
             }
         ],
     ),
-    Field("cross_ref_strategy", "string", False, "with several: how they are compared", None),
+    ArtifactField(
+        "cross_ref_strategy", "string", False, "with several: how they are compared", None
+    ),
 )
 _INVESTIGATE = (
-    Field("launch_id", "string", False, "launch_id as shown, if any", None),
-    Field("case_ids", "list of integers", False, "item_id as shown, if any", None),
-    Field(
+    ArtifactField("launch_id", "string", False, "launch_id as shown, if any", None),
+    ArtifactField("case_ids", "list of integers", False, "item_id as shown, if any", None),
+    ArtifactField(
         "rca_message",
         "string",
         True,
@@ -74,24 +94,24 @@ _INVESTIGATE = (
         "Session.renew() in server/session.py compares the expiry in seconds with a clock in "
         "milliseconds since commit 4f2a9c1, so every renewal is refused; convert the expiry.",
     ),
-    Field("defect_type", "defect code", True, "a code of the list", "pb001"),
-    Field("component", "string", False, "the part that is to be mended", "server/session"),
-    Field("convergence_score", "number 0 to 1", True, "how sure, by the scale above", 0.85),
-    Field(
+    ArtifactField("defect_type", "defect code", True, "a code of the list", "pb001"),
+    ArtifactField("component", "string", False, "the part that is to be mended", "server/session"),
+    ArtifactField("convergence_score", "number 0 to 1", True, "how sure, by the scale above", 0.85),
+    ArtifactField(
         "evidence_refs",
         "list of strings",
         True,
         f"what you looked at yourself, as {EVIDENCE_FORMS}; empty if nothing",
         ["server:server/session.py:118", "server@4f2a9c1"],
     ),
-    Field(
+    ArtifactField(
         "contradicting_evidence",
         "list of strings",
         False,
         "what speaks against it, as observations or references",
         ["the renewal of a fresh session passes"],
     ),
-    Field(
+    ArtifactField(
         "gap_brief",
         "object",
         False,
@@ -101,44 +121,60 @@ _INVESTIGATE = (
     ),
 )
 _CORRELATE = (
-    Field("is_duplicate", "boolean", True, "another case has the same cause", True),
-    Field("linked_rca_id", "integer", False, "the rca_id of that cause, as shown", 7),
-    Field("confidence", "number 0 to 1", True, "0.8 and more links the cases", 0.9),
-    Field("reasoning", "string", True, "which errors, code and environment agree", "same frame"),
-    Field("cross_version_match", "boolean", False, "it is in more than one version", False),
-    Field("affected_versions", "list of strings", False, "those versions, as shown", ["2.4"]),
+    ArtifactField("is_duplicate", "boolean", True, "another case has the same cause", True),
+    ArtifactField("linked_rca_id", "integer", False, "the rca_id of that cause, as shown", 7),
+    ArtifactField("confidence", "number 0 to 1", True, "0.8 and more links the cases", 0.9),
+    ArtifactField(
+        "reasoning", "string", True, "which errors, code and environment agree", "same frame"
+    ),
+    ArtifactField("cross_version_match", "boolean", False, "it is in more than one version", False),
+    ArtifactField(
+        "affected_versions", "list of strings", False, "those versions, as shown", ["2.4"]
+    ),
 )
 _REVIEW = (
-    Field("decision", "approve, reassess or overturn", True, "see above", "overturn"),
-    Field(
+    ArtifactField("decision", "approve, reassess or overturn", True, "see above", "overturn"),
+    ArtifactField(
         "loop_target",
         f"{F1}, {F2} or {F3}",
         False,
         f"with reassess: where to begin again; {F2} if left out",
         None,
     ),
-    Field(
+    ArtifactField(
         "human_override",
         "object",
         False,
         "with overturn: your defect_type and rca_message",
         {"defect_type": "ab001", "rca_message": "the test reads the old field name"},
     ),
-    Field("comment", "string", False, "with reassess: what the next look should heed", None),
+    ArtifactField(
+        "comment", "string", False, "with reassess: what the next look should heed", None
+    ),
 )
 _REPORT = (
-    Field("case_id", "string", True, "case_id as shown", "17"),
-    Field("test_name", "string", True, "the failed test", "test_renewal"),
-    Field("summary", "string", True, "one line for the issue's title", "Renewals are refused"),
-    Field("description", "string", True, "cause, mechanism, how to see it, what mends it", "..."),
-    Field("defect_type", "defect code", True, "the code that was reviewed", "pb001"),
-    Field("priority", "critical, high, medium or low", True, "from severity and reach", "high"),
-    Field("component", "string", True, "the part that is to be mended", "server/session"),
-    Field("components", "list of strings", False, "all parts concerned", ["server/session"]),
-    Field("evidence_refs", "list of strings", True, "only those shown", ["server@4f2a9c1"]),
-    Field("affected_versions", "list of strings", False, "as shown", ["2.4"]),
-    Field("jira_id", "string", False, "a ticket that is already shown for this cause", None),
-    Field(
+    ArtifactField("case_id", "string", True, "case_id as shown", "17"),
+    ArtifactField("test_name", "string", True, "the failed test", "test_renewal"),
+    ArtifactField(
+        "summary", "string", True, "one line for the issue's title", "Renewals are refused"
+    ),
+    ArtifactField(
+        "description", "string", True, "cause, mechanism, how to see it, what mends it", "..."
+    ),
+    ArtifactField("defect_type", "defect code", True, "the code that was reviewed", "pb001"),
+    ArtifactField(
+        "priority", "critical, high, medium or low", True, "from severity and reach", "high"
+    ),
+    ArtifactField("component", "string", True, "the part that is to be mended", "server/session"),
+    ArtifactField(
+        "components", "list of strings", False, "all parts concerned", ["server/session"]
+    ),
+    ArtifactField("evidence_refs", "list of strings", True, "only those shown", ["server@4f2a9c1"]),
+    ArtifactField("affected_versions", "list of strings", False, "as shown", ["2.4"]),
+    ArtifactField(
+        "jira_id", "string", False, "a ticket that is already shown for this cause", None
+    ),
+    ArtifactField(
         "regression_table",
         "list of objects",
         True,
@@ -168,14 +204,14 @@ ARTIFACTS: Final = {
 """The fields of each family's artifact."""
 
 
-def example_of(fields: Sequence[Field]) -> str:
+def example_of(fields: Sequence[ArtifactField]) -> str:
     """An artifact as it might be, in JSON."""
     shown = {field.name: field.example for field in fields if field.example is not None}
     content = msgspec.json.encode(shown)
     return msgspec.json.format(content, indent=2).decode()
 
 
-def schema_text(fields: Sequence[Field]) -> str:
+def schema_text(fields: Sequence[ArtifactField]) -> str:
     """The fields as a table, then an example."""
     lines = (
         f"| `{field.name}` | {field.kind} | {'yes' if field.required else 'no'} | {field.meaning} |"

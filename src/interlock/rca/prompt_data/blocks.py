@@ -10,13 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.prompt_data.subject import Subject
-from interlock.runtime.fence import MISSING, Piece, outline
+from interlock.runtime.fence import MISSING, FencedText, outline
 
 Groups = Mapping[str, Any]
 _FENCE_LINES: Final = 120
 
 
-class Block(msgspec.Struct, frozen=True):
+class PromptBlock(msgspec.Struct, frozen=True):
     """A kind of block. `weight` is its claim to room, `head` how much of the room its beginning
     gets when it is cut, `text` makes its content; None leaves the block away."""
 
@@ -144,38 +144,42 @@ def _is_known(value: Any) -> bool:
 
 
 _TABLE: Final = (
-    Block("failure", "the failed test", "F0 F1 F2 F3 F4 F5 F6", 4, 1, _failure),
-    Block(
+    PromptBlock("failure", "the failed test", "F0 F1 F2 F3 F4 F5 F6", 4, 1, _failure),
+    PromptBlock(
         "message", "error message", "F0 F1 F2 F3 F4 F5 F6", 6, 0.7, lambda s, _: s.failure.message
     ),
-    Block("stack", "stack", "F1 F2 F3", 6, 0.5, lambda s, _: s.failure.stack),
-    Block("log", "log", "F0 F1 F3", 10, 0.4, lambda s, _: s.failure.log),
-    Block("launch", "launch and environment", "F0 F1 F2 F3 F4 F5 F6", 4, 1, _launch),
-    Block("times", "times", "F0 F1 F3 F4 F5", 2, 1, _times),
-    Block("siblings", "other failures of this launch", "F1 F3 F4 F6", 4, 1, _siblings),
-    Block("repos", "repositories", "F1 F2 F3", 5, 1, _repos),
-    Block("symptoms", "symptoms seen before", "F0 F4 F5", 6, 1, _symptoms),
-    Block("rcas", "root causes found before", "F0 F3 F4 F5 F6", 4, 1, _rcas),
-    Block("digest", "root causes known in this suite", "F4 F6", 6, 1, _digest),
-    Block("recall_candidate", "an uncertain match", "F1 F3", 2, 1, _prior("recall_candidate")),
-    Block("recall", "recall", "F5 F6", 3, 1, _prior("recall")),
-    Block("triage", "triage", "F1 F2 F3 F5 F6", 3, 1, _prior("triage")),
-    Block("resolve", "chosen repositories", "F3 F5", 3, 1, _prior("selected_repos")),
-    Block("repo", "the repository of this pass", "F3", 3, 1, _prior("repo")),
-    Block("findings", "what other repositories showed", "F3 F4 F5", 5, 1, _prior("findings")),
-    Block("previous", "the previous investigation", "F2 F3", 5, 1, _previous),
-    Block("investigate", "the finding", "F4 F5 F6", 6, 1, _finding),
-    Block("evidence", "evidence, as checked by machine", "F4 F5 F6", 4, 1, _prior("evidence")),
-    Block("against", "what speaks against it", "F5", 3, 1, _prior("against")),
-    Block("correlate", "comparison with other cases", "F5 F6", 3, 1, _prior("correlate")),
-    Block("review", "the reviewer's words", "F1 F2 F3 F4 F5 F6", 3, 1, _review),
-    Block("urls", "addresses", "F3 F5 F6", 2, 1, _urls),
+    PromptBlock("stack", "stack", "F1 F2 F3", 6, 0.5, lambda s, _: s.failure.stack),
+    PromptBlock("log", "log", "F0 F1 F3", 10, 0.4, lambda s, _: s.failure.log),
+    PromptBlock("launch", "launch and environment", "F0 F1 F2 F3 F4 F5 F6", 4, 1, _launch),
+    PromptBlock("times", "times", "F0 F1 F3 F4 F5", 2, 1, _times),
+    PromptBlock("siblings", "other failures of this launch", "F1 F3 F4 F6", 4, 1, _siblings),
+    PromptBlock("repos", "repositories", "F1 F2 F3", 5, 1, _repos),
+    PromptBlock("symptoms", "symptoms seen before", "F0 F4 F5", 6, 1, _symptoms),
+    PromptBlock("rcas", "root causes found before", "F0 F3 F4 F5 F6", 4, 1, _rcas),
+    PromptBlock("digest", "root causes known in this suite", "F4 F6", 6, 1, _digest),
+    PromptBlock(
+        "recall_candidate", "an uncertain match", "F1 F3", 2, 1, _prior("recall_candidate")
+    ),
+    PromptBlock("recall", "recall", "F5 F6", 3, 1, _prior("recall")),
+    PromptBlock("triage", "triage", "F1 F2 F3 F5 F6", 3, 1, _prior("triage")),
+    PromptBlock("resolve", "chosen repositories", "F3 F5", 3, 1, _prior("selected_repos")),
+    PromptBlock("repo", "the repository of this pass", "F3", 3, 1, _prior("repo")),
+    PromptBlock("findings", "what other repositories showed", "F3 F4 F5", 5, 1, _prior("findings")),
+    PromptBlock("previous", "the previous investigation", "F2 F3", 5, 1, _previous),
+    PromptBlock("investigate", "the finding", "F4 F5 F6", 6, 1, _finding),
+    PromptBlock(
+        "evidence", "evidence, as checked by machine", "F4 F5 F6", 4, 1, _prior("evidence")
+    ),
+    PromptBlock("against", "what speaks against it", "F5", 3, 1, _prior("against")),
+    PromptBlock("correlate", "comparison with other cases", "F5 F6", 3, 1, _prior("correlate")),
+    PromptBlock("review", "the reviewer's words", "F1 F2 F3 F4 F5 F6", 3, 1, _review),
+    PromptBlock("urls", "addresses", "F3 F5 F6", 2, 1, _urls),
 )
 BLOCKS: Final = {block.name: block for block in _TABLE}
 """Every block, in the order in which they claim room."""
 
 
-def fill_blocks(about: Subject, groups: Groups, room: int) -> dict[str, Piece]:
+def fill_blocks(about: Subject, groups: Groups, room: int) -> dict[str, FencedText]:
     """The blocks of the subject's family, none longer than its share of that many characters."""
     texts = {
         block.name: text

@@ -12,34 +12,34 @@ from sqlalchemy import Connection
 
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure
-from interlock.rca.history import History, PriorRca, Sibling, SymptomInfo
+from interlock.rca.history import PriorCause, PriorKnowledge, Sibling, SymptomInfo
 from interlock.rca.knowledge.knowledge import Rca, history_of, rcas_of_suite
-from interlock.rca.knowledge.looks import Place, environment_of, shared_by
+from interlock.rca.knowledge.looks import CasePosition, environment_of, shared_by
 from interlock.rca.knowledge.suites import CaseBrief, briefs, launches_of, siblings
 from interlock.rca.launch import Launch
-from interlock.rca.lore import Lore, Memory
+from interlock.rca.lore import KnownCauses, StoredMatch
 from interlock.rca.prompt_data.params import parameters
-from interlock.rca.prompt_data.subject import Limits
+from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.rca.steps import F0, F1, F3, F4
 from interlock.rca.taxonomy import Taxonomy
-from interlock.rca.workspace import Workspace
+from interlock.rca.workspace import CheckoutSet
 
 _FIRST_LINE = 300
 
 
-class Facts:
+class PromptFacts:
     """Fills the parameters of prompts from the store."""
 
-    def __init__(self, connection: Connection, workspace: Workspace, taxonomy: Taxonomy) -> None:
+    def __init__(self, connection: Connection, workspace: CheckoutSet, taxonomy: Taxonomy) -> None:
         self._connection = connection
         self._workspace = workspace
         self._taxonomy = taxonomy
-        self._lore = Lore(connection)
+        self._lore = KnownCauses(connection)
         self._launches: dict[int, Launch] = {}
         self._members: dict[int, list[int]] = {}
 
     def parameters(
-        self, case: Case, failure: Failure, place: Place | None, fence: str
+        self, case: Case, failure: Failure, place: CasePosition | None, fence: str
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
         members = self._cases_of(place) if place else []
@@ -52,12 +52,12 @@ class Facts:
             siblings_total=max(0, len(members) - 1),
             case=case,
             step=case.step,
-            history=self._history(place, case.step) if place else History(),
+            history=self._history(place, case.step) if place else PriorKnowledge(),
             taxonomy=self._taxonomy,
             fence=fence,
         )
 
-    def launch(self, place: Place | None) -> Launch | None:
+    def launch(self, place: CasePosition | None) -> Launch | None:
         if place is None:
             return None
         if place.launch_id not in self._launches:
@@ -65,7 +65,7 @@ class Facts:
             self._launches |= {each.launch_id: each.launch for each in found}
         return self._launches.get(place.launch_id)
 
-    def _cases_of(self, place: Place) -> list[int]:
+    def _cases_of(self, place: CasePosition) -> list[int]:
         """The numbers of all cases of its launch."""
         if place.launch_id not in self._members:
             found = siblings(self._connection, place.launch_id)
@@ -74,11 +74,11 @@ class Facts:
 
     def _siblings(self, members: Sequence[int], own: str) -> list[Sibling]:
         """As many as a prompt has room for."""
-        most = Limits().siblings
+        most = PromptLimits().siblings
         found = briefs(self._connection, members[: most + 1])
         return [_sibling(each) for each in found if each.case_id != own][:most]
 
-    def _history(self, place: Place, step: str) -> History:
+    def _history(self, place: CasePosition, step: str) -> PriorKnowledge:
         """What is like it is looked up where that is the question; the root causes of the suite,
         where they are compared."""
         memories = self._lore.memories(place, near=step in (F0, F1))
@@ -92,7 +92,7 @@ class Facts:
             for rca in memory.rcas
             if rca.case_no != place.case_no  # its own finding is no earlier one
         }
-        return History(
+        return PriorKnowledge(
             symptoms=tuple(self._symptom(memory, place, causes) for memory in memories),
             prior_rcas=tuple(map(self._prior, causes.values())),
             failure_count=sum(each.cases for each in earlier),
@@ -100,11 +100,13 @@ class Facts:
             digest=tuple(map(self._prior, self._digest(place))) if step in (F3, F4) else (),
         )
 
-    def _digest(self, place: Place) -> Sequence[Rca]:
+    def _digest(self, place: CasePosition) -> Sequence[Rca]:
         found = rcas_of_suite(self._connection, place.suite_id)
         return [rca for rca in found if rca.status != "archived" and rca.rca_id != place.rca_id]
 
-    def _symptom(self, memory: Memory, place: Place, causes: Collection[int]) -> SymptomInfo:
+    def _symptom(
+        self, memory: StoredMatch, place: CasePosition, causes: Collection[int]
+    ) -> SymptomInfo:
         symptom = memory.symptom
         return SymptomInfo(
             symptom_id=symptom.symptom_id,
@@ -124,8 +126,8 @@ class Facts:
             is_dormant_reactivation=symptom.status == "dormant",
         )
 
-    def _prior(self, rca: Rca) -> PriorRca:
-        return PriorRca(
+    def _prior(self, rca: Rca) -> PriorCause:
+        return PriorCause(
             rca_id=rca.rca_id,
             title=rca.title,
             description=rca.description,

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import Any, Final
 
-from interlock.rca.launch import Launch, Tally
+from interlock.rca.launch import Launch, TestCounts
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell, took
 from interlock.rca.prompt_data.subject import Subject
 from interlock.runtime.fence import MISSING
@@ -240,7 +240,7 @@ def _address(about: Subject, url: str) -> str:
     return about.line(found[0]) if found else MISSING
 
 
-def _stats(tally: Tally) -> str:
+def _stats(tally: TestCounts) -> str:
     if not tally.tests:
         return ""
     passed = max(0, tally.tests - tally.failed - tally.skipped)

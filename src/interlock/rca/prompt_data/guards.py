@@ -23,7 +23,7 @@ CONDITIONS: Final = {
 }
 
 
-class Guard(msgspec.Struct, frozen=True):
+class PromptGuard(msgspec.Struct, frozen=True):
     """One guard. Number 0 is the clock-skew guard, which has never had one."""
 
     number: int
@@ -40,169 +40,274 @@ class Guard(msgspec.Struct, frozen=True):
 _ALL: Final = ("F0", "F1", "F2", "F3", "F4", "F5", "F6")
 _BOTH: Final = ("F1", "F3")
 GUARDS: Final = (
-    Guard(
-        0, "clock-skew", ("F1",), "",
+    PromptGuard(
+        0,
+        "clock-skew",
+        ("F1",),
+        "",
         "If a single test seems to have run for hours, suspect two clocks that disagree before you "
         "suspect a time-out, and set clock_skew_suspected.",
     ),
-    Guard(
-        1, "truncated-log", _BOTH, "cut",
+    PromptGuard(
+        1,
+        "truncated-log",
+        _BOTH,
+        "cut",
         "A text is cut: what you look for may be in the part you do not see. Say that it is "
         "incomplete, and be less sure.",
     ),
-    Guard(
-        2, "missing-logs", _BOTH, "no_log",
+    PromptGuard(
+        2,
+        "missing-logs",
+        _BOTH,
+        "no_log",
         "There is no log. Do not invent one: name what is missing, and say unknown where the rest "
         "does not decide.",
     ),
-    Guard(
-        3, "ansi-noise", _BOTH, "noise",
+    PromptGuard(
+        3,
+        "ansi-noise",
+        _BOTH,
+        "noise",
         "Terminal codes were removed from the texts; what is left of them, or of HTML, means "
         "nothing.",
     ),
-    Guard(
-        4, "empty-envelope-fields", _ALL, "missing",
+    PromptGuard(
+        4,
+        "empty-envelope-fields",
+        _ALL,
+        "missing",
         "A value (missing) is not known. Do not assume it; where it matters, say so.",
     ),
-    Guard(
-        5, "stale-recall-match", ("F0",), "candidates",
+    PromptGuard(
+        5,
+        "stale-recall-match",
+        ("F0",),
+        "candidates",
         "The same test may fail for another reason in another version or environment: compare "
         "both, and be less sure where they differ or are missing.",
     ),
-    Guard(
-        6, "beforesuite-cascade", ("F1", "F4"), "siblings",
+    PromptGuard(
+        6,
+        "beforesuite-cascade",
+        ("F1", "F4"),
+        "siblings",
         "Many tests that fail on one set-up have one cause, that of the set-up: one root cause for "
         "all, and cascade_suspected.",
     ),
-    Guard(
-        7, "eventually-vs-timeout", ("F1",), "timeout_words",
+    PromptGuard(
+        7,
+        "eventually-vs-timeout",
+        ("F1",),
+        "timeout_words",
         "A polling assertion (Eventually, Consistently, wait until) that timed out is a condition "
         "that never became true: a failed assertion, not an infrastructure time-out.",
     ),
-    Guard(
-        8, "ordered-spec-poison", _BOTH, "siblings",
+    PromptGuard(
+        8,
+        "ordered-spec-poison",
+        _BOTH,
+        "siblings",
         "In an ordered group the first failure poisons those after it: find the first, and explain "
         "that one.",
     ),
-    Guard(
-        9, "skip-count-signal", ("F1",), "many_skipped",
+    PromptGuard(
+        9,
+        "skip-count-signal",
+        ("F1",),
+        "many_skipped",
         "An unusual share of the tests was skipped. That is a sign of a failed set-up or a missing "
         "precondition; account for it.",
     ),
-    Guard(
-        10, "parallel-interference", ("F3",), "siblings",
+    PromptGuard(
+        10,
+        "parallel-interference",
+        ("F3",),
+        "siblings",
         "Another test may have changed shared state at the same time: look at what ran beside it.",
     ),
-    Guard(
-        11, "cascade-error-blindness", _BOTH, "",
+    PromptGuard(
+        11,
+        "cascade-error-blindness",
+        _BOTH,
+        "",
         "The loudest or last error is often a consequence. Read in the order of time and explain "
         "the first anomaly.",
     ),
-    Guard(
-        12, "recency-bias", ("F3",), "",
+    PromptGuard(
+        12,
+        "recency-bias",
+        ("F3",),
+        "",
         "The newest commit is not guilty for being new: it must lie on the path of execution, runs "
         "after it must fail too, and the environment must not have changed as well.",
     ),
-    Guard(
-        13, "name-based-guessing", _BOTH, "",
+    PromptGuard(
+        13,
+        "name-based-guessing",
+        _BOTH,
+        "",
         "Do not infer the cause from the test's name; go by message, stack, log and code.",
     ),
-    Guard(
-        14, "confirmation-bias", ("F3", "F5"), "",
+    PromptGuard(
+        14,
+        "confirmation-bias",
+        ("F3", "F5"),
+        "",
         "Look for what speaks against the conclusion, and list it.",
     ),
-    Guard(
-        15, "single-cause-assumption", ("F3",), "",
+    PromptGuard(
+        15,
+        "single-cause-assumption",
+        ("F3",),
+        "",
         "It may take several conditions together; name each of them.",
     ),
-    Guard(
-        16, "phantom-code-blame", ("F3",), "",
+    PromptGuard(
+        16,
+        "phantom-code-blame",
+        ("F3",),
+        "",
         "Code that did not change since it last passed is seldom the cause: suspect environment, "
         "data or dependencies.",
     ),
-    Guard(
-        17, "confidence-anchoring", ("F3",), "",
+    PromptGuard(
+        17,
+        "confidence-anchoring",
+        ("F3",),
+        "",
         "convergence_score: 0.9 and more only with the exact line or commit and the whole chain; "
         "0.7 to 0.9 a strong hypothesis; 0.5 to 0.7 plausible, key evidence missing; below 0.5 "
         "speculation. Without message and log at most 0.5.",
     ),
-    Guard(
-        18, "env-only-failure", ("F2", "F3"), "",
+    PromptGuard(
+        18,
+        "env-only-failure",
+        ("F2", "F3"),
+        "",
         "The code may be right and the environment wrong: take the repository with CI and "
         "environment configuration into account.",
     ),
-    Guard(
-        19, "backport-lag", ("F3",), "",
+    PromptGuard(
+        19,
+        "backport-lag",
+        ("F3",),
+        "",
         "A fix that is on the main branch and not on the tested one is a valid cause.",
     ),
-    Guard(
-        20, "node-specific-hardware", _BOTH, "",
+    PromptGuard(
+        20,
+        "node-specific-hardware",
+        _BOTH,
+        "",
         "Behaviour may depend on one node's CPU, BIOS, network card or other hardware: check where "
         "it ran before you blame code.",
     ),
-    Guard(
-        21, "cluster-state-leftover", ("F3",), "",
+    PromptGuard(
+        21,
+        "cluster-state-leftover",
+        ("F3",),
+        "",
         "State left over from an earlier run can break a correct test.",
     ),
-    Guard(
-        22, "operator-version-tunnel-vision", ("F3",), "",
+    PromptGuard(
+        22,
+        "operator-version-tunnel-vision",
+        ("F3",),
+        "",
         "A version that differs is only a cause if the changed part is on the path of the failure.",
     ),
-    Guard(
-        23, "false-dedup", ("F4",), "",
+    PromptGuard(
+        23,
+        "false-dedup",
+        ("F4",),
+        "",
         "Similar names are no proof: error, code path and environment must all agree.",
     ),
-    Guard(
-        24, "version-crossing-false-equiv", ("F4",), "",
+    PromptGuard(
+        24,
+        "version-crossing-false-equiv",
+        ("F4",),
+        "",
         "The same test in several versions may fail from several bugs; compare the errors in each.",
     ),
-    Guard(
-        25, "shared-setup-misattribution", ("F4",), "",
+    PromptGuard(
+        25,
+        "shared-setup-misattribution",
+        ("F4",),
+        "",
         "Identical set-up errors share one root cause, that of the set-up, whatever the tests are.",
     ),
-    Guard(
-        26, "partial-step-conflation", _BOTH, "",
+    PromptGuard(
+        26,
+        "partial-step-conflation",
+        _BOTH,
+        "",
         "A test may be a sum of steps: analyse the step that failed, not the sum.",
     ),
-    Guard(
-        27, "git-blame-wrong-file", ("F3",), "",
+    PromptGuard(
+        27,
+        "git-blame-wrong-file",
+        ("F3",),
+        "",
         "A file counts only if it is on the failure's path: in the stack, or called from there.",
     ),
-    Guard(
-        28, "config-vs-code", ("F2", "F3"), "",
+    PromptGuard(
+        28,
+        "config-vs-code",
+        ("F2", "F3"),
+        "",
         "If it looks like configuration or infrastructure, look at configuration before code.",
     ),
-    Guard(
-        29, "hallucinated-evidence", ("F3", "F6"), "",
+    PromptGuard(
+        29,
+        "hallucinated-evidence",
+        ("F3", "F6"),
+        "",
         "Every reference must exist and have been looked at; each is checked by machine. No "
         "reference is better than a made-up one.",
     ),
-    Guard(
-        30, "red-herring-refactor", ("F3",), "",
+    PromptGuard(
+        30,
+        "red-herring-refactor",
+        ("F3",),
+        "",
         "A rename, a move or a new format changes no behaviour; tell it from a change that does.",
     ),
-    Guard(
-        31, "missing-git-context", ("F3",), "no_git",
+    PromptGuard(
+        31,
+        "missing-git-context",
+        ("F3",),
+        "no_git",
         "Neither branch nor commit is known: say which code you looked at, that it may not be what "
         "was tested, and be less sure.",
     ),
-    Guard(
-        32, "vague-rca-message", ("F3", "F5"), "",
+    PromptGuard(
+        32,
+        "vague-rca-message",
+        ("F3", "F5"),
+        "",
         "A root cause names component, function or setting, the mechanism, concrete values and "
         "what would mend it.",
     ),
-    Guard(
-        33, "wrong-defect-type-code", _BOTH, "",
+    PromptGuard(
+        33,
+        "wrong-defect-type-code",
+        _BOTH,
+        "",
         "Use only the defect codes listed here; if none fits, ti001.",
     ),
-    Guard(
-        34, "evidence-without-reasoning", ("F3",), "",
+    PromptGuard(
+        34,
+        "evidence-without-reasoning",
+        ("F3",),
+        "",
         "For each reference say in one sentence how it leads to the conclusion.",
     ),
-)  # fmt: skip
+)
 
 
-def guards_for(family: str, holding: Collection[str]) -> tuple[Guard, ...]:
+def guards_for(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]:
     """The guards of a family (`F3`) that are worth saying while these conditions hold."""
     return tuple(
         guard

@@ -12,16 +12,16 @@ import msgspec
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure
 from interlock.rca.families import family_of
-from interlock.rca.history import History, Sibling
+from interlock.rca.history import PriorKnowledge, Sibling
 from interlock.rca.launch import Checkout, Launch
 from interlock.rca.prompt_data import groups, recollection
 from interlock.rca.prompt_data.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.rca.prompt_data.blocks import BLOCKS, fill_blocks
 from interlock.rca.prompt_data.clocks import took
-from interlock.rca.prompt_data.guards import CONDITIONS, Guard, guards_for
-from interlock.rca.prompt_data.subject import Limits, Subject
+from interlock.rca.prompt_data.guards import CONDITIONS, PromptGuard, guards_for
+from interlock.rca.prompt_data.subject import PromptLimits, Subject
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
-from interlock.runtime.fence import Fence, Piece, ends, is_noisy
+from interlock.runtime.fence import FencedText, PromptFence, ends, is_noisy
 
 NAMES: Final = (
     *("identity", "envelope", "env", "git", "failure", "timestamps", "siblings", "workspace"),
@@ -33,8 +33,16 @@ NAMES: Final = (
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""
 _TEXTS: Final = {"error_message": "message", "stack": "stack", "log_snippet": "log"}
-_TIMEOUT: Final = ("timeout", "timed out", "time out", "time-out", "times out", "timing out",
-                   "deadline", "eventually")  # fmt: skip
+_TIMEOUT: Final = (
+    "timeout",
+    "timed out",
+    "time out",
+    "time-out",
+    "times out",
+    "timing out",
+    "deadline",
+    "eventually",
+)
 
 
 def parameters(
@@ -46,10 +54,10 @@ def parameters(
     siblings_total: int,
     case: Case,
     step: str,
-    history: History,
+    history: PriorKnowledge,
     taxonomy: Taxonomy = TAXONOMY,
     fence: str,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: PromptLimits = PromptLimits(),  # noqa: B008 - frozen
 ) -> dict[str, Any]:
     """All groups of parameters for one prompt. `fence` is 8 to 64 hexadecimal digits of chance,
     new for each prompt; `siblings_total` counts the other failures of the launch."""
@@ -64,7 +72,7 @@ def parameters(
         family=family_of(step),
         history=history,
         taxonomy=taxonomy,
-        fence=Fence(fence, limits.value),
+        fence=PromptFence(fence, limits.value),
         limits=limits,
     )
     found = _groups(about)
@@ -114,7 +122,7 @@ def _words(about: Subject) -> int:
     return _PROSE + said + schema + len(about.taxonomy.text()) + len(about.fence.note)
 
 
-def _texts(about: Subject, pieces: Mapping[str, Piece]) -> dict[str, str]:
+def _texts(about: Subject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
     """The texts of the failure, fenced: as the step shows them, or short where it does not."""
     raw = {"message": about.failure.message, "stack": about.failure.stack, "log": about.failure.log}
     return {
@@ -125,7 +133,7 @@ def _texts(about: Subject, pieces: Mapping[str, Piece]) -> dict[str, str]:
     }
 
 
-def _shown(guards: Sequence[Guard]) -> list[dict[str, Any]]:
+def _shown(guards: Sequence[PromptGuard]) -> list[dict[str, Any]]:
     return [
         {"number": it.number, "name": it.name, "mark": it.mark, "sentence": it.sentence}
         for it in guards
@@ -152,7 +160,9 @@ def _missing(about: Subject) -> list[str]:
     return [name for name, value in facts if not value]
 
 
-def _holding(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, Piece]) -> set[str]:
+def _holding(
+    about: Subject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
+) -> set[str]:
     """The conditions of guards that hold here."""
     it, launch = about.failure, about.launch
     texts = (it.message, it.stack, it.log)
@@ -180,7 +190,7 @@ def _many_skipped(about: Subject) -> bool:
     return any(it.skipped > it.tests * about.limits.skipped_share for it in tallies if it.tests)
 
 
-def _notes(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, Piece]) -> list[str]:
+def _notes(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]) -> list[str]:
     """What the reader must know about the data themselves, in our words."""
     notes = []
     cut = [f"{BLOCKS[name].title} ({it.cut:,} characters)" for name, it in pieces.items() if it.cut]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from interlock.rca.families import FAMILIES, find_family
-from interlock.rca.history import PriorRca, SymptomInfo
+from interlock.rca.history import PriorCause, SymptomInfo
 from interlock.rca.prompt_data.clocks import days_between
 from interlock.rca.prompt_data.subject import Subject
 from interlock.runtime.fence import MISSING
@@ -189,7 +189,7 @@ def _symptom(about: Subject, it: SymptomInfo) -> dict[str, Any]:
     }
 
 
-def _rca(about: Subject, it: PriorRca) -> dict[str, Any]:
+def _rca(about: Subject, it: PriorCause) -> dict[str, Any]:
     days = it.days_since_resolved
     if days is None:
         days = days_between(it.resolved_at, about.now)

@@ -10,15 +10,15 @@ import msgspec
 
 from interlock.engine.case import Case
 from interlock.rca.failure import Failure
-from interlock.rca.families import Family
-from interlock.rca.history import History, Sibling
+from interlock.rca.families import StepFamily
+from interlock.rca.history import PriorKnowledge, Sibling
 from interlock.rca.launch import Checkout, Job, Launch
 from interlock.rca.prompt_data.clocks import ClockLimits
 from interlock.rca.taxonomy import Taxonomy
-from interlock.runtime.fence import Fence
+from interlock.runtime.fence import PromptFence
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class PromptLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much a prompt may show, in characters and in rows."""
 
     prompt: int = 24_000
@@ -49,11 +49,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     siblings: Sequence[Sibling]
     siblings_total: int
     case: Case
-    family: Family
-    history: History
+    family: StepFamily
+    history: PriorKnowledge
     taxonomy: Taxonomy
-    fence: Fence
-    limits: Limits
+    fence: PromptFence
+    limits: PromptLimits
 
     def line(self, value: Any) -> str:
         return self.fence.line(value, self.limits.value)

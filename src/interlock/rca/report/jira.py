@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.findings import Finding, Findings
+from interlock.rca.findings import CaseFinding, Findings
 from interlock.rca.report.kinds import defect_meaning
 from interlock.rca.report.links import suspect_link
 from interlock.rca.report.outline import Cause, Outline, outline
@@ -99,7 +99,7 @@ def draft_of(cause: Cause) -> Draft:
     )
 
 
-def draft_text(case: Finding) -> str:
+def draft_text(case: CaseFinding) -> str:
     """The draft that F6 wrote for one case, as text; empty if there is none."""
     said = []
     for name in sorted(case.draft, key=_importance):
@@ -143,7 +143,7 @@ def _description(cause: Cause) -> str:
     return writable("\n\n".join(filter(None, parts)))
 
 
-def _test_name(case: Finding) -> str:
+def _test_name(case: CaseFinding) -> str:
     name = line(case.test_name, 160) or "a test without a name"
     return f"{line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
 

@@ -6,10 +6,10 @@ Knows how to name and rank them. Refuses to know how they are found or drawn.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from interlock.rca.findings import Finding
+from interlock.rca.findings import CaseFinding
 
 
-class Kind(NamedTuple):
+class CauseKind(NamedTuple):
     """A kind of cause: its chip, and its noun in a sentence."""
 
     label: str
@@ -19,39 +19,39 @@ class Kind(NamedTuple):
     regressions: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "product": Kind(
+KINDS: Mapping[str, CauseKind] = {
+    "product": CauseKind(
         "Product", "product bug", "product bugs", "product regression", "product regressions"
     ),
-    "firmware": Kind(
+    "firmware": CauseKind(
         "Firmware",
         "firmware problem",
         "firmware problems",
         "firmware regression",
         "firmware regressions",
     ),
-    "automation": Kind(
+    "automation": CauseKind(
         "Automation",
         "automation bug",
         "automation bugs",
         "automation bug that came back",
         "automation bugs that came back",
     ),
-    "infra": Kind(
+    "infra": CauseKind(
         "Infrastructure",
         "infrastructure problem",
         "infrastructure problems",
         "infrastructure problem that came back",
         "infrastructure problems that came back",
     ),
-    "unknown": Kind(
+    "unknown": CauseKind(
         "Unknown",
         "cause of unknown kind",
         "causes of unknown kind",
         "cause of unknown kind that came back",
         "causes of unknown kind that came back",
     ),
-    "flake": Kind("Flake", "flake", "flakes", "flake that came back", "flakes that came back"),
+    "flake": CauseKind("Flake", "flake", "flakes", "flake that came back", "flakes that came back"),
 }
 """The most important first."""
 
@@ -122,14 +122,14 @@ QUESTIONS: Mapping[str, str] = {
 """What each step asks."""
 
 
-def kind_of(case: Finding) -> str:
+def kind_of(case: CaseFinding) -> str:
     """The kind of one case: its category, or what its defect code says."""
     if kind := _kind(case.category):
         return kind
     return _CODE_KINDS.get(case.defect_type.strip().lower()[:2], "unknown")
 
 
-def first_kind_of(case: Finding) -> str:
+def first_kind_of(case: CaseFinding) -> str:
     """The kind that a first look gave it."""
     return _kind(case.triaged) or "unknown"
 
@@ -155,7 +155,7 @@ def severity_rank(severity: str) -> int:
     return SEVERITIES.index(word) if word in SEVERITIES else len(SEVERITIES)
 
 
-def state_of(case: Finding) -> str:
+def state_of(case: CaseFinding) -> str:
     """Exactly one of STATES."""
     if case.status == "closed":
         return "closed"
@@ -178,7 +178,7 @@ def step_title(step: str) -> str:
     return name.capitalize() if name in QUESTIONS else step
 
 
-def trust_of(case: Finding) -> str:
+def trust_of(case: CaseFinding) -> str:
     """Who stands behind a finding: human, auto (a rule somebody chose), or nobody yet."""
     if case.decision not in DECISIONS:
         return "unreviewed"

@@ -10,7 +10,7 @@ from math import isfinite
 
 import msgspec
 
-from interlock.rca.findings import Evidence, Family, Finding, Findings, Suspect
+from interlock.rca.findings import CaseFinding, Evidence, FindingFamily, Findings, Suspect
 from interlock.rca.report.kinds import (
     KINDS,
     STATES,
@@ -22,7 +22,7 @@ from interlock.rca.report.kinds import (
 from interlock.system.text import first_line, line, moment
 
 _LONGEST_TITLE = 160
-_LOOSE = Family(family_id="", title="Not grouped yet", members=())
+_LOOSE = FindingFamily(family_id="", title="Not grouped yet", members=())
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     family_id: str
     title: str
-    cases: tuple[Finding, ...]
+    cases: tuple[CaseFinding, ...]
     kind: str
     at_first: str
     """The kind that triage took it for, where no later look was sure of any; else empty."""
@@ -60,7 +60,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """What a reviewer answers for all of it; 0 if nobody is asked."""
 
     @property
-    def lead(self) -> Finding:
+    def lead(self) -> CaseFinding:
         return self.cases[0]
 
     @property
@@ -111,17 +111,17 @@ def outline(findings: Findings) -> Outline:
     )
 
 
-def is_known(case: Finding, here: Mapping[int, int]) -> bool:
+def is_known(case: CaseFinding, here: Mapping[int, int]) -> bool:
     """Seen before this suite, and not only several times in it; or its cause was."""
     return case.inherited or _is_repeated(case, here)
 
 
-def _is_repeated(case: Finding, here: Mapping[int, int]) -> bool:
+def _is_repeated(case: CaseFinding, here: Mapping[int, int]) -> bool:
     return case.recalled or case.regression or case.seen > here.get(case.symptom_id, 1)
 
 
-def _grouped(findings: Findings) -> list[tuple[Family, tuple[Finding, ...]]]:
-    waiting: dict[str, list[Finding]] = {}
+def _grouped(findings: Findings) -> list[tuple[FindingFamily, tuple[CaseFinding, ...]]]:
+    waiting: dict[str, list[CaseFinding]] = {}
     for case in findings.cases:
         waiting.setdefault(case.case_id, []).append(case)
     found = []
@@ -134,7 +134,7 @@ def _grouped(findings: Findings) -> list[tuple[Family, tuple[Finding, ...]]]:
     return found
 
 
-def _cause(family: Family, cases: tuple[Finding, ...], here: Mapping[int, int]) -> Cause:
+def _cause(family: FindingFamily, cases: tuple[CaseFinding, ...], here: Mapping[int, int]) -> Cause:
     loose = family is _LOOSE
     known = [case for case in cases if is_known(case, here)]
     return Cause(
@@ -175,7 +175,7 @@ def _importance(cause: Cause) -> tuple[bool, int, int, int, str, str]:
     )
 
 
-def _whole(title: str, cases: Iterable[Finding]) -> str:
+def _whole(title: str, cases: Iterable[CaseFinding]) -> str:
     """A title that was cut when it was kept, as far as the first sentence of a message goes."""
     if not title.endswith("…"):
         return title
@@ -186,20 +186,20 @@ def _whole(title: str, cases: Iterable[Finding]) -> str:
     return line(sentence, _LONGEST_TITLE) if found else title
 
 
-def _asked(cases: Iterable[Finding]) -> int:
+def _asked(cases: Iterable[CaseFinding]) -> int:
     return next((each.question_id for each in cases if state_of(each) == "waiting"), 0)
 
 
-def _title(case: Finding) -> str:
+def _title(case: CaseFinding) -> str:
     return first_line(case.message) or first_line(case.error) or line(case.test_name) or "No title"
 
 
-def _kind(cases: Iterable[Finding]) -> str:
+def _kind(cases: Iterable[CaseFinding]) -> str:
     """Of the first case that has one."""
     return next((kind for kind in map(kind_of, cases) if kind != "unknown"), "unknown")
 
 
-def _at_first(cases: Sequence[Finding]) -> str:
+def _at_first(cases: Sequence[CaseFinding]) -> str:
     if _kind(cases) != "unknown":
         return ""
     return next((kind for kind in map(first_kind_of, cases) if kind != "unknown"), "")
@@ -213,7 +213,7 @@ def _first(texts: Iterable[str]) -> str:
     return next((text for text in texts if text.strip()), "")
 
 
-def _evidence(cases: Iterable[Finding]) -> tuple[Evidence, ...]:
+def _evidence(cases: Iterable[CaseFinding]) -> tuple[Evidence, ...]:
     """What all cases rest on, each reference once, the first case's first."""
     found: dict[str, Evidence] = {}
     for case in cases:
@@ -222,7 +222,7 @@ def _evidence(cases: Iterable[Finding]) -> tuple[Evidence, ...]:
     return tuple(found.values())
 
 
-def _states(cases: Iterable[Finding]) -> dict[str, int]:
+def _states(cases: Iterable[CaseFinding]) -> dict[str, int]:
     counts = Counter(map(state_of, cases))
     return {state: counts[state] for state in STATES if counts[state]}
 

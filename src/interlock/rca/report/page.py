@@ -12,7 +12,7 @@ from collections import Counter
 import msgspec
 from markupsafe import Markup
 
-from interlock.rca.findings import Finding, Findings
+from interlock.rca.findings import CaseFinding, Findings
 from interlock.rca.report.anchors import Anchors, anchors
 from interlock.rca.report.jira import draft_of, plain_text
 from interlock.rca.report.kinds import KINDS, kind_of, state_of
@@ -37,11 +37,11 @@ _SHARE = 20
 _LAUNCHES = 20
 
 
-class Row(msgspec.Struct, frozen=True):
+class PageRow(msgspec.Struct, frozen=True):
     """One case in the list, and whether it is told in full above."""
 
     number: int
-    case: Finding
+    case: CaseFinding
     state: str
     told: bool
 
@@ -154,11 +154,11 @@ def _other_kinds(cause: Cause) -> str:
     return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
 
 
-def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[Row]]]:
+def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageRow]]]:
     found, first = [], 1
     for cause in told.causes:
         rows = [
-            Row(number, case, state_of(case), number in full)
+            PageRow(number, case, state_of(case), number in full)
             for number, case in enumerate(cause.cases[: ROWS - first + 1], first)
         ]
         first += cause.size

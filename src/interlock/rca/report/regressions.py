@@ -3,7 +3,7 @@
 Knows what makes a regression readable: when it was there, when it was resolved, what fails now.
 """
 
-from interlock.rca.findings import Finding, Findings
+from interlock.rca.findings import CaseFinding, Findings
 from interlock.rca.report.kinds import KINDS
 from interlock.rca.report.links import suspect_link
 from interlock.rca.report.outline import Cause, Outline, outline
@@ -60,9 +60,9 @@ def _came_back(told: Outline) -> list[str]:
     return [head, "\n".join(rows)]
 
 
-def _symptoms(told: Outline) -> list[tuple[Cause, list[Finding]]]:
+def _symptoms(told: Outline) -> list[tuple[Cause, list[CaseFinding]]]:
     """Cases that came back, by cause and symptom, in the order of the causes."""
-    found: dict[tuple[int, int], tuple[Cause, list[Finding]]] = {}
+    found: dict[tuple[int, int], tuple[Cause, list[CaseFinding]]] = {}
     for cause in told.causes:
         for case in cause.cases:
             if case.regression:
@@ -70,7 +70,7 @@ def _symptoms(told: Outline) -> list[tuple[Cause, list[Finding]]]:
     return list(found.values())
 
 
-def _row(cause: Cause, cases: list[Finding], findings: Findings) -> str:
+def _row(cause: Cause, cases: list[CaseFinding], findings: Findings) -> str:
     lead = cases[0]
     symptom = prose(cause.title, 120) + (f" (symptom {lead.symptom_id})" if lead.symptom_id else "")
     cells = [
@@ -89,13 +89,13 @@ def _date(at: str) -> str:
     return prose(day(at)) or "not known"
 
 
-def _resolved(case: Finding) -> str:
+def _resolved(case: CaseFinding) -> str:
     if not case.rca_id:
         return "none"
     return f"RCA {case.rca_id}" + (f", {prose(day(case.resolved_at))}" if case.resolved_at else "")
 
 
-def _tests(cases: list[Finding]) -> str:
+def _tests(cases: list[CaseFinding]) -> str:
     names = "<br>".join(code(case.test_name, 120) or "no name" for case in cases[:_TESTS])
     more = len(cases) - _TESTS
     return f"{len(cases):,}: {names}" + (f"<br>and {more:,} more" if more > 0 else "")

@@ -23,34 +23,34 @@ _PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
 _NARROWEST = 30
 
 
-class Line(msgspec.Struct, frozen=True):
+class SummaryLine(msgspec.Struct, frozen=True):
     """One line, and what it is: head, cause, alarm, detail, file or plain."""
 
     text: str
     style: str = "plain"
 
 
-def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[Line]:
+def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[SummaryLine]:
     """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
     width = max(width, _NARROWEST)
     told = outline(findings)
     name = line(findings.name) or f"suite {findings.suite_id}"
-    lines = [Line(fitted(name, width), "head")]
-    lines += [Line(each) for each in folded(verdict(told), width)]
+    lines = [SummaryLine(fitted(name, width), "head")]
+    lines += [SummaryLine(each) for each in folded(verdict(told), width)]
     for cause in told.causes[:_CAUSES]:
-        lines += [Line(""), *_cause(cause, width)]
+        lines += [SummaryLine(""), *_cause(cause, width)]
     if rest := told.causes[_CAUSES:]:
         size = counted(sum(cause.size for cause in rest), "failure")
         said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
-        lines += [Line(""), Line(fitted(said, width), "detail")]
+        lines += [SummaryLine(""), SummaryLine(fitted(said, width), "detail")]
     lines += _waiting(told, width)
     if said := advice(told):
-        lines += [Line(""), *(Line(each) for each in folded(said, width))]
+        lines += [SummaryLine(""), *(SummaryLine(each) for each in folded(said, width))]
     if files:
         lines += [
-            Line(""),
-            Line("Files", "head"),
-            *(Line(f"  {line(f, 4000)}", "file") for f in files),
+            SummaryLine(""),
+            SummaryLine("Files", "head"),
+            *(SummaryLine(f"  {line(f, 4000)}", "file") for f in files),
         ]
     return [msgspec.structs.replace(each, text=_seen(each.text)) for each in lines]
 
@@ -72,19 +72,19 @@ def folded(text: str, width: int, indent: str = "") -> list[str]:
     return [fitted(indent + each, width) for each in (*lines, current) if each]
 
 
-def _cause(cause: Cause, width: int) -> list[Line]:
+def _cause(cause: Cause, width: int) -> list[SummaryLine]:
     kind = kind_label(cause).lower()
     came_back = ", regression" if cause.regression else ""
     size = counted(cause.size, "failure")
     head = f"{cause.number:>2}  {kind}{came_back}, {size}"
-    rows = [Line(fitted(head, width), "alarm" if cause.regression else "cause")]
-    rows += [Line(each) for each in folded(cause.title, width, "    ")[:3]]
+    rows = [SummaryLine(fitted(head, width), "alarm" if cause.regression else "cause")]
+    rows += [SummaryLine(each) for each in folded(cause.title, width, "    ")[:3]]
     if place := _place(cause):
-        rows.append(Line(fitted(f"    at {place}", width), "detail"))
+        rows.append(SummaryLine(fitted(f"    at {place}", width), "detail"))
     if suspect := _suspect(cause):
-        rows.append(Line(fitted(f"    {suspect}", width), "detail"))
-        rows += [Line(each, "detail") for each in _reasons(cause.suspects[0].why, width)]
-    return rows + [Line(each, "detail") for each in folded(_facts(cause), width, "    ")]
+        rows.append(SummaryLine(fitted(f"    {suspect}", width), "detail"))
+        rows += [SummaryLine(each, "detail") for each in _reasons(cause.suspects[0].why, width)]
+    return rows + [SummaryLine(each, "detail") for each in folded(_facts(cause), width, "    ")]
 
 
 def _reasons(why: str, width: int) -> list[str]:
@@ -131,7 +131,7 @@ def _facts(cause: Cause) -> str:
     return "; ".join(each for each in said if each)
 
 
-def _waiting(told: Outline, width: int) -> list[Line]:
+def _waiting(told: Outline, width: int) -> list[SummaryLine]:
     """Who is waited for, and for how much."""
     waiting = {
         "a person's review": told.states.get("waiting", 0),
@@ -148,4 +148,4 @@ def _waiting(told: Outline, width: int) -> list[Line]:
         return []
     room = max(len(number) for number, _ in rows)
     said = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
-    return [Line(""), Line("Waiting", "head"), *map(Line, said)]
+    return [SummaryLine(""), SummaryLine("Waiting", "head"), *map(SummaryLine, said)]

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-from interlock.rca.findings import Finding
+from interlock.rca.findings import CaseFinding
 from interlock.rca.report.outline import Cause, Outline
 from interlock.system.text import counted, line, moment, span
 
@@ -28,7 +28,7 @@ EDGE = 21
 """Nearer to an end of the strip than this, a text cannot stand in the middle over its tick."""
 
 
-class Dot(msgspec.Struct, frozen=True):
+class TimelineDot(msgspec.Struct, frozen=True):
     """Failures close together in one lane."""
 
     x: float
@@ -46,7 +46,7 @@ class Lane(msgspec.Struct, frozen=True):
     shade: int
     label: str
     size: int
-    dots: tuple[Dot, ...]
+    dots: tuple[TimelineDot, ...]
     cause: Cause | None
     """None for the rest."""
 
@@ -124,7 +124,7 @@ def shades(causes: Sequence[Cause]) -> dict[int, int]:
     return found
 
 
-def _short(case: Finding) -> str:
+def _short(case: CaseFinding) -> str:
     return line(case.test_name, 60) or "a test without a name"
 
 
@@ -174,14 +174,16 @@ def _lanes(
     )
 
 
-def _dots(cases: Sequence[Finding], scale: _Scale, first_at: datetime | None) -> tuple[Dot, ...]:
+def _dots(
+    cases: Sequence[CaseFinding], scale: _Scale, first_at: datetime | None
+) -> tuple[TimelineDot, ...]:
     width = 100 / _BINS
     bins: dict[int, list[datetime]] = {}
     for case in cases:
         if at := moment(case.at):
             bins.setdefault(int(scale.x(at) // width), []).append(at)
     return tuple(
-        Dot(
+        TimelineDot(
             scale.x(min(times)),
             len(times),
             f"{counted(len(times), 'failure')}, {min(times):%Y-%m-%d %H:%M:%S} UTC",

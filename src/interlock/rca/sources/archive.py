@@ -10,7 +10,7 @@ from io import RawIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, cast
 
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.leaf import SourceEntry
 from interlock.system.errors import SourceError
 
 MOST_MEMBERS: Final = 20_000
@@ -62,7 +62,7 @@ class _Member(RawIOBase):
         super().close()
 
 
-def members(path: Path, label: str) -> tuple[list[Leaf], list[str]]:
+def members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
     """What lies in the archive, by name, and notes on what is left out."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -76,7 +76,7 @@ def members(path: Path, label: str) -> tuple[list[Leaf], list[str]]:
         )
     notes: list[str] = []
     fit = list(_fit(infos, label, notes))
-    folders: dict[str, dict[str, Leaf]] = {}
+    folders: dict[str, dict[str, SourceEntry]] = {}
     leaves = [_leaf(path, label, info, folders) for info in fit]
     for leaf in leaves:
         folders.setdefault(leaf.folder, {})[leaf.name] = leaf
@@ -108,11 +108,11 @@ def _is_bomb(size: int, packed: int) -> bool:
 
 
 def _leaf(
-    path: Path, label: str, info: zipfile.ZipInfo, folders: Mapping[str, Mapping[str, Leaf]]
-) -> Leaf:
+    path: Path, label: str, info: zipfile.ZipInfo, folders: Mapping[str, Mapping[str, SourceEntry]]
+) -> SourceEntry:
     place = PurePosixPath(info.filename)
     folder, named = f"{label}!{place.parent}", f"{label}!{info.filename}"
-    return Leaf(
+    return SourceEntry(
         label=named,
         folder=folder,
         name=place.name,

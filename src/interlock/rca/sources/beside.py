@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import BinaryIO, Final
 
 from interlock.rca.failure import Failure
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.leaf import SourceEntry
 from interlock.system.bounded import bounded
 
 PART_BOUND: Final = 64 * 1024
@@ -28,7 +28,7 @@ def is_log_name(name: str) -> bool:
     return PurePath(name).suffix.lower() in _ENDINGS
 
 
-def log_beside(report: Leaf) -> Leaf | None:
+def log_beside(report: SourceEntry) -> SourceEntry | None:
     """The log of the same stem or, in the same folder, of a usual name; None if there is none."""
     around = {name.lower(): leaf for name, leaf in report.neighbours().items()}
     stem = report.stem.lower()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Launch, Tally
+from interlock.rca.launch import Launch, TestCounts
 from interlock.rca.sources.build_facts import with_build_facts
 from interlock.rca.sources.failure_ids import FailureIds
 from interlock.rca.sources.reportportal import rp_items
@@ -40,7 +40,7 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     ids = FailureIds()
     failures = [ids.name(rp_items.failure_of_item(item, names, launch.launch_id)) for item in own]
     jobs = rp_items.jobs_of(items, failures)
-    tally = rp_items.tally(document.get("statistics")) or Tally(failed=len(own) + lost)
+    tally = rp_items.tally(document.get("statistics")) or TestCounts(failed=len(own) + lost)
     whole = msgspec.structs.replace(launch, jobs=jobs, tally=tally)
     return whole, failures, [f"{name}: {each}" for each in notes]
 

@@ -15,13 +15,13 @@ from typing import BinaryIO, cast
 import msgspec
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Launch, Tally
+from interlock.rca.launch import Job, Launch, TestCounts
 from interlock.rca.sources.beside import LogParts, log_beside
 from interlock.rca.sources.broken_run import find_break
 from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 from interlock.rca.sources.failure_ids import FailureIds
 from interlock.rca.sources.junit import read_junit
-from interlock.rca.sources.leaf import Hashing, Leaf
+from interlock.rca.sources.leaf import Hashing, SourceEntry
 from interlock.system.errors import SourceError
 from interlock.system.test_output.ci_lines import lines_of
 from interlock.system.test_output.ci_log import read_log
@@ -29,7 +29,7 @@ from interlock.system.test_output.ci_log import read_log
 _Same = tuple[str, ...]
 
 
-class Gathering:
+class LaunchBuilder:
     """Takes contents one by one; `done` makes the launch of them."""
 
     def __init__(self, name: str) -> None:
@@ -42,15 +42,15 @@ class Gathering:
         self._jobs: dict[str, Job] = {}
         self._properties: dict[str, str] = {}
         self._digests: dict[str, str] = {}
-        self._places: list[Leaf] = []
-        self._logs: list[Leaf] = []
+        self._places: list[SourceEntry] = []
+        self._logs: list[SourceEntry] = []
         self._reports = 0
         self._beside: dict[str, int] = {}
         """Of each log that lay beside a report, how many failures it is the log of."""
         self._ids = FailureIds()
         self._known: set[_Same] = set()
 
-    def report(self, leaf: Leaf) -> None:
+    def report(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
             stream = Hashing(opened)
             report = read_junit(cast("BinaryIO", stream), leaf.name)
@@ -74,17 +74,17 @@ class Gathering:
             self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
         self._add_jobs(report.jobs, repeated)
 
-    def log(self, leaf: Leaf) -> None:
+    def log(self, leaf: SourceEntry) -> None:
         """Read only if there are no reports: beside one, a log is a help and not a source."""
         self._logs.append(leaf)
 
-    def failures(self, leaf: Leaf, failures: Iterable[Failure]) -> None:
+    def failures(self, leaf: SourceEntry, failures: Iterable[Failure]) -> None:
         with leaf.open() as opened:
             if not self._is_new(leaf, Hashing(opened).digest()):
                 return
         found = list(failures)
         self._failures += [self._ids.keep(each) for each in found]
-        tally = Tally(tests=len(found), failed=len(found))
+        tally = TestCounts(tests=len(found), failed=len(found))
         self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
 
     def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
@@ -135,7 +135,7 @@ class Gathering:
         folders = {leaf.folder.partition("!")[0] for leaf in self._places}
         return PurePath(os.path.commonpath(map(os.path.abspath, folders))).stem or "launch"
 
-    def _is_new(self, leaf: Leaf, digest: str) -> bool:
+    def _is_new(self, leaf: SourceEntry, digest: str) -> bool:
         if digest in self._digests:
             self._notes.append(f"{leaf.label}: the same as {self._digests[digest]}: read once")
             return False
@@ -162,23 +162,23 @@ class Gathering:
             old, again = self._jobs.get(job.name), repeated[job.name] if repeated else 0
             if old and again and old.tally == job.tally:
                 continue  # the same job in another report
-            added = Tally(
+            added = TestCounts(
                 tests=job.tally.tests - again,
                 failed=job.tally.failed - again,
                 skipped=job.tally.skipped,
             )
-            tally = _sum((old.tally if old else Tally(), added))
+            tally = _sum((old.tally if old else TestCounts(), added))
             status = "FAILED" if tally.failed else job.status
             self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
-    def _with_log(self, leaf: Leaf, failures: list[Failure]) -> list[Failure]:
+    def _with_log(self, leaf: SourceEntry, failures: list[Failure]) -> list[Failure]:
         """The failures; those without a log get their part of the one that lies beside."""
         if all(each.log for each in failures):
             return failures
         log = log_beside(leaf)
         return failures if log is None else self._from_log(log, failures)
 
-    def _from_log(self, log: Leaf, failures: list[Failure]) -> list[Failure]:
+    def _from_log(self, log: SourceEntry, failures: list[Failure]) -> list[Failure]:
         bare = [each for each in failures if not each.log]
         try:
             if not bare or log.kind() != "log":
@@ -201,7 +201,7 @@ class Gathering:
     def _tests(self) -> int:
         return sum(job.tally.tests for job in self._jobs.values())
 
-    def _read_log(self, leaf: Leaf) -> None:
+    def _read_log(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
             stream = Hashing(opened)
             found = read_log(lines_of(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
@@ -221,7 +221,7 @@ class Gathering:
         status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
 
-    def _broken(self, leaf: Leaf, tally: Tally) -> list[Failure]:
+    def _broken(self, leaf: SourceEntry, tally: TestCounts) -> list[Failure]:
         """The run itself as one failure, where its log names no test but says that it broke."""
         with leaf.open() as opened:
             found = find_break(lines_of(opened))
@@ -238,7 +238,7 @@ class Gathering:
         ]
 
 
-def _not_understood(logs: list[Leaf]) -> str:
+def _not_understood(logs: list[SourceEntry]) -> str:
     what = logs[0].label if len(logs) == 1 else f"each of the {len(logs)} logs"
     return (
         f"In {what} there is no test result that is understood: "
@@ -262,9 +262,9 @@ def _same(failure: Failure) -> _Same:
     return failure.job, failure.class_name, failure.test_name, failure.at, mark
 
 
-def _sum(tallies: Iterable[Tally]) -> Tally:
+def _sum(tallies: Iterable[TestCounts]) -> TestCounts:
     found = list(tallies)
-    return Tally(
+    return TestCounts(
         tests=sum(each.tests for each in found),
         failed=sum(each.failed for each in found),
         skipped=sum(each.skipped for each in found),

@@ -15,17 +15,22 @@ from interlock.rca.launch import Launch
 from interlock.rca.sources.envelope import read_envelope
 from interlock.rca.sources.failure_ids import FailureIds
 from interlock.rca.sources.failure_lines import read_failures
-from interlock.rca.sources.gathering import Gathering
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.gathering import LaunchBuilder
+from interlock.rca.sources.leaf import SourceEntry
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_address import Address, LaunchWord, address, launch_word
+from interlock.rca.sources.reportportal.rp_address import (
+    LaunchWord,
+    PortalAddress,
+    address,
+    launch_word,
+)
 from interlock.rca.sources.reportportal.rp_launch import read_launch
 from interlock.rca.sources.searching import leaves_of
 from interlock.system.errors import SourceError
 from interlock.system.test_output.ci_lines import lines_of
 
 
-class Intake(msgspec.Struct, frozen=True):
+class SourceLaunch(msgspec.Struct, frozen=True):
     """One launch with its failures, and what there is to say about the reading."""
 
     launch: Launch
@@ -39,8 +44,8 @@ def read_sources(
     name: str = "",
     environ: Mapping[str, str] | None = None,
     key_file: Path | None = None,
-    portal: Callable[[Address], ReportPortal] = ReportPortal,
-) -> list[Intake]:
+    portal: Callable[[PortalAddress], ReportPortal] = ReportPortal,
+) -> list[SourceLaunch]:
     """The launches that the words name. Files without a launch of their own are one launch, which
     is called `name`. SourceError if there is nothing to read."""
     reading = _Reading(name)
@@ -56,8 +61,8 @@ def read_sources(
 
 class _Reading:
     def __init__(self, name: str) -> None:
-        self._intakes: list[Intake] = []
-        self._gathering = Gathering(name)
+        self._intakes: list[SourceLaunch] = []
+        self._gathering = LaunchBuilder(name)
         self._notes: list[str] = []
         self._passed_over: list[str] = []
         """What the search itself left out: members of archives, files beyond the bound."""
@@ -84,11 +89,11 @@ class _Reading:
         if foreign:
             self._notes.append(f"{word}: {foreign} XML files are no JUnit reports: skipped")
 
-    def done(self) -> list[Intake]:
+    def done(self) -> list[SourceLaunch]:
         gathered = self._gathering.done()
         if gathered:
             launch, failures, notes = gathered
-            self._intakes.append(Intake(launch, failures, notes))
+            self._intakes.append(SourceLaunch(launch, failures, notes))
         self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
         said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
@@ -112,7 +117,7 @@ class _Reading:
         if lost:
             raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
 
-    def _read(self, leaf: Leaf) -> bool:
+    def _read(self, leaf: SourceEntry) -> bool:
         """Whether it was something of ours."""
         kind = leaf.kind()
         if kind == "junit":
@@ -132,7 +137,7 @@ class _Reading:
             raise SourceError(f"{leaf.label} {_ODD[kind]}.")
         return True
 
-    def _lines(self, leaf: Leaf) -> None:
+    def _lines(self, leaf: SourceEntry) -> None:
         with leaf.open() as stream:
             failures, notes = read_failures(lines_of(stream, 1 << 26), leaf.label)
         self._notes += notes
@@ -152,7 +157,7 @@ class _Reading:
         if any(each.launch.launch_id == launch.launch_id for each in self._intakes):
             self._notes.append(f"launch {launch.launch_id} was named twice: read once")
             return
-        self._intakes.append(Intake(launch, failures, notes))
+        self._intakes.append(SourceLaunch(launch, failures, notes))
 
 
 def _bounded_notes(notes: list[str]) -> list[str]:

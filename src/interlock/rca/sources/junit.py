@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 from xml.parsers import expat
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Tally
+from interlock.rca.launch import Job, TestCounts
 from interlock.rca.sources import xml_salvage
 from interlock.rca.sources.junit_elements import JUnitElements
 from interlock.rca.sources.xml_text import XmlText
@@ -41,7 +41,7 @@ class JUnitReport:
         self._parser = self._new_parser()
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> TestCounts:
         return self._elements.tally
 
     @property

@@ -11,7 +11,7 @@ from interlock.rca.failure import Failure
 from interlock.rca.sources.build_facts import harmless_facts
 from interlock.rca.sources.telling import telling
 from interlock.rca.sources.xml_text import restored
-from interlock.system.bounded import Bounded, bounded
+from interlock.system.bounded import ClippedText, bounded
 from interlock.system.moment import after, rfc3339
 
 _MESSAGE_BOUND: Final = 16 * 1024
@@ -19,26 +19,26 @@ _ATTACHMENT: Final = re.compile(r"\[\[ATTACHMENT\|([^\]\n]{1,500})\]\]")
 _MOST_ATTACHMENTS: Final = 20
 
 
-class Result:
+class JUnitResult:
     """A `failure` or an `error`."""
 
     __slots__ = ("kind", "message", "text", "type")
 
-    def __init__(self, kind: str, attributes: Mapping[str, str], text: Bounded) -> None:
+    def __init__(self, kind: str, attributes: Mapping[str, str], text: ClippedText) -> None:
         self.kind = kind
         self.type = attributes.get("type", "")
         self.message = attributes.get("message", "")
         self.text = text
 
 
-class Case:
+class JUnitCase:
     """A `testcase`."""
 
     __slots__ = ("attributes", "flaky", "log", "properties", "reruns", "results", "skipped")
 
-    def __init__(self, attributes: Mapping[str, str], log: Bounded) -> None:
+    def __init__(self, attributes: Mapping[str, str], log: ClippedText) -> None:
         self.attributes = attributes
-        self.results: list[Result] = []
+        self.results: list[JUnitResult] = []
         self.skipped = False
         self.flaky = False
         self.reruns = 0
@@ -55,12 +55,12 @@ class Case:
         return restored(named.strip())
 
 
-class Suite:
+class JUnitSuite:
     """A `testsuite`, or the file itself for cases that stand in none."""
 
     __slots__ = ("attributes", "failed", "log", "name", "properties", "skipped", "tests", "waiting")
 
-    def __init__(self, attributes: Mapping[str, str], name: str, log: Bounded) -> None:
+    def __init__(self, attributes: Mapping[str, str], name: str, log: ClippedText) -> None:
         self.attributes = attributes
         self.name = name
         self.tests = 0
@@ -72,7 +72,7 @@ class Suite:
         """Failures without a log: the suite's own, which may still come, is theirs too."""
 
 
-def failure_of(case: Case, suites: Iterable[Suite], job: str) -> Failure:
+def failure_of(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Failure:
     """The case as a failure; its id is still to be given."""
     held_by = list(suites)
     log = restored(case.log.text()).strip("\n")
@@ -98,16 +98,16 @@ def failure_of(case: Case, suites: Iterable[Suite], job: str) -> Failure:
     )
 
 
-def _message(results: Iterable[Result], test_name: str) -> str:
+def _message(results: Iterable[JUnitResult], test_name: str) -> str:
     said = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
     return bounded("\n".join(dict.fromkeys(filter(None, said))), _MESSAGE_BOUND)[0]
 
 
-def _body(result: Result) -> str:
+def _body(result: JUnitResult) -> str:
     return restored(result.text.text()).strip()
 
 
-def _attributes(case: Case, suites: list[Suite], log: str) -> dict[str, str]:
+def _attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str, str]:
     found = harmless_facts(case.properties)
     found["result"] = case.results[0].kind
     for name in ("time", "hostname"):
@@ -121,7 +121,7 @@ def _attributes(case: Case, suites: list[Suite], log: str) -> dict[str, str]:
     return found
 
 
-def _nearest(case: Case, suites: list[Suite], name: str) -> str:
+def _nearest(case: JUnitCase, suites: list[JUnitSuite], name: str) -> str:
     holders = (case.attributes, *(each.attributes for each in reversed(suites)))
     return next((holder[name] for holder in holders if holder.get(name)), "")
 

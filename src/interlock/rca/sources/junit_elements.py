@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Tally
+from interlock.rca.launch import Job, TestCounts
 from interlock.rca.sources.failure_ids import FailureIds
-from interlock.rca.sources.junit_case import Case, Result, Suite, failure_of
+from interlock.rca.sources.junit_case import JUnitCase, JUnitResult, JUnitSuite, failure_of
 from interlock.rca.sources.xml_text import restored
-from interlock.system.bounded import LOG_BOUND, Bounded
+from interlock.system.bounded import LOG_BOUND, ClippedText
 from interlock.system.moment import after, rfc3339
 
 _RERUNS: Final = ("rerunFailure", "rerunError")
@@ -44,23 +44,23 @@ class JUnitElements:
         self.unshown: list[str] = []
         """What the report says to have failed without showing a test that did."""
         self.seen = 0
-        self.cases: list[Case] = []
+        self.cases: list[JUnitCase] = []
         self._bound = log_bound
         self._stem = PurePath(name).stem or name
         self._ids = FailureIds()
-        self._file = Suite({}, "", Bounded(_SUITE_LOG))
-        self._suites: list[Suite] = [self._file]
+        self._file = JUnitSuite({}, "", ClippedText(_SUITE_LOG))
+        self._suites: list[JUnitSuite] = [self._file]
         self._names: list[str] = []
-        self._sinks: list[Bounded | None] = []
+        self._sinks: list[ClippedText | None] = []
         self._property = ""
         self._claimed = 0
         self._failed: dict[tuple[str, str, str], str] = {}
         self._waiting = 0
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> TestCounts:
         tallies = [job.tally for job in self.jobs.values()]
-        return Tally(
+        return TestCounts(
             tests=sum(each.tests for each in tallies),
             failed=sum(each.failed for each in tallies),
             skipped=sum(each.skipped for each in tallies),
@@ -73,7 +73,7 @@ class JUnitElements:
         self._names.append(name)
         if name == "testcase":
             self.seen += 1
-            self.cases.append(Case(attributes, Bounded(self._bound)))
+            self.cases.append(JUnitCase(attributes, ClippedText(self._bound)))
             sink = None
         elif name == "testsuite":
             self._begin_suite(attributes)
@@ -154,14 +154,14 @@ class JUnitElements:
         self._sinks = [None] * len(self._names)
         self.cases = []
 
-    def result_sink(self, kind: str, attributes: dict[str, str]) -> Bounded:
-        result = Result(kind, attributes, Bounded(self._bound))
+    def result_sink(self, kind: str, attributes: dict[str, str]) -> ClippedText:
+        result = JUnitResult(kind, attributes, ClippedText(self._bound))
         self.cases[-1].results.append(result)
         return result.text
 
     def _in_case(
-        self, name: str, parent: str, attributes: dict[str, str], sink: Bounded | None
-    ) -> Bounded | None:
+        self, name: str, parent: str, attributes: dict[str, str], sink: ClippedText | None
+    ) -> ClippedText | None:
         case = self.cases[-1]
         if name in _LOGS:
             if parent in _RERUNS or parent in _FLAKY:
@@ -186,13 +186,13 @@ class JUnitElements:
         name = restored(attributes.get("name", "").strip())
         if len(self._suites) == 1:
             self._claimed += _count(attributes, "failures") + _count(attributes, "errors")
-        self._suites.append(Suite(attributes, name, Bounded(_SUITE_LOG)))
+        self._suites.append(JUnitSuite(attributes, name, ClippedText(_SUITE_LOG)))
 
-    def _begin_property(self, attributes: dict[str, str]) -> Bounded:
+    def _begin_property(self, attributes: dict[str, str]) -> ClippedText:
         self._property = attributes.get("name", "")
         if "value" in attributes:
             self._keep_property(attributes["value"])
-        return Bounded(_PROPERTY)
+        return ClippedText(_PROPERTY)
 
     def _keep_property(self, value: str) -> None:
         kept = self.cases[-1].properties if self.cases else self.properties
@@ -206,7 +206,7 @@ class JUnitElements:
         self.notes.append(told)
         self.unshown.append(told)
 
-    def _fail(self, case: Case, key: tuple[str, str, str]) -> None:
+    def _fail(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
         if len(self._suites) <= _MOST_HOLDERS:
             suites = self._suites[1:] or [self._file]
@@ -227,13 +227,13 @@ class JUnitElements:
             suite.waiting = []
         self._waiting = 0
 
-    def _keep_job(self, suite: Suite) -> None:
+    def _keep_job(self, suite: JUnitSuite) -> None:
         name = suite.name or self._stem
         started = rfc3339(suite.attributes.get("timestamp", ""))
         old = self.jobs.get(name) or Job(
             name=name, started_at=started, ended_at=_end(started, suite.attributes)
         )
-        tally = Tally(
+        tally = TestCounts(
             tests=old.tally.tests + suite.tests,
             failed=old.tally.failed + suite.failed,
             skipped=old.tally.skipped + suite.skipped,

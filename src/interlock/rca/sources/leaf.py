@@ -25,14 +25,14 @@ _FAILURE: Final = re.compile(rb'\{[^\n]*"(?:test_name|class_name|stack)"\s*:')
 """A failure's keys in the first line."""
 
 
-class Leaf(NamedTuple):
+class SourceEntry(NamedTuple):
     """One content. `folder` and `name` place it among its neighbours."""
 
     label: str
     folder: str
     name: str
     open: Callable[[], BinaryIO]
-    neighbours: Callable[[], Mapping[str, "Leaf"]]
+    neighbours: Callable[[], Mapping[str, "SourceEntry"]]
     is_given: bool = True
     """Whether the user named it; else it was found in a folder or an archive."""
 

@@ -12,14 +12,14 @@ from typing import BinaryIO, Final, cast
 
 from interlock.rca.sources import archive
 from interlock.rca.sources.beside import is_log_name
-from interlock.rca.sources.leaf import Leaf
+from interlock.rca.sources.leaf import SourceEntry
 from interlock.system.errors import SourceError
 
 _MOST_FILES: Final = 50_000
 _PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
 
 
-def leaves_of(word: str) -> tuple[list[Leaf], list[str]]:
+def leaves_of(word: str) -> tuple[list[SourceEntry], list[str]]:
     """What the word names, in a stable order, and notes. SourceError if it names nothing."""
     search = _Search()
     if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
@@ -33,11 +33,11 @@ class _Search:
     """One search; each folder is asked for its logs once."""
 
     def __init__(self) -> None:
-        self._logs: dict[Path, Mapping[str, Leaf]] = {}
+        self._logs: dict[Path, Mapping[str, SourceEntry]] = {}
 
-    def matching(self, word: str) -> tuple[list[Leaf], list[str]]:
+    def matching(self, word: str) -> tuple[list[SourceEntry], list[str]]:
         found = _each_once(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
-        leaves: list[Leaf] = []
+        leaves: list[SourceEntry] = []
         notes: list[str] = []
         for path in map(Path, found):
             more, said = self.folder(path) if path.is_dir() else self.file(path)
@@ -47,7 +47,7 @@ class _Search:
             raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
         return leaves, notes
 
-    def file(self, path: Path) -> tuple[list[Leaf], list[str]]:
+    def file(self, path: Path) -> tuple[list[SourceEntry], list[str]]:
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
@@ -63,8 +63,8 @@ class _Search:
             is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
         return archive.members(path, str(path)) if is_zip else ([leaf], [])
 
-    def folder(self, folder: Path) -> tuple[list[Leaf], list[str]]:
-        leaves: list[Leaf] = []
+    def folder(self, folder: Path) -> tuple[list[SourceEntry], list[str]]:
+        leaves: list[SourceEntry] = []
         notes: list[str] = []
         for path in _walk(folder):
             if len(leaves) >= _MOST_FILES:
@@ -77,8 +77,8 @@ class _Search:
                 leaves.append(self._leaf(path, is_given=False))
         return leaves, notes
 
-    def _leaf(self, path: Path, *, is_given: bool) -> Leaf:
-        return Leaf(
+    def _leaf(self, path: Path, *, is_given: bool) -> SourceEntry:
+        return SourceEntry(
             label=str(path),
             folder=str(path.parent),
             name=path.name,
@@ -87,7 +87,7 @@ class _Search:
             is_given=is_given,
         )
 
-    def _logs_in(self, folder: Path) -> Mapping[str, Leaf]:
+    def _logs_in(self, folder: Path) -> Mapping[str, SourceEntry]:
         if folder not in self._logs:
             try:
                 found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
@@ -99,7 +99,7 @@ class _Search:
         return self._logs[folder]
 
 
-def _reports_in(path: Path) -> tuple[list[Leaf], list[str]]:
+def _reports_in(path: Path) -> tuple[list[SourceEntry], list[str]]:
     """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
     try:
         leaves, notes = archive.members(path, str(path))

@@ -24,7 +24,7 @@ NEXT: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
 """Where a reader that lost its way can go on."""
 
 
-class Found(NamedTuple):
+class SalvagedResult(NamedTuple):
     """A tag that says how a test went: failure, error or skipped."""
 
     kind: str
@@ -38,16 +38,16 @@ def case_attributes(raw: bytes) -> dict[str, str] | None:
     return None if tag is None else _tag(raw, tag.end())[0]
 
 
-def results(raw: bytes) -> list[Found]:
+def results(raw: bytes) -> list[SalvagedResult]:
     """The results that stand in the text, in their order."""
-    found: list[Found] = []
+    found: list[SalvagedResult] = []
     tag = _TAG.search(raw)
     while tag and len(found) < _MOST_TAGS:
         attributes, end = _tag(raw, tag.end())
         text = ""
         if not raw[max(0, end - 2) : end].startswith(b"/"):
             text = _text(raw[end : end + _LONGEST_TEXT])
-        found.append(Found(tag[1].decode(), attributes, text))
+        found.append(SalvagedResult(tag[1].decode(), attributes, text))
         tag = _TAG.search(raw, end)
     return found
 

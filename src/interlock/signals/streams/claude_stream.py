@@ -10,17 +10,17 @@ import msgspec
 
 from interlock.signals.streams.lax import all_fitting, fitting
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
-    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
     ToolStarted,
     TurnEnd,
+    UsageReported,
     UserTurn,
 )
 
@@ -159,7 +159,7 @@ def _flat(content: object) -> str:
 def _results(event: ClaudeEvent) -> list[StreamEvent]:
     """The end, and before it what it does not tell by itself."""
     denials = all_fitting(event.permission_denials, _Denial)
-    denied = [Notice("denied", each.tool_name) for each in denials]
+    denied = [AgentNotice("denied", each.tool_name) for each in denials]
     end = _result(event)
     limit = [RateLimit("rejected", None, end.reason)] if event.api_error_status == _LIMITED else []
     return [*denied, *_spent(event), *limit, end]
@@ -177,7 +177,7 @@ def _result(event: ClaudeEvent) -> TurnEnd:
     return TurnEnd(True, event.result, "", name, turns=turns)
 
 
-def _spent(event: ClaudeEvent) -> list[Spent]:
+def _spent(event: ClaudeEvent) -> list[UsageReported]:
     """Tokens read from a cache are left out: they cost next to nothing and are most of all."""
     bills = all_fitting(event.modelUsage, _Bill)
     usage = fitting(event.usage, _Usage) if not bills else None
@@ -187,7 +187,7 @@ def _spent(event: ClaudeEvent) -> list[Spent]:
     ]
     tokens = sum(part or 0 for part in parts)
     money = fitting(event.total_cost_usd, float) or 0.0
-    return [Spent(tokens, money)] if tokens > 0 or money > 0 else []
+    return [UsageReported(tokens, money)] if tokens > 0 or money > 0 else []
 
 
 def _limit(limit: _Limit) -> RateLimit | OtherEvent:
@@ -204,10 +204,10 @@ def _system(event: ClaudeEvent) -> list[StreamEvent]:
     if name == "system/init":
         servers = all_fitting(event.mcp_servers, _Server)
         missing = [each for each in servers if each.status != "connected"]
-        notices = [Notice("server-missing", f"{each.name}: {each.status}") for each in missing]
+        notices = [AgentNotice("server-missing", f"{each.name}: {each.status}") for each in missing]
         return [SessionStarted(event.session_id or ""), *notices]
     if name == "system/api_retry":
         return [StreamError(f"retry after {event.error or event.error_status}", passing=True)]
     if name == "system/task_notification" and event.status in ("stopped", "killed"):
-        return [Notice("work-stopped", str(event.summary or "a task in the background"))]
+        return [AgentNotice("work-stopped", str(event.summary or "a task in the background"))]
     return [OtherEvent(name)]

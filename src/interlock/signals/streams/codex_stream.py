@@ -11,17 +11,17 @@ import msgspec
 
 from interlock.signals.streams.lax import fitting
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
-    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
     ToolStarted,
     TurnEnd,
+    UsageReported,
 )
 
 _LIMIT: Final = re.compile(r"usage limit|\b429\b|rate limit", re.IGNORECASE)
@@ -126,12 +126,12 @@ def _tool_result(item: _Item) -> list[StreamEvent]:
     found = ToolResult(said, item.status == "failed", item.id or "")
     why = item.error.get("message") if isinstance(item.error, dict) else item.error
     denied = isinstance(why, str) and _UNASKED.search(why) is not None
-    return [found, Notice("denied", item.tool or str(why))] if denied else [found]
+    return [found, AgentNotice("denied", item.tool or str(why))] if denied else [found]
 
 
-def _spent(usage: _Usage | None) -> list[Spent]:
+def _spent(usage: _Usage | None) -> list[UsageReported]:
     """Codex counts its whole thread, over every resume."""
     if usage is None:
         return []
     tokens = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
-    return [Spent(tokens, of_session=True)] if tokens > 0 else []
+    return [UsageReported(tokens, of_session=True)] if tokens > 0 else []

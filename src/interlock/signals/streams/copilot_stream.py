@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
@@ -74,7 +74,7 @@ class CopilotStream:
         if event.type == "session.mcp_servers_loaded":
             return _servers(data)
         if event.type.startswith("permission.requested"):
-            return [Notice("asks", "copilot asks for a permission")]
+            return [AgentNotice("asks", "copilot asks for a permission")]
         return [self._other(event.type, data)]
 
     def _message(self, data: _Data) -> list[StreamEvent]:
@@ -120,13 +120,13 @@ def _tool(name: str, data: _Data) -> list[StreamEvent]:
     found = ToolResult(said if isinstance(said, str) else "", failed, tool_id)
     code = data.error.get("code") if isinstance(data.error, dict) else None
     why = data.error.get("message") if isinstance(data.error, dict) else ""
-    return [found, Notice("denied", str(why))] if code == "denied" else [found]
+    return [found, AgentNotice("denied", str(why))] if code == "denied" else [found]
 
 
 def _servers(data: _Data) -> list[StreamEvent]:
     servers = [each for each in data.servers or () if isinstance(each, dict)]
     return [
-        Notice("server-missing", f"{each.get('name')}: {each.get('status')}")
+        AgentNotice("server-missing", f"{each.get('name')}: {each.get('status')}")
         for each in servers
         if each.get("status") not in ("connected", "disabled")
     ]

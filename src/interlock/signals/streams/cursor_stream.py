@@ -10,8 +10,8 @@ import msgspec
 
 from interlock.signals.streams.claude_stream import ClaudeStream
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     StreamEvent,
     ToolResult,
@@ -43,7 +43,7 @@ class CursorStream:
             self._said = []
             return _tool(event)
         if event.type == "interaction_query" and event.subtype == "request":
-            return [Notice("asks", "cursor asks for an approval")]
+            return [AgentNotice("asks", "cursor asks for an approval")]
         if event.type == "thinking":
             return [OtherEvent(event.type)]
         return [self._noted(found) for found in self._claude.decode(line)]
@@ -67,4 +67,4 @@ def _tool(event: _Call) -> list[StreamEvent]:
     refused = isinstance(result, dict) and bool({"rejected", "permissionDenied"} & result.keys())
     failed = refused or (isinstance(result, dict) and "error" in result)
     found = ToolResult("", failed, event.call_id or "")
-    return [found, Notice("denied", name)] if refused else [found]
+    return [found, AgentNotice("denied", name)] if refused else [found]

@@ -11,17 +11,17 @@ import msgspec
 
 from interlock.signals.streams.lax import fitting
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
-    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
     ToolStarted,
     TurnEnd,
+    UsageReported,
     UserTurn,
 )
 
@@ -112,9 +112,9 @@ class GeminiStream:
 def _tool_result(event: GeminiEvent) -> list[StreamEvent]:
     why = (event.error and event.error.message) or ""
     found = ToolResult(event.output or why, event.status == "error", event.tool_id or "")
-    return [found, Notice("denied", why)] if _DENIED.search(why) else [found]
+    return [found, AgentNotice("denied", why)] if _DENIED.search(why) else [found]
 
 
-def _spent(stats: _Stats | None) -> list[Spent]:
+def _spent(stats: _Stats | None) -> list[UsageReported]:
     tokens = stats.input_tokens - stats.cached + stats.output_tokens if stats else 0
-    return [Spent(tokens)] if tokens > 0 else []
+    return [UsageReported(tokens)] if tokens > 0 else []

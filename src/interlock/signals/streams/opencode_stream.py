@@ -12,16 +12,16 @@ import msgspec
 
 from interlock.signals.streams.lax import fitting
 from interlock.signals.streams.stream_events import (
+    AgentNotice,
     AssistantText,
-    Notice,
     OtherEvent,
     RateLimit,
     SessionStarted,
-    Spent,
     StreamError,
     StreamEvent,
     ToolResult,
     TurnEnd,
+    UsageReported,
 )
 
 _LIMIT: Final = re.compile(
@@ -111,7 +111,7 @@ class OpencodeStream:
         tokens = fitting(part.tokens, _Tokens) or _Tokens()
         self._tokens += tokens.input + tokens.output + tokens.reasoning + tokens.cache.write
         self._money += fitting(part.cost, float) or 0.0
-        spent = Spent(max(self._tokens, 0), max(self._money, 0.0))
+        spent = UsageReported(max(self._tokens, 0), max(self._money, 0.0))
         if part.reason in (None, "tool-calls"):
             return [spent, OtherEvent(f"step_finish/{part.reason}")]
         text = "".join(self._said)
@@ -126,7 +126,7 @@ def _tool(part: _Part) -> list[StreamEvent]:
     said = state.error if failed else state.output
     found = ToolResult(said if isinstance(said, str) else "", failed, part.call_id or "")
     refused = failed and isinstance(said, str) and _DENIED.search(said)
-    return [found, Notice("denied", part.tool or "")] if refused else [found]
+    return [found, AgentNotice("denied", part.tool or "")] if refused else [found]
 
 
 def _error(error: Any) -> list[StreamEvent]:

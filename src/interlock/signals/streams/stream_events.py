@@ -59,7 +59,7 @@ class RateLimit(msgspec.Struct, frozen=True, tag=True):
     message: str = ""
 
 
-class Spent(msgspec.Struct, frozen=True, tag=True):
+class UsageReported(msgspec.Struct, frozen=True, tag="Spent"):
     """What it cost so far. `of_session` counts the runs before a resume too."""
 
     tokens: int = 0
@@ -67,7 +67,7 @@ class Spent(msgspec.Struct, frozen=True, tag=True):
     of_session: bool = False
 
 
-class Notice(msgspec.Struct, frozen=True, tag=True):
+class AgentNotice(msgspec.Struct, frozen=True, tag="Notice"):
     """Something that a good end does not tell: a tool that was not allowed, a server that is not
     there, work that was stopped, a question that nobody answers."""
 
@@ -113,8 +113,8 @@ StreamEvent = (
     | UserTurn
     | StreamError
     | RateLimit
-    | Spent
-    | Notice
+    | UsageReported
+    | AgentNotice
     | TurnEnd
     | OtherEvent
     | BadLine

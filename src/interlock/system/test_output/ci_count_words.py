@@ -7,7 +7,7 @@ known tool counts is not read this way. Refuses lines that count suites, files, 
 import re
 from collections.abc import Iterable
 
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 
 _MEANING = {
     **dict.fromkeys(("run", "runs", "tests", "test", "total", "count", "completed"), "tests"),
@@ -39,7 +39,7 @@ _NOT_TESTS = re.compile(
 )
 
 
-def counts_of(line: str) -> Tally:
+def counts_of(line: str) -> TestCounts:
     """The counts in a line that is known to hold some: `3 failed, 5 passed` or `Failed: 3`."""
     pairs = [(word, number) for number, word in _NUMBER_FIRST.findall(line)]
     if not any(word.lower() in _MEANING for word, _ in pairs):
@@ -52,22 +52,22 @@ def counts_of(line: str) -> Tally:
             sums[meaning] += int(number)
             told |= meaning == "tests"
     tests = sums["tests"] if told else sums["ran"] + sums["failed"]
-    return Tally(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
+    return TestCounts(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
 
 
-def sum_of(tallies: Iterable[Tally]) -> Tally:
+def sum_of(tallies: Iterable[TestCounts]) -> TestCounts:
     """All of them together."""
     tests = failed = skipped = 0
     for each in tallies:
         tests, failed, skipped = tests + each.tests, failed + each.failed, skipped + each.skipped
-    return Tally(tests=tests, failed=failed, skipped=skipped)
+    return TestCounts(tests=tests, failed=failed, skipped=skipped)
 
 
 class Others:
     """Summary lines of unknown tools in, one tally out."""
 
     def __init__(self) -> None:
-        self._sum = Tally()
+        self._sum = TestCounts()
 
     def take(self, line: str) -> None:
         """Count `line` if it is a summary; one that repeats the sum of all others is a total."""
@@ -76,6 +76,6 @@ class Others:
             if told.tests and told != self._sum:
                 self._sum = sum_of((self._sum, told))
 
-    def total(self) -> Tally:
+    def total(self) -> TestCounts:
         """What they say together."""
         return self._sum

@@ -8,11 +8,11 @@ import re
 
 import msgspec
 
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.system.test_output.ci_count_words import Others, counts_of, sum_of
 
 
-class Row(msgspec.Struct, frozen=True):
+class CountPattern(msgspec.Struct, frozen=True):
     """One form of summary line. Of the rows of one tool, the highest rank that occurs counts."""
 
     tool: str
@@ -24,8 +24,10 @@ class Row(msgspec.Struct, frozen=True):
     """Another line told how many there were; this one only how they went."""
 
 
-def _row(tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False) -> Row:
-    return Row(tool, rank, re.compile(line), running, outcome)
+def _row(
+    tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False
+) -> CountPattern:
+    return CountPattern(tool, rank, re.compile(line), running, outcome)
 
 
 _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
@@ -146,7 +148,7 @@ class Counting:
     """Summary lines in, one tally out."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, int], Tally] = {}
+        self._sums: dict[tuple[str, int], TestCounts] = {}
         self._others = Others()
 
     def take(self, line: str) -> bool:
@@ -163,31 +165,31 @@ class Counting:
         self._others.take(line)
         return False
 
-    def _add(self, row: Row, tally: Tally) -> None:
+    def _add(self, row: CountPattern, tally: TestCounts) -> None:
         key = (row.tool, row.rank)
-        before = Tally() if row.running else self._sums.get(key, Tally())
+        before = TestCounts() if row.running else self._sums.get(key, TestCounts())
         self._sums[key] = sum_of((before, tally))
 
     def counted(self, tool: str) -> bool:
         """Whether some line told how many tests of this tool there were."""
         return any(tool == each for each, _ in self._sums)
 
-    def total(self) -> Tally:
+    def total(self) -> TestCounts:
         """Of each tool its best kind of line, and all tools together."""
-        best: dict[str, Tally] = {}
+        best: dict[str, TestCounts] = {}
         for (tool, _), tally in sorted(self._sums.items()):
-            before = best.get(tool, Tally())
+            before = best.get(tool, TestCounts())
             best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
         return sum_of(best.values()) if best else self._others.total()
 
 
-def _tally(found: re.Match[str], line: str) -> Tally:
+def _tally(found: re.Match[str], line: str) -> TestCounts:
     named = {name: value for name, value in found.groupdict().items() if value}
     if "PASS" in found.groupdict():
-        return Tally(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
+        return TestCounts(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
     if not named:
         return counts_of(line)
     told = {name: int(value) for name, value in named.items()}
     failed = told.get("failed", 0) + told.get("error", 0)
     tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
-    return Tally(tests=tests, failed=failed, skipped=told.get("skipped", 0))
+    return TestCounts(tests=tests, failed=failed, skipped=told.get("skipped", 0))

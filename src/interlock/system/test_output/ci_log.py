@@ -12,10 +12,16 @@ from collections.abc import Iterable
 import msgspec
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Tally
+from interlock.rca.launch import TestCounts
 from interlock.system.test_output.ci_counts import Counting
 from interlock.system.test_output.ci_lines import bare
-from interlock.system.test_output.ci_names import HEADING, WENT_WRONG, Named, Row, read_name
+from interlock.system.test_output.ci_names import (
+    HEADING,
+    WENT_WRONG,
+    NamedTest,
+    NamePattern,
+    read_name,
+)
 
 _MOST_FAILURES = 10_000
 _HEAD_LINES, _TAIL_LINES = 40, 60
@@ -45,17 +51,17 @@ _FIRST_WORD = frozenset({"jest", "rust"})
 """Tools that begin with the reason, whatever it looks like."""
 
 
-class Log(msgspec.Struct, frozen=True):
+class TestLog(msgspec.Struct, frozen=True):
     """What a console log tells."""
 
     failures: list[Failure]
-    tally: Tally
+    tally: TestCounts
 
 
 class _Told(msgspec.Struct):
     """A failure that the log named, and the lines below that say why."""
 
-    named: Named
+    named: NamedTest
     tool: str
     sure: bool
     head: list[str]
@@ -85,7 +91,7 @@ class _Told(msgspec.Struct):
         return [*self.head, *([f"... {left_out} lines ..."] if left_out else []), *self.tail]
 
 
-def read_log(lines: Iterable[str]) -> Log:
+def read_log(lines: Iterable[str]) -> TestLog:
     """Failures in the order in which they are first named, and the tally of all summary lines."""
     reader = _Reader()
     for line in lines:
@@ -116,14 +122,14 @@ class _Reader:
         if line.strip():
             self.before = line
 
-    def done(self) -> Log:
+    def done(self) -> TestLog:
         tally = self.counting.total()
         told = _believed([each for each in self.told if each.sure], tally.failed)
         uncounted = sum(not (each.weak or self.counting.counted(each.tool)) for each in told)
         tally = msgspec.structs.replace(
             tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
         )
-        return Log(_failures(told), tally)
+        return TestLog(_failures(told), tally)
 
     def _end_run(self, line: str) -> None:
         if self.open and self.open.weak and not self.open.size:
@@ -162,7 +168,7 @@ class _Reader:
         self.open = told if row.block else None
         return True
 
-    def _again(self, row: Row, named: Named) -> _Told | None:
+    def _again(self, row: NamePattern, named: NamedTest) -> _Told | None:
         """The failure that is named once more. One without a file takes that of the later line."""
         known = self.known.get(named.loose_key if row.loose else named.key, [])
         if row.loose and not known:

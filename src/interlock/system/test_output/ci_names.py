@@ -9,7 +9,7 @@ import re
 import msgspec
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
     """One form of line. Groups: name, cls, file, message, or path to be split."""
 
     tool: str
@@ -36,7 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The name goes on below, until a line that ends with a colon."""
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedTest(msgspec.Struct, frozen=True):
     """A failing test, as one line names it."""
 
     name: str
@@ -79,8 +79,8 @@ def _row(
     weak: bool = False,
     whole: bool = False,
     stacked: bool = False,
-) -> Row:
-    return Row(
+) -> NamePattern:
+    return NamePattern(
         tool=tool,
         line=re.compile(line),
         section=re.compile(section) if section else None,
@@ -271,7 +271,7 @@ _BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
 
-def read_name(line: str, before: str, section: str) -> tuple[Row, Named] | None:
+def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedTest] | None:
     """The failing test that `line`, bare, names below the line `before` and that heading."""
     line = line[:4_000]
     if not (any(map(line.__contains__, _HINTS)) or _START.match(line)):
@@ -286,7 +286,7 @@ def read_name(line: str, before: str, section: str) -> tuple[Row, Named] | None:
     return None
 
 
-def _named(row: Row, found: re.Match[str]) -> Named:
+def _named(row: NamePattern, found: re.Match[str]) -> NamedTest:
     parts = {name: value or "" for name, value in found.groupdict().items()}
     name, cls, file = parts.get("name", ""), parts.get("cls", ""), parts.get("file", "")
     if path := parts.get("path", ""):
@@ -295,10 +295,10 @@ def _named(row: Row, found: re.Match[str]) -> Named:
         name = re.sub(r"\.\w+$", "", file).replace("\\", "/").replace("/", ".")
     if cls.endswith("." + name):
         cls = cls[: -len(name) - 1]
-    return Named(name, cls, file, parts.get("message", ""), len(parts.get("indent", "")))
+    return NamedTest(name, cls, file, parts.get("message", ""), len(parts.get("indent", "")))
 
 
-def _divided(path: str, row: Row) -> tuple[str, str]:
+def _divided(path: str, row: NamePattern) -> tuple[str, str]:
     """Class and name. A dot in brackets divides nothing; nested classes belong to the class."""
     mark = row.split
     if row.tool == "gradle":

@@ -6,10 +6,10 @@ the manifest. Refuses to know processes, polling and the table.
 
 from collections.abc import Sequence
 
-from interlock.signals.batch import Manifest
+from interlock.signals.batch import BatchManifest
 from interlock.testing.conform.stage import Stage
 from interlock.testing.conform.verdict import FailedError, SkippedError
-from interlock.testing.conform.workspace import Dispatch, peek
+from interlock.testing.conform.workspace import StagedDispatch, peek
 
 _PARENT_ONLY = "it works by single signals; a budget binds only parents of batches"
 
@@ -63,23 +63,23 @@ def _second_batch(stage: Stage, briefing_path: str) -> str:
     return _taken(stage, dispatches)
 
 
-def _answer_all(stage: Stage, dispatches: Sequence[Dispatch]) -> None:
+def _answer_all(stage: Stage, dispatches: Sequence[StagedDispatch]) -> None:
     for dispatch in dispatches:
         stage.answered(dispatch)
 
 
-def _taken(stage: Stage, dispatches: Sequence[Dispatch]) -> str:
+def _taken(stage: Stage, dispatches: Sequence[StagedDispatch]) -> str:
     if any(peek(each.artifact_path) != each.before for each in dispatches):
         return "a signal was answered"
     noted = stage.guard.noted.signals if stage.guard.noted else ()
     return next((f"{one.case_id} was {one.status}" for one in noted if one.status != "pending"), "")
 
 
-def _all_done(manifest: Manifest | None) -> bool:
+def _all_done(manifest: BatchManifest | None) -> bool:
     return manifest is not None and all(one.status == "done" for one in manifest.signals)
 
 
-def _courtesies(noted: Manifest | None, *, settled: bool) -> list[str]:
+def _courtesies(noted: BatchManifest | None, *, settled: bool) -> list[str]:
     """What is not required of a watcher, but good to have."""
     if noted is None:
         return ["the manifest was not touched: the signals were answered as single ones"]

@@ -7,7 +7,7 @@ all. Refuses to know which scenario plays.
 from collections.abc import Callable
 from pathlib import Path
 
-from interlock.signals.batch import Manifest, encode_manifest, read_manifest
+from interlock.signals.batch import BatchManifest, encode_manifest, read_manifest
 from interlock.signals.signal_file import (
     Artifact,
     SignalFile,
@@ -17,27 +17,27 @@ from interlock.signals.signal_file import (
 )
 from interlock.system.strict_json import Problem
 from interlock.testing.conform.verdict import FailedError
-from interlock.testing.conform.workspace import Workspace, peek
+from interlock.testing.conform.workspace import ScratchWorkspace, peek
 
 _PATIENCE = 0.5
 """How long a file may look half-written: not every writer renames."""
 
 
-class Guard:
+class InvariantCheck:
     """Watches over the coordinator's files."""
 
     def __init__(
-        self, workspace: Workspace, clock: Callable[[], float], note: Callable[[str], None]
+        self, workspace: ScratchWorkspace, clock: Callable[[], float], note: Callable[[str], None]
     ) -> None:
         self._workspace = workspace
         self._clock = clock
         self._note = note
         self._signals: dict[Path, SignalFile | bytes] = {}
-        self._manifest: Manifest | None = None
+        self._manifest: BatchManifest | None = None
         self._broken: dict[Path, float] = {}
         self.errors: dict[int, str] = {}
         """Dispatches that the watcher gave up on, with its reasons."""
-        self.noted: Manifest | None = None
+        self.noted: BatchManifest | None = None
         """The manifest as the watcher left it; None while it has not touched it."""
 
     def expect(self, path: Path, content: SignalFile | bytes) -> None:
@@ -45,7 +45,7 @@ class Guard:
         self._signals[path] = content
         self._broken.pop(path, None)
 
-    def expect_manifest(self, manifest: Manifest) -> None:
+    def expect_manifest(self, manifest: BatchManifest) -> None:
         self._manifest = manifest
         self._broken.pop(self._workspace.manifest_path, None)
         self.noted = None
@@ -112,7 +112,7 @@ class Guard:
             expected = f"signal.json stays {ours.status}, or becomes error while it waits"
             raise FailedError(expected, f"it was rewritten with status {found.status}")
 
-    def _look_at_manifest(self, ours: Manifest) -> None:
+    def _look_at_manifest(self, ours: BatchManifest) -> None:
         raw = peek(self._workspace.manifest_path)
         if raw == encode_manifest(ours):
             return
@@ -124,7 +124,7 @@ class Guard:
         self._compare_batch(ours, found)
         self.noted = found
 
-    def _compare_batch(self, ours: Manifest, found: Manifest) -> None:
+    def _compare_batch(self, ours: BatchManifest, found: BatchManifest) -> None:
         if _fixed(found) != _fixed(ours):
             raise FailedError("only statuses of the manifest change", "other fields were changed")
         if found.status in ("done", "error") and ours.status not in ("done", "error"):
@@ -142,6 +142,6 @@ class Guard:
         return isinstance(found, Artifact) and found.dispatch_id == ours.dispatch_id
 
 
-def _fixed(manifest: Manifest) -> object:
+def _fixed(manifest: BatchManifest) -> object:
     entries = [(each.case_id, each.signal_path) for each in manifest.signals]
     return manifest.batch_id, manifest.phase, manifest.total, manifest.briefing_path, entries

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.testing.conform.scenarios import Scenario
+from interlock.testing.conform.scenarios import ConformScenario
 from interlock.testing.conform.stage import Patience, Stage
-from interlock.testing.conform.verdict import FailedError, SkippedError, Verdict, Word
+from interlock.testing.conform.verdict import FailedError, ScenarioResult, SkippedError, Word
 from interlock.testing.conform.watcher import Watcher
-from interlock.testing.conform.workspace import Workspace
+from interlock.testing.conform.workspace import ScratchWorkspace
 
 
-class Kit(msgspec.Struct, frozen=True):
+class ConformKit(msgspec.Struct, frozen=True):
     """A command, and how it is to be tried."""
 
     command: tuple[str, ...]
@@ -31,7 +31,7 @@ class Kit(msgspec.Struct, frozen=True):
     jobs: int = 4
     keep: Path | None = None
 
-    def play(self, scenarios: Sequence[Scenario]) -> list[Verdict]:
+    def play(self, scenarios: Sequence[ConformScenario]) -> list[ScenarioResult]:
         """All verdicts, in the table's order."""
         argv = _found(self.command)
         stop = threading.Event()
@@ -48,12 +48,12 @@ class Kit(msgspec.Struct, frozen=True):
                 raise
 
     def _play(
-        self, scenario: Scenario, argv: Sequence[str], folder: Path, stop: threading.Event
-    ) -> Verdict:
+        self, scenario: ConformScenario, argv: Sequence[str], folder: Path, stop: threading.Event
+    ) -> ScenarioResult:
         workspace = folder / "workspace"
         workspace.mkdir(parents=True)
 
-        def start(made: Workspace) -> Watcher:
+        def start(made: ScratchWorkspace) -> Watcher:
             return Watcher(_filled(argv, made), workspace, made.root, folder / "watcher.log")
 
         stage = Stage(workspace, start, self.patience, stop)
@@ -66,8 +66,8 @@ class Kit(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(verdict, notes=tuple(stage.notes), seconds=seconds)
 
 
-def _judge(scenario: Scenario, stage: Stage) -> Verdict:
-    verdict = Verdict(
+def _judge(scenario: ConformScenario, stage: Stage) -> ScenarioResult:
+    verdict = ScenarioResult(
         scenario=scenario.name, verdict="pass", expected=scenario.checks, seen="", why=scenario.why
     )
     try:
@@ -82,7 +82,7 @@ def _judge(scenario: Scenario, stage: Stage) -> Verdict:
     return msgspec.structs.replace(verdict, verdict=word, seen=seen)
 
 
-def _seen(scenario: Scenario, stage: Stage) -> tuple[Word, str]:
+def _seen(scenario: ConformScenario, stage: Stage) -> tuple[Word, str]:
     try:
         return "pass", scenario.play(stage)
     except SkippedError as skipped:
@@ -118,7 +118,7 @@ def _is_file(word: str) -> bool:
         return False
 
 
-def _filled(argv: Sequence[str], workspace: Workspace) -> list[str]:
+def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
     """Only our own words in braces are replaced; all other braces are the command's."""
     words: Mapping[str, Path] = {
         "{root}": workspace.root,

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from interlock.testing.conform.verdict import Verdict
+from interlock.testing.conform.verdict import ScenarioResult
 
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def record(command: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def record(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> dict[str, Any]:
     return {
         "command": list(command),
         "conforms": conforms(verdicts),
@@ -25,11 +25,11 @@ def record(command: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any
     }
 
 
-def conforms(verdicts: Sequence[Verdict]) -> bool:
+def conforms(verdicts: Sequence[ScenarioResult]) -> bool:
     return not _count(verdicts, "fail")
 
 
-def junit(command: Sequence[str], verdicts: Sequence[Verdict]) -> bytes:
+def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
     suite = ElementTree.Element(
         "testsuite",
         name="interlock conform",
@@ -50,7 +50,7 @@ def junit(command: Sequence[str], verdicts: Sequence[Verdict]) -> bytes:
     return written + b"\n"
 
 
-def _add(suite: ElementTree.Element, verdict: Verdict) -> None:
+def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
@@ -69,7 +69,7 @@ def _add(suite: ElementTree.Element, verdict: Verdict) -> None:
         ElementTree.SubElement(case, "system-out").text = _xml("\n".join(verdict.notes))
 
 
-def _count(verdicts: Sequence[Verdict], word: str) -> int:
+def _count(verdicts: Sequence[ScenarioResult], word: str) -> int:
     return sum(each.verdict == word for each in verdicts)
 
 

@@ -12,7 +12,7 @@ from interlock.testing.conform import batches, single
 from interlock.testing.conform.stage import Stage
 
 
-class Scenario(msgspec.Struct, frozen=True):
+class ConformScenario(msgspec.Struct, frozen=True):
     """One row. The play gives back what was seen when all went well."""
 
     name: str
@@ -22,67 +22,67 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 SCENARIOS: Final = (
-    Scenario(
+    ConformScenario(
         "one-step",
         "a waiting signal gets a wrapped artifact with its dispatch_id",
         "everything else builds on it",
         single.one_step,
     ),
-    Scenario(
+    ConformScenario(
         "several-steps",
         "each step of a case is answered under its own, new dispatch_id",
         "an id that is remembered or counted instead of read makes the answer stale",
         single.several_steps,
     ),
-    Scenario(
+    ConformScenario(
         "two-cases",
         "two signals waiting at once are both answered, each with its own",
         "a run has many cases open; none may starve or get another's answer",
         single.two_cases,
     ),
-    Scenario(
+    ConformScenario(
         "batch",
         "all signals of a manifest are answered; the manifest stays true",
         "an entry that is done without an artifact misleads whoever reads the manifest",
         batches.batch,
     ),
-    Scenario(
+    ConformScenario(
         "stale-artifact",
         "an artifact with an old id is replaced by the right one",
         "loops come back to the same file; what lies there is not an answer",
         single.stale_artifact,
     ),
-    Scenario(
+    ConformScenario(
         "partial-signal",
         "an empty and a half-written signal.json are outlived",
         "not every coordinator renames; a reader can always come too early",
         single.partial_signal,
     ),
-    Scenario(
+    ConformScenario(
         "coordinator-restart",
         "a signal written again under its id gets no second, different answer",
         "after a crash open dispatches are written again; an answer must not change meanwhile",
         single.coordinator_restart,
     ),
-    Scenario(
+    ConformScenario(
         "timeout",
         "after a timeout the next dispatch is answered, and stays answered",
         "a late answer must not push out the one that counts",
         single.timeout,
     ),
-    Scenario(
+    ConformScenario(
         "prompt-missing",
         "a prompt that cannot be read is reported or left alone, never answered",
         "an answer to nothing would be taken for real; a dead watcher stops the run",
         single.prompt_missing,
     ),
-    Scenario(
+    ConformScenario(
         "briefing-missing",
         "a batch without its briefing is answered all the same",
         "the briefing is help, not a condition",
         batches.briefing_missing,
     ),
-    Scenario(
+    ConformScenario(
         "budget-spent",
         "a parent of batches takes nothing more once remaining is 0",
         "money is spent by whoever goes on",

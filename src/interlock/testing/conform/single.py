@@ -12,7 +12,7 @@ from interlock.signals.signal_file import (
 )
 from interlock.testing.conform.stage import Stage
 from interlock.testing.conform.verdict import FailedError
-from interlock.testing.conform.workspace import Dispatch, peek
+from interlock.testing.conform.workspace import StagedDispatch, peek
 
 _TIMED_OUT = "timeout waiting for artifact"
 
@@ -114,21 +114,21 @@ def prompt_missing(stage: Stage) -> str:
     return "reported, then lived on" if reported else "kept silent, then lived on"
 
 
-def _step(stage: Stage, case: int, step: str) -> Dispatch:
+def _step(stage: Stage, case: int, step: str) -> StagedDispatch:
     dispatch = stage.ask(case, step)
     stage.answered(dispatch)
     stage.take(dispatch)
     return dispatch
 
 
-def _reported(stage: Stage, dispatch: Dispatch) -> bool:
+def _reported(stage: Stage, dispatch: StagedDispatch) -> bool:
     if peek(dispatch.artifact_path) != dispatch.before:
         expected = "no artifact for a prompt that cannot be read"
         raise FailedError(expected, "an artifact was written")
     return dispatch.dispatch_id in stage.guard.errors
 
 
-def _same_answer(dispatch: Dispatch, first: Artifact) -> None:
+def _same_answer(dispatch: StagedDispatch, first: Artifact) -> None:
     """A file that is just being rewritten may look odd for a moment; another answer may not."""
     found = read_artifact(peek(dispatch.artifact_path) or b"")
     if not isinstance(found, Artifact) or found == first:

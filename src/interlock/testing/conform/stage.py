@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.signals.batch import Manifest, new_manifest
+from interlock.signals.batch import BatchManifest, new_manifest
 from interlock.signals.signal_file import (
     Artifact,
     SignalFile,
@@ -20,14 +20,22 @@ from interlock.signals.signal_file import (
     read_artifact,
 )
 from interlock.system.strict_json import Problem
-from interlock.testing.conform.guard import Guard
+from interlock.testing.conform.guard import InvariantCheck
 from interlock.testing.conform.verdict import FailedError, StoppedError
 from interlock.testing.conform.watcher import Watcher
-from interlock.testing.conform.workspace import AT, Dispatch, Workspace, arm, peek, put, was_read
+from interlock.testing.conform.workspace import (
+    AT,
+    ScratchWorkspace,
+    StagedDispatch,
+    arm,
+    peek,
+    put,
+    was_read,
+)
 
 _TICK = 0.01
 _BREATH = 0.15
-Start = Callable[[Workspace], Watcher]
+Start = Callable[[ScratchWorkspace], Watcher]
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -46,16 +54,16 @@ class Stage:
     def __init__(
         self, folder: Path, start: Start, patience: Patience, stop: threading.Event
     ) -> None:
-        self.workspace = Workspace(folder)
+        self.workspace = ScratchWorkspace(folder)
         self.notes: list[str] = []
-        self.guard = Guard(self.workspace, time.monotonic, self.note)
+        self.guard = InvariantCheck(self.workspace, time.monotonic, self.note)
         self.settle = patience.settle
         self._start = start
         self._timeout = patience.timeout
         self._stop = stop
         self._watcher: Watcher | None = None
-        self._asked: list[Dispatch] = []
-        self._manifest: Manifest | None = None
+        self._asked: list[StagedDispatch] = []
+        self._manifest: BatchManifest | None = None
         self.may_end = False
         """Whether the watcher may leave now of its own accord."""
 
@@ -70,12 +78,14 @@ class Stage:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def ask(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> Dispatch:
+    def ask(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> StagedDispatch:
         dispatch = self.workspace.prepare(case, step, prompt=prompt)
         self.publish([dispatch])
         return dispatch
 
-    def publish(self, dispatches: Sequence[Dispatch], manifest: Manifest | None = None) -> None:
+    def publish(
+        self, dispatches: Sequence[StagedDispatch], manifest: BatchManifest | None = None
+    ) -> None:
         self._asked += dispatches
         self.workspace.publish(dispatches, manifest)
         for each in dispatches:
@@ -84,18 +94,18 @@ class Stage:
             self._manifest = manifest
             self.guard.expect_manifest(manifest)
 
-    def batch(self, cases: Sequence[int], briefing_path: str) -> list[Dispatch]:
+    def batch(self, cases: Sequence[int], briefing_path: str) -> list[StagedDispatch]:
         dispatches = [self.workspace.prepare(case) for case in cases]
         self.publish(dispatches, self.manifest(1, dispatches, briefing_path))
         return dispatches
 
     def manifest(
-        self, batch_id: int, dispatches: Sequence[Dispatch], briefing_path: str
-    ) -> Manifest:
+        self, batch_id: int, dispatches: Sequence[StagedDispatch], briefing_path: str
+    ) -> BatchManifest:
         signals = {one.signal.case_id: self.workspace.relative(one.path) for one in dispatches}
         return new_manifest(batch_id, "triage", AT, briefing_path, signals)
 
-    def close_batch(self, dispatches: Sequence[Dispatch]) -> None:
+    def close_batch(self, dispatches: Sequence[StagedDispatch]) -> None:
         """The coordinator's end of a batch: signals done, then the manifest."""
         for each in dispatches:
             self.take(each)
@@ -104,26 +114,26 @@ class Stage:
             over = msgspec.structs.replace(self._manifest, status="done", signals=tuple(entries))
             self.publish([], over)
 
-    def write(self, dispatch: Dispatch, signal: SignalFile) -> None:
+    def write(self, dispatch: StagedDispatch, signal: SignalFile) -> None:
         """Write the signal anew, but do not cover up what the watcher may have done to it."""
         self.guard.look()
         self.until(lambda: not self.guard.in_doubt, self._timeout)
         put(dispatch.path, encode_signal(signal))
         self.guard.expect(dispatch.path, signal)
 
-    def write_raw(self, dispatch: Dispatch, content: bytes) -> None:
+    def write_raw(self, dispatch: StagedDispatch, content: bytes) -> None:
         """Not as a careful writer does: into the file itself."""
         dispatch.path.write_bytes(content)
         self.guard.expect(dispatch.path, content)
 
-    def take(self, dispatch: Dispatch) -> None:
+    def take(self, dispatch: StagedDispatch) -> None:
         """The coordinator takes the answer: processing, then done."""
         self.calm_down()
         processing = move_signal(dispatch.signal, "processing")
         self.write(dispatch, processing)
         self.write(dispatch, move_signal(processing, "done"))
 
-    def answered(self, dispatch: Dispatch, *, patient: bool = False) -> Artifact:
+    def answered(self, dispatch: StagedDispatch, *, patient: bool = False) -> Artifact:
         """Wait for the right answer. A wrong one that stays is taken for the watcher's last word,
         unless the scenario is patient with it."""
         wrong = _Standing(dispatch.before)
@@ -145,7 +155,7 @@ class Stage:
             self._reported(dispatch)
             self._tick()
 
-    def seen(self, dispatch: Dispatch) -> None:
+    def seen(self, dispatch: StagedDispatch) -> None:
         """Wait until the watcher has read the signal; where that does not show, a while."""
         arm(dispatch.path)
         limit = self._timeout if self.workspace.shows_readers else self.settle
@@ -184,7 +194,7 @@ class Stage:
         if ended:
             raise FailedError("the watcher lives on", ended)
 
-    def _reported(self, dispatch: Dispatch) -> None:
+    def _reported(self, dispatch: StagedDispatch) -> None:
         error = self.guard.errors.get(dispatch.dispatch_id)
         if error is not None:
             raise FailedError(_wanted(dispatch), f"the watcher reported an error: {error}")
@@ -193,7 +203,7 @@ class Stage:
         said = self._watcher.said() if self._watcher else ""
         return (found.sentence if written else "no artifact was written") + said
 
-    def _not_anothers(self, dispatch: Dispatch, artifact: Artifact) -> None:
+    def _not_anothers(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
         """The words make it visible when answers are mixed up; nobody is asked to be clever."""
         text = msgspec.json.encode(artifact.data).decode()
         for other in self._asked:
@@ -215,7 +225,7 @@ class _Standing:
         return time.monotonic() - self._since if self.written else 0.0
 
 
-def _read(dispatch: Dispatch, raw: bytes | None) -> Artifact | Problem:
+def _read(dispatch: StagedDispatch, raw: bytes | None) -> Artifact | Problem:
     found = read_artifact(raw) if raw is not None else Problem("empty", "there is no artifact")
     if isinstance(found, Artifact) and found.dispatch_id != dispatch.dispatch_id:
         sentence = f"the artifact has dispatch_id {found.dispatch_id}"
@@ -223,5 +233,5 @@ def _read(dispatch: Dispatch, raw: bytes | None) -> Artifact | Problem:
     return found
 
 
-def _wanted(dispatch: Dispatch) -> str:
+def _wanted(dispatch: StagedDispatch) -> str:
     return f"an artifact with dispatch_id {dispatch.dispatch_id} for {dispatch.signal.case_id}"

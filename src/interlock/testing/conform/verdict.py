@@ -10,7 +10,7 @@ import msgspec
 Word = Literal["pass", "fail", "skip"]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the kit's table."""
 
     scenario: str

@@ -10,7 +10,13 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.batch import Budget, Manifest, budget_of, encode_budget, encode_manifest
+from interlock.signals.batch import (
+    BatchBudget,
+    BatchManifest,
+    budget_of,
+    encode_budget,
+    encode_manifest,
+)
 from interlock.signals.briefing import Briefing, render_briefing
 from interlock.signals.signal_file import SignalFile, encode_signal
 from interlock.system.strict_json import LARGEST
@@ -26,7 +32,7 @@ _FIRST_ID = 4101
 _QUIETLY = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 
 
-class Dispatch(msgspec.Struct, frozen=True):
+class StagedDispatch(msgspec.Struct, frozen=True):
     """One asking: what was written where, the word its prompt asks for, what lay there before."""
 
     signal: SignalFile
@@ -43,7 +49,7 @@ class Dispatch(msgspec.Struct, frozen=True):
         return self.signal.dispatch_id
 
 
-class Workspace:
+class ScratchWorkspace:
     """One scenario's files."""
 
     def __init__(self, folder: Path) -> None:
@@ -66,7 +72,7 @@ class Workspace:
         put(path, content)
         self.owned[path] = content
 
-    def prepare(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> Dispatch:
+    def prepare(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> StagedDispatch:
         """A new dispatch, its prompt in place, its signal not yet."""
         self._last_id += 1 + self._last_id % 3
         folder = self.suite / str(100 + case)
@@ -85,9 +91,9 @@ class Workspace:
             artifact_path=str(artifact_path),
             timestamp=AT,
         )
-        return Dispatch(signal, folder / "signal.json", word, peek(artifact_path))
+        return StagedDispatch(signal, folder / "signal.json", word, peek(artifact_path))
 
-    def publish(self, dispatches: Sequence[Dispatch], manifest: Manifest | None) -> None:
+    def publish(self, dispatches: Sequence[StagedDispatch], manifest: BatchManifest | None) -> None:
         """Signals first, then the manifest, with nothing in between that takes time."""
         files = {each.path: encode_signal(each.signal) for each in dispatches}
         if manifest is not None:
@@ -111,7 +117,7 @@ class Workspace:
         self.own(self.suite / "briefing.md", render_briefing(briefing).encode())
         return self.relative(self.suite / "briefing.md")
 
-    def budget(self, total: int, used: int) -> Budget:
+    def budget(self, total: int, used: int) -> BatchBudget:
         budget = budget_of(total, used)
         self.own(self.suite / "budget-status.json", encode_budget(budget))
         return budget

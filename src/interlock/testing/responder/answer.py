@@ -22,14 +22,14 @@ from interlock.signals.signal_file import (
 )
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem, decode_object
-from interlock.testing.responder.lookout import SIGNAL, Lookout, Waiting
+from interlock.testing.responder.lookout import SIGNAL, SignalFinder, WaitingSignal
 
 Hire = Callable[[Mapping[str, str]], Carrier]
 """Makes an agent for one dispatch, given what its environment should say beside the ids."""
 _LONGEST_REASON = 1_000
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class AnswerResult(msgspec.Struct, frozen=True):
     """How a dispatch ended here. `overtaken`: the coordinator went on without us."""
 
     kind: Literal["answered", "failed", "overtaken"]
@@ -39,12 +39,12 @@ class Outcome(msgspec.Struct, frozen=True):
 class Answerer:
     """Has dispatches answered by an agent."""
 
-    def __init__(self, hire: Hire, seconds: float, lookout: Lookout) -> None:
+    def __init__(self, hire: Hire, seconds: float, lookout: SignalFinder) -> None:
         self._hire = hire
         self._seconds = seconds
         self._lookout = lookout
 
-    async def answer(self, waiting: Waiting, attempt: int) -> Outcome:
+    async def answer(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
         try:
             artifact_path = _artifact_path(waiting)
             prompt = _prompt(waiting)
@@ -56,9 +56,9 @@ class Answerer:
             written = waiting.tree.replace(artifact_path, artifact, lambda: self._ours(waiting))
         except (OSError, SourceError) as error:
             return self._fail(waiting, f"the artifact cannot be written: {error}")
-        return Outcome("answered" if written else "overtaken")
+        return AnswerResult("answered" if written else "overtaken")
 
-    async def _ask(self, waiting: Waiting, prompt: str, attempt: int) -> dict[str, Any]:
+    async def _ask(self, waiting: WaitingSignal, prompt: str, attempt: int) -> dict[str, Any]:
         signal = waiting.signal
         ask = Ask(signal.dispatch_id, 0, signal.case_id, signal.step, attempt, "", prompt)
         reply = await _reply(self._hire(_surroundings(waiting)), ask, self._seconds)
@@ -66,20 +66,20 @@ class Answerer:
             raise SourceError(f"{reply.failure}: {reply.reason}")
         return _data(reply.content, signal.dispatch_id)
 
-    def _fail(self, waiting: Waiting, reason: str) -> Outcome:
+    def _fail(self, waiting: WaitingSignal, reason: str) -> AnswerResult:
         reason = reason[:_LONGEST_REASON]
         error = encode_signal(move_signal(waiting.signal, "error", reason))
         try:
             ours = waiting.tree.replace(waiting.path, error, lambda: self._ours(waiting))
         except (OSError, SourceError) as problem:
-            return Outcome("failed", f"{reason}; the signal cannot be written: {problem}")
-        return Outcome("failed" if ours else "overtaken", reason)
+            return AnswerResult("failed", f"{reason}; the signal cannot be written: {problem}")
+        return AnswerResult("failed" if ours else "overtaken", reason)
 
-    def _ours(self, waiting: Waiting) -> bool:
+    def _ours(self, waiting: WaitingSignal) -> bool:
         return self._lookout.now(waiting) == waiting.signal
 
 
-def _artifact_path(waiting: Waiting) -> Path:
+def _artifact_path(waiting: WaitingSignal) -> Path:
     path = Path(waiting.signal.artifact_path)
     waiting.tree.parts(path)
     if path.name == SIGNAL or path.name.startswith("."):
@@ -87,7 +87,7 @@ def _artifact_path(waiting: Waiting) -> Path:
     return path
 
 
-def _prompt(waiting: Waiting) -> str:
+def _prompt(waiting: WaitingSignal) -> str:
     try:
         return waiting.tree.read(Path(waiting.signal.prompt_path)).decode()
     except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def _prompt(waiting: Waiting) -> str:
         raise SourceError(f"the prompt {path} cannot be read: {error.strerror}") from None
 
 
-def _surroundings(waiting: Waiting) -> dict[str, str]:
+def _surroundings(waiting: WaitingSignal) -> dict[str, str]:
     """What the agent's environment says beside the ids. A missing briefing is an empty word."""
     return {
         "INTERLOCK_SIGNAL_PATH": str(waiting.path),
@@ -105,7 +105,7 @@ def _surroundings(waiting: Waiting) -> dict[str, str]:
     }
 
 
-def _briefing(waiting: Waiting) -> Path | None:
+def _briefing(waiting: WaitingSignal) -> Path | None:
     """The batch's briefing, if it can be read; like all its paths relative to some folder above."""
     if waiting.batch is None or not waiting.batch.manifest.briefing_path:
         return None

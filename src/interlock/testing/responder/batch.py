@@ -8,16 +8,16 @@ import asyncio
 from collections.abc import Callable
 
 from interlock.signals.batch import (
+    BatchManifest,
     EntryStatus,
-    Manifest,
     encode_manifest,
     move_entry,
     move_manifest,
 )
 from interlock.system.errors import SourceError
-from interlock.system.tree import Tree
+from interlock.system.tree import OpenFolder
 from interlock.testing.responder.claim import take
-from interlock.testing.responder.lookout import Batch, Lookout
+from interlock.testing.responder.lookout import SignalBatch, SignalFinder
 
 _TRIES = 100
 _PAUSE = 0.01
@@ -26,11 +26,11 @@ _PAUSE = 0.01
 class Notes:
     """Writes what becomes of a batch's signals."""
 
-    def __init__(self, lookout: Lookout, now: Callable[[], str]) -> None:
+    def __init__(self, lookout: SignalFinder, now: Callable[[], str]) -> None:
         self._lookout = lookout
         self._now = now
 
-    async def note(self, tree: Tree, batch: Batch, status: EntryStatus) -> None:
+    async def note(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
         """Set one entry's status, if the batch still is the one it was."""
         for _ in range(_TRIES):
             try:
@@ -45,7 +45,7 @@ class Notes:
             await asyncio.sleep(_PAUSE)
         return None
 
-    def _write(self, tree: Tree, batch: Batch, status: EntryStatus) -> None:
+    def _write(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
         before = self._lookout.manifest(tree, batch.path)
         if before is None or before.batch_id != batch.manifest.batch_id:
             return
@@ -58,7 +58,7 @@ class Notes:
             )
 
 
-def _noted(manifest: Manifest, case_id: str, status: EntryStatus, at: str) -> Manifest:
+def _noted(manifest: BatchManifest, case_id: str, status: EntryStatus, at: str) -> BatchManifest:
     try:
         if manifest.status == "pending":
             manifest = move_manifest(manifest, "in_progress", at)

@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.system.errors import SourceError
-from interlock.system.tree import Tree
+from interlock.system.tree import OpenFolder
 
 
-class Claim:
+class DispatchClaim:
     """A held claim. Let it go with `settle` when the work is done, with `leave` when it is not."""
 
-    def __init__(self, tree: Tree, path: Path, descriptor: int) -> None:
+    def __init__(self, tree: OpenFolder, path: Path, descriptor: int) -> None:
         self._tree = tree
         self._path = path
         self._descriptor = descriptor
@@ -35,7 +35,9 @@ class Claim:
         os.close(self._descriptor)
 
 
-def take(tree: Tree, signal_path: Path, name: str, *, only_abandoned: bool = False) -> Claim | None:
+def take(
+    tree: OpenFolder, signal_path: Path, name: str, *, only_abandoned: bool = False
+) -> DispatchClaim | None:
     """The claim of that name beside a signal, unless another living responder holds it."""
     path = signal_path.with_name(f".claim-{name}")
     create = 0 if only_abandoned else os.O_CREAT
@@ -44,7 +46,7 @@ def take(tree: Tree, signal_path: Path, name: str, *, only_abandoned: bool = Fal
             descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | create, 0o600, dir_fd=folder)
             if _locked(descriptor) and _same(descriptor, folder, file):
                 _sign(descriptor)
-                return Claim(tree, path, descriptor)
+                return DispatchClaim(tree, path, descriptor)
             os.close(descriptor)
     except FileNotFoundError:
         pass

@@ -12,13 +12,19 @@ from typing import TypeVar
 
 import msgspec
 
-from interlock.signals.batch import Budget, Entry, Manifest, read_budget, read_manifest
+from interlock.signals.batch import (
+    BatchBudget,
+    BatchEntry,
+    BatchManifest,
+    read_budget,
+    read_manifest,
+)
 from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem
-from interlock.system.tree import Tree
+from interlock.system.tree import OpenFolder
 
-Record = TypeVar("Record", SignalFile, Manifest)
+Record = TypeVar("Record", SignalFile, BatchManifest)
 SIGNAL = "signal.json"
 MANIFEST = "batch-manifest.json"
 BUDGET = "budget-status.json"
@@ -26,21 +32,21 @@ _FRESH = 200_000_000
 """A file changed less than these nanoseconds ago may change again without its stamp telling."""
 
 
-class Batch(msgspec.Struct, frozen=True):
+class SignalBatch(msgspec.Struct, frozen=True):
     """The manifest that lists a signal, and its entry there."""
 
     path: Path
-    manifest: Manifest
-    entry: Entry
+    manifest: BatchManifest
+    entry: BatchEntry
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingSignal(msgspec.Struct, frozen=True):
     """One signal that asks for an answer."""
 
-    tree: Tree
+    tree: OpenFolder
     path: Path
     signal: SignalFile
-    batch: Batch | None = None
+    batch: SignalBatch | None = None
 
     @property
     def suite(self) -> Path:
@@ -48,7 +54,7 @@ class Waiting(msgspec.Struct, frozen=True):
         return self.batch.path.parent if self.batch else self.path.parent.parent
 
 
-class Lookout:
+class SignalFinder:
     """Watches one signal, or everything below some folders."""
 
     def __init__(self, paths: Sequence[Path], tell: Callable[[str], None]) -> None:
@@ -57,16 +63,16 @@ class Lookout:
         self._told: dict[Path, str] = {}
         self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
 
-    def look(self) -> list[Waiting]:
+    def look(self) -> list[WaitingSignal]:
         """All that waits and has no answer yet, oldest dispatch first."""
         found = [each for tree, only in self._places for each in self._look(tree, only)]
         return sorted(found, key=lambda each: each.signal.dispatch_id)
 
-    def now(self, waiting: Waiting) -> SignalFile | None:
+    def now(self, waiting: WaitingSignal) -> SignalFile | None:
         """The signal as it stands this moment; None when it cannot be read."""
         return self._read(waiting.tree, waiting.path)
 
-    def answered(self, waiting: Waiting) -> bool:
+    def answered(self, waiting: WaitingSignal) -> bool:
         """Whether an artifact for this dispatch lies there already."""
         try:
             raw = waiting.tree.read(Path(waiting.signal.artifact_path))
@@ -75,7 +81,7 @@ class Lookout:
         found = read_artifact(raw)
         return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
 
-    def _look(self, tree: Tree, only: Path | None) -> Iterator[Waiting]:
+    def _look(self, tree: OpenFolder, only: Path | None) -> Iterator[WaitingSignal]:
         """Signals are written before their manifest, so the manifests are read last."""
         files = [only] if only else list(_walk(tree.root))
         read = {path: self._current(tree, path) for path in files if path.name == SIGNAL}
@@ -85,14 +91,14 @@ class Lookout:
             manifests |= {path.parent.with_name(MANIFEST) for path in waits}
         batches = self._batches(tree, manifests, waits)
         for path, signal in waits.items():
-            waiting = Waiting(tree, path, signal, batches.get(path))
+            waiting = WaitingSignal(tree, path, signal, batches.get(path))
             if not self.answered(waiting):
                 yield waiting
 
     def _batches(
-        self, tree: Tree, manifests: Iterable[Path], signals: Container[Path]
-    ) -> Mapping[Path, Batch]:
-        found: dict[Path, Batch] = {}
+        self, tree: OpenFolder, manifests: Iterable[Path], signals: Container[Path]
+    ) -> Mapping[Path, SignalBatch]:
+        found: dict[Path, SignalBatch] = {}
         for path in manifests:
             if not path.is_relative_to(tree.root):
                 continue
@@ -102,20 +108,20 @@ class Lookout:
             for entry in manifest.signals:
                 signal_path = _listed(path, entry.signal_path, signals)
                 if signal_path and entry.status in ("pending", "claimed"):
-                    found[signal_path] = Batch(path, manifest, entry)
+                    found[signal_path] = SignalBatch(path, manifest, entry)
         return found
 
-    def manifest(self, tree: Tree, path: Path) -> Manifest | None:
+    def manifest(self, tree: OpenFolder, path: Path) -> BatchManifest | None:
         return self._taken(path, lambda: read_manifest(tree.read(path)))
 
-    def budget(self, waiting: Waiting) -> Budget | Problem | None:
+    def budget(self, waiting: WaitingSignal) -> BatchBudget | Problem | None:
         """What the suite may still spend; None when nothing limits it."""
         try:
             return read_budget(waiting.tree.read(waiting.suite / BUDGET))
         except (OSError, SourceError):
             return None
 
-    def _current(self, tree: Tree, path: Path) -> SignalFile | None:
+    def _current(self, tree: OpenFolder, path: Path) -> SignalFile | None:
         """The signal, read anew only when its file has changed."""
         try:
             there = os.lstat(path)
@@ -131,7 +137,7 @@ class Lookout:
             self._seen[path] = before = (stamp, signal)
         return before[1]
 
-    def _read(self, tree: Tree, path: Path) -> SignalFile | None:
+    def _read(self, tree: OpenFolder, path: Path) -> SignalFile | None:
         return self._taken(path, lambda: read_signal(tree.read(path)))
 
     def _taken(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
@@ -156,11 +162,11 @@ class Lookout:
             self._tell(f"left alone: {sentence}")
 
 
-def _place(path: Path) -> tuple[Tree, Path | None]:
+def _place(path: Path) -> tuple[OpenFolder, Path | None]:
     """A signal is watched alone; a manifest stands for its suite's folder."""
     if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
-        return Tree(path), None
-    tree = Tree(path.parent)
+        return OpenFolder(path), None
+    tree = OpenFolder(path.parent)
     if path.name not in (SIGNAL, MANIFEST):
         raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
     return tree, tree.root / SIGNAL if path.name == SIGNAL else None

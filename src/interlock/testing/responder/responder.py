@@ -14,10 +14,10 @@ import msgspec
 from interlock.signals.batch import EntryStatus, allowed_size
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem
-from interlock.testing.responder.answer import Answerer, Outcome
+from interlock.testing.responder.answer import Answerer, AnswerResult
 from interlock.testing.responder.batch import Notes
-from interlock.testing.responder.claim import Claim, take
-from interlock.testing.responder.lookout import Lookout, Waiting
+from interlock.testing.responder.claim import DispatchClaim, take
+from interlock.testing.responder.lookout import SignalFinder, WaitingSignal
 
 POLL = 0.2
 """Seconds between two looks; the protocol's own limit is 250 ms."""
@@ -27,7 +27,7 @@ _SOON = 1.0
 _ENTRY: dict[str, EntryStatus] = {"answered": "done", "failed": "error"}
 
 
-class Tally(msgspec.Struct):
+class ResponderCounts(msgspec.Struct):
     """What became of the dispatches that were taken, and whether a budget left some untaken."""
 
     answered: int = 0
@@ -39,8 +39,8 @@ class Tally(msgspec.Struct):
 class _Job(msgspec.Struct):
     """A dispatch in work. `answering` may be broken off, the notes that follow it may not."""
 
-    waiting: Waiting
-    answering: asyncio.Task[Outcome]
+    waiting: WaitingSignal
+    answering: asyncio.Task[AnswerResult]
     whole: asyncio.Task[None] | None = None
     overtaken: bool = False
 
@@ -50,14 +50,14 @@ class Responder:
 
     def __init__(
         self,
-        lookout: Lookout,
+        lookout: SignalFinder,
         answerer: Answerer,
         notes: Notes,
         *,
         parallel: int,
         tell: Callable[[str], None],
     ) -> None:
-        self.tally = Tally()
+        self.tally = ResponderCounts()
         self._lookout = lookout
         self._answerer = answerer
         self._notes = notes
@@ -72,7 +72,7 @@ class Responder:
     def stop(self) -> None:
         self._stop.set()
 
-    async def work(self, *, once: bool = False) -> Tally:
+    async def work(self, *, once: bool = False) -> ResponderCounts:
         """Look again and again. What is unanswered at the end still waits, for anybody."""
         try:
             while not self._stop.is_set():
@@ -85,14 +85,14 @@ class Responder:
             await self._end_jobs()
         return self.tally
 
-    def _take_all(self, waiting: list[Waiting]) -> None:
+    def _take_all(self, waiting: list[WaitingSignal]) -> None:
         self.tally.budget_spent = False
         for each in waiting:
             given_up = (each.path, each.signal.dispatch_id) in self._given_up
             if each.path not in self._jobs and not given_up and self._has_room(each):
                 self._take(each)
 
-    def _has_room(self, waiting: Waiting) -> bool:
+    def _has_room(self, waiting: WaitingSignal) -> bool:
         budget = self._lookout.budget(waiting)
         wanted = self._parallel - len(self._jobs)
         if isinstance(budget, Problem):
@@ -102,7 +102,7 @@ class Responder:
         suite = sum(job.waiting.suite == waiting.suite for job in self._jobs.values())
         return wanted > 0 and suite < allowed
 
-    def _take(self, waiting: Waiting) -> None:
+    def _take(self, waiting: WaitingSignal) -> None:
         claim = self._claim(waiting)
         if claim is None:
             return
@@ -115,7 +115,7 @@ class Responder:
         job.whole = asyncio.create_task(self._finish(job, claim))
         self._jobs[waiting.path] = job
 
-    def _claim(self, waiting: Waiting) -> Claim | None:
+    def _claim(self, waiting: WaitingSignal) -> DispatchClaim | None:
         """What another parent has marked is left to it, unless it was one of us and died."""
         marked = waiting.batch is not None and waiting.batch.entry.status == "claimed"
         name = str(waiting.signal.dispatch_id)
@@ -125,11 +125,11 @@ class Responder:
             self._tell(f"left alone: {waiting.path}: {error}")
             return None
 
-    async def _begin(self, waiting: Waiting, attempt: int) -> Outcome:
+    async def _begin(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
         await self._note(waiting, "claimed")
         return await self._answerer.answer(waiting, attempt)
 
-    async def _finish(self, job: _Job, claim: Claim) -> None:
+    async def _finish(self, job: _Job, claim: DispatchClaim) -> None:
         """Count what came of it. A job broken off by our own stop leaves its claim behind."""
         await asyncio.wait([job.answering])
         if job.answering.cancelled() and not job.overtaken:
@@ -138,12 +138,12 @@ class Responder:
         overtaken = job.answering.cancelled()
         try:
             await self._count(
-                job.waiting, Outcome("overtaken") if overtaken else job.answering.result()
+                job.waiting, AnswerResult("overtaken") if overtaken else job.answering.result()
             )
         finally:
             claim.settle()
 
-    async def _count(self, waiting: Waiting, outcome: Outcome) -> None:
+    async def _count(self, waiting: WaitingSignal, outcome: AnswerResult) -> None:
         signal = waiting.signal
         self._answered_at = asyncio.get_running_loop().time()
         setattr(self.tally, outcome.kind, getattr(self.tally, outcome.kind) + 1)
@@ -154,7 +154,7 @@ class Responder:
         if outcome.kind in _ENTRY:
             await self._note(waiting, _ENTRY[outcome.kind])
 
-    async def _note(self, waiting: Waiting, status: EntryStatus) -> None:
+    async def _note(self, waiting: WaitingSignal, status: EntryStatus) -> None:
         if waiting.batch is not None:
             await self._notes.note(waiting.tree, waiting.batch, status)
 

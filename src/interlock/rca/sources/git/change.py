@@ -51,7 +51,7 @@ class Hunk(msgspec.Struct, frozen=True):
         return _of_hunk(self.path, self.removed, self.added)
 
 
-class Change(msgspec.Struct, frozen=True):
+class ContentChange(msgspec.Struct, frozen=True):
     """What a commit changed. `whole` says whether all its hunks are there."""
 
     nature: Nature

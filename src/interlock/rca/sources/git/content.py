@@ -12,7 +12,7 @@ import msgspec
 
 from interlock.rca.sources.git.git_log import rfc3339
 from interlock.system.errors import SourceError
-from interlock.system.git import Git, Ran, first_line
+from interlock.system.git import Git, GitResult, first_line
 
 MOST_FILE = 4_000_000
 _MOST_KEPT = 32_000_000
@@ -25,7 +25,7 @@ _WRITTEN = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
 """The head of a blamed line: the commit, where the line stood then, and where it stands now."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TreeEntry(msgspec.Struct, frozen=True):
     """What stands under a path: blob, tree, or "" for nothing. A large blob has no content here."""
 
     kind: str = ""
@@ -80,15 +80,15 @@ class Content:
 
     def __init__(self, git: Git) -> None:
         self._git = git
-        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], TreeEntry] = OrderedDict()
         self._kept = 0
         self._listing: tuple[str, Listing] | None = None
 
-    def entry(self, path: str, rev: str) -> Entry:
+    def entry(self, path: str, rev: str) -> TreeEntry:
         """What stands there. SourceError if git cannot tell."""
         path = inside(path)
         if not path or not _FULL_HASH.fullmatch(rev):
-            return Entry()
+            return TreeEntry()
         found = self._entries.get((rev, path))
         if found is None:
             found = self._read(f"{rev}:{path}")
@@ -142,23 +142,23 @@ class Content:
             int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.fine else "")
         }
 
-    def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> Ran:
+    def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> GitResult:
         """What a commit changed, in these paths or everywhere."""
         known = [path for path in map(inside, paths) if path]
         if paths and not known:
-            return Ran(0, b"")
+            return GitResult(0, b"")
         words = ["show", "--cc", "--format=", "-M", "-l400", f"--unified={context}"]
         words += ["--no-ext-diff", "--no-textconv", "--no-color"]
         words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
         return self._run(*words, *known, most=most)
 
-    def _run(self, *words: str, most: int) -> Ran:
+    def _run(self, *words: str, most: int) -> GitResult:
         ran = self._git.run(*words, most=most)
         if not ran.fine:
             raise SourceError(f"git {words[0]} failed: {first_line(ran.complaint)}")
         return ran
 
-    def _read(self, name: str) -> Entry:
+    def _read(self, name: str) -> TreeEntry:
         ran = self._git.run("cat-file", "--batch", feed=f"{name}\n".encode(), most=MOST_FILE + 200)
         head, _, content = ran.out.partition(b"\n")
         words = head.rsplit(b" ", 2)
@@ -166,14 +166,14 @@ class Content:
             # git calls a damaged object missing too, but not without a complaint.
             if not ran.fine or ran.complaint:
                 raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
-            return Entry()
+            return TreeEntry()
         kind, size = words[1].decode(errors="replace"), int(words[2])
         whole = kind == "blob" and size <= MOST_FILE and len(content) >= size
         if not whole and not ran.fine:
             raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
-        return Entry(kind, size, content[:size] if whole else None)
+        return TreeEntry(kind, size, content[:size] if whole else None)
 
-    def _keep(self, key: tuple[str, str], entry: Entry) -> None:
+    def _keep(self, key: tuple[str, str], entry: TreeEntry) -> None:
         self._entries[key] = entry
         self._kept += len(entry.content or b"") + _MOST_LINE
         while self._kept > _MOST_KEPT:
@@ -181,7 +181,7 @@ class Content:
             self._kept -= len(dropped.content or b"") + _MOST_LINE
 
 
-def _listed(ran: Ran) -> Listing:
+def _listed(ran: GitResult) -> Listing:
     paths, links = list[str](), list[str]()
     for row in ran.out.split(b"\0")[:-1]:
         facts, _, name = row.partition(b"\t")

@@ -28,14 +28,14 @@ CREATE TABLE IF NOT EXISTS ranges (
 """
 
 
-class Named(Protocol):
+class CachedNames(Protocol):
     """Whatever is kept has a hash that names it for good."""
 
     @property
     def hash(self) -> str: ...
 
 
-Row = TypeVar("Row", bound=Named)
+Row = TypeVar("Row", bound=CachedNames)
 Result = TypeVar("Result")
 Run = tuple[int, int, int]
 """Commits that stand side by side: the block, the first, how many."""

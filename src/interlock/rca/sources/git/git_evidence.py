@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.rca.findings import Evidence
-from interlock.rca.sources.git.content import Entry, inside
+from interlock.rca.sources.git.content import TreeEntry, inside
 from interlock.rca.sources.git.evidence_refs import Pointer, pointers
 from interlock.rca.sources.git.log_evidence import LogLines
 from interlock.rca.sources.git.repository import Repository
@@ -220,7 +220,7 @@ class _Search:
         return path.removeprefix(f"{top}/") if top else path
 
 
-def _fault(pointer: Pointer, path: str, entry: Entry) -> Evidence | None:
+def _fault(pointer: Pointer, path: str, entry: TreeEntry) -> Evidence | None:
     """What the file does not have of what the reference says."""
     if not pointer.first and not pointer.words:
         return None
@@ -249,7 +249,7 @@ def _occurs(words: str, content: bytes) -> bool:
     return all(re.search(rb"\b%s\b" % re.escape(name.encode()), content) for name in names)
 
 
-def _described(pointer: Pointer, path: str, entry: Entry) -> str:
+def _described(pointer: Pointer, path: str, entry: TreeEntry) -> str:
     if pointer.first and pointer.last > pointer.first:
         return f"lines {pointer.first}-{pointer.last} of {path}"
     if pointer.first:

@@ -28,7 +28,7 @@ _ASK = (
 _TWO_NAMES = (b"R", b"C")
 
 
-class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ChangedFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A file in a commit. The kind is git's letter: A M D R C T; `old` is its earlier name."""
 
     path: str
@@ -46,7 +46,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: str
     """When it was committed: RFC 3339, UTC. Empty if that is no date."""
     subject: str
-    files: tuple[Change, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     parents: int = 1
     more: int = 0
     """How many further files it changed, beyond those that are listed."""
@@ -61,7 +61,7 @@ class Range(msgspec.Struct, frozen=True):
     parted: bool = False
 
 
-class Log:
+class GitLog:
     """The commits of one repository, each read from git at most once if there is a cache."""
 
     def __init__(self, git: Git, shallow: frozenset[str], cache: HistoryCache[Commit]) -> None:
@@ -134,9 +134,11 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
         head = following
 
 
-def _changes(words: Iterator[bytes], *, is_merge: bool) -> tuple[tuple[Change, ...], int, bytes]:
+def _changes(
+    words: Iterator[bytes], *, is_merge: bool
+) -> tuple[tuple[ChangedFile, ...], int, bytes]:
     """The files of one commit, how many were left out, and the head of the next commit."""
-    files: list[Change] = []
+    files: list[ChangedFile] = []
     more = 0
     for word in words:
         if word.startswith(_MARK):
@@ -149,10 +151,10 @@ def _changes(words: Iterator[bytes], *, is_merge: bool) -> tuple[tuple[Change, .
         if len(files) == MOST_FILES:
             more += 1
         elif is_merge:
-            files.append(Change(_path(path), _of_merge(status)))
+            files.append(ChangedFile(_path(path), _of_merge(status)))
         else:
             same = int(status[1:]) if status[1:].isdigit() else 0
-            files.append(Change(_path(path), chr(status[0]), _path(old), same))
+            files.append(ChangedFile(_path(path), chr(status[0]), _path(old), same))
     return tuple(files), more, b""
 
 

@@ -33,7 +33,7 @@ class RepoProblem(msgspec.Struct, frozen=True, kw_only=True):
     fatal: bool = False
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class RepoState(msgspec.Struct, frozen=True, kw_only=True):
     """A repository as it was found. Without `git` nothing can be read from it."""
 
     git: Git | None = None
@@ -47,14 +47,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[RepoProblem, ...] = ()
 
 
-def examine(repo: Repo, tested: Sequence[str] = ()) -> Standing:
+def examine(repo: Repo, tested: Sequence[str] = ()) -> RepoState:
     """How the repository stands. `tested` are the revisions a launch names, best first."""
     try:
         return _Visit(repo, tested).standing()
     except _StopError as stop:
-        return Standing(problems=(stop.problem,))
+        return RepoState(problems=(stop.problem,))
     except (SourceError, OSError, ValueError) as error:
-        return Standing(problems=(_problem(repo, "unreadable", str(error), fatal=True),))
+        return RepoState(problems=(_problem(repo, "unreadable", str(error), fatal=True),))
 
 
 def resolve(git: Git, word: str) -> str:
@@ -96,7 +96,7 @@ class _Visit:
         self.tested = [word for word in tested if word]
         self.problems: list[RepoProblem] = []
 
-    def standing(self) -> Standing:
+    def standing(self) -> RepoState:
         git, facts = self._enter(self._folder())
         git_dir, is_bare, is_shallow, prefix = facts
         git = self._from_the_top(git, git_dir, is_bare == "true", prefix)
@@ -118,7 +118,7 @@ class _Visit:
                 "it has submodules, whose commits are not read; add them as repositories of "
                 "their own if they may hold the cause",
             )
-        return Standing(
+        return RepoState(
             git=git,
             git_dir=git_dir,
             top="" if is_bare == "true" else str(git.folder),

@@ -12,7 +12,7 @@ from interlock.rca.launch import Repo
 from interlock.rca.sources.git.browse import Browse, browse
 from interlock.rca.sources.git.change import (
     UNKNOWN,
-    Change,
+    ContentChange,
     Nature,
     lines_changed,
     nature_by_files,
@@ -20,9 +20,9 @@ from interlock.rca.sources.git.change import (
     nature_of_merge,
     read_hunks,
 )
-from interlock.rca.sources.git.content import Blame, Content, Entry, Hit, Listing
+from interlock.rca.sources.git.content import Blame, Content, Hit, Listing, TreeEntry
 from interlock.rca.sources.git.git_cache import HistoryCache
-from interlock.rca.sources.git.git_log import Commit, Log, Range
+from interlock.rca.sources.git.git_log import Commit, GitLog, Range
 from interlock.rca.sources.git.git_open import RepoProblem, examine, resolve
 from interlock.rca.sources.git.stack_paths import Match, PathIndex
 from interlock.system.errors import SourceError
@@ -54,10 +54,10 @@ class Repository:
         self.is_shallow = bool(standing.shallow)
         self._content = Content(self._git)
         self._cache = HistoryCache(cache, standing.git_dir, Commit)
-        self._log = Log(self._git, standing.shallow, self._cache)
+        self._log = GitLog(self._git, standing.shallow, self._cache)
         self._index: tuple[str, PathIndex[None]] | None = None
         self._resolved: dict[str, str] = {}
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[str, ContentChange] = {}
         self._within: dict[tuple[str, str], bool | None] = {}
 
     @property
@@ -168,7 +168,7 @@ class Repository:
 
     # Files
 
-    def entry(self, path: str, rev: str = "") -> Entry | None:
+    def entry(self, path: str, rev: str = "") -> TreeEntry | None:
         """What stands under a path at a revision (at the tip, if ""); None if it cannot be read."""
         end = self.at(rev) if not rev else self.resolve(rev)
         if not self.readable:
@@ -264,7 +264,7 @@ class Repository:
         """Whether a commit can alter behaviour, as far as that is cheap to tell."""
         return self.change_of(commit).nature
 
-    def change_of(self, commit: Commit) -> Change:
+    def change_of(self, commit: Commit) -> ContentChange:
         """What a commit changed, and of what nature that is. The last ones asked for are kept."""
         found = self._changes.get(commit.hash)
         if found is None:
@@ -274,21 +274,21 @@ class Repository:
             self._changes[commit.hash] = found
         return found
 
-    def _change(self, commit: Commit) -> Change:
+    def _change(self, commit: Commit) -> ContentChange:
         told = nature_by_files(commit)
         if told is not None and not told.behavioural:
-            return Change(told)
+            return ContentChange(told)
         try:
             ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
         except SourceError as error:
-            return Change(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+            return ContentChange(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
         if commit.parents > 1:
-            return Change(told or nature_of_merge(ran.text))
+            return ContentChange(told or nature_of_merge(ran.text))
         hunks = tuple(read_hunks(ran.text))
         if ran.cut:
             cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
-            return Change(told or cut, hunks)
-        return Change(told or nature_by_hunks(hunks), hunks, whole=True)
+            return ContentChange(told or cut, hunks)
+        return ContentChange(told or nature_by_hunks(hunks), hunks, whole=True)
 
     def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
         """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote
 
-from interlock.rca.sources.reportportal.rp_address import Address
+from interlock.rca.sources.reportportal.rp_address import PortalAddress
 from interlock.rca.sources.reportportal.rp_items import number
 from interlock.rca.sources.reportportal.rp_rest import TIMEOUT_S, Params, PortalError, Rest
 from interlock.system.errors import SourceError
@@ -28,7 +28,7 @@ class ReportPortal:
 
     def __init__(
         self,
-        address: Address,
+        address: PortalAddress,
         *,
         timeout_s: float = TIMEOUT_S,
         sleep: Callable[[float], None] = time.sleep,

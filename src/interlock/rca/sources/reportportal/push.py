@@ -55,27 +55,27 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     """If given, the item must be of this launch."""
 
 
-class Issue(msgspec.Struct, frozen=True, kw_only=True):
+class DefectIssue(msgspec.Struct, frozen=True, kw_only=True):
     """What an item says."""
 
     issue_type: str = ""
     comment: str = ""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class DefectChange(msgspec.Struct, frozen=True, kw_only=True):
     """One item that differs, before and after."""
 
     item_id: int
     name: str
-    before: Issue
-    after: Issue
+    before: DefectIssue
+    after: DefectIssue
 
 
 class Pushed(msgspec.Struct, frozen=True, kw_only=True):
     """What a push did or, when it was dry, would do."""
 
     dry_run: bool
-    changes: tuple[Change, ...] = ()
+    changes: tuple[DefectChange, ...] = ()
     unchanged: tuple[int, ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
     """Items that were left alone, each with the reason."""
@@ -141,7 +141,7 @@ def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = Tru
     )
 
 
-def shown(change: Change) -> list[str]:
+def shown(change: DefectChange) -> list[str]:
     """The change as lines for people: what goes with `-`, what comes with `+`."""
     lines = [f"item {change.item_id}: {' '.join(change.name.split())[:_LONGEST_NAME]}"]
     if change.before.issue_type != change.after.issue_type:
@@ -165,7 +165,7 @@ def _last_of_each(updates: Sequence[Update]) -> list[Update]:
     return list({update.item_id: update for update in updates}.values())
 
 
-_Row = tuple[Change, dict[str, Any]]
+_Row = tuple[DefectChange, dict[str, Any]]
 """A change, and the body that asks for it."""
 
 
@@ -186,15 +186,17 @@ class _Plan:
             return
         issue = item.get("issue")
         issue = issue if isinstance(issue, dict) else {}
-        before = Issue(issue_type=text(issue, "issueType"), comment=text(issue, "comment"))
-        after = Issue(
+        before = DefectIssue(issue_type=text(issue, "issueType"), comment=text(issue, "comment"))
+        after = DefectIssue(
             issue_type=self._types.locator(update.defect_type),
             comment=_beside(before.comment, update.comment),
         )
         if after.issue_type == before.issue_type and _same(after.comment, before.comment):
             self.unchanged.append(update.item_id)
             return
-        change = Change(item_id=update.item_id, name=text(item, "name"), before=before, after=after)
+        change = DefectChange(
+            item_id=update.item_id, name=text(item, "name"), before=before, after=after
+        )
         body = {"testItemId": update.item_id, "issue": _issue(issue, after)}
         self.changes.append((change, body))
 
@@ -260,7 +262,7 @@ class _Plan:
                 faults, self._written = 0, self._written + 1
 
 
-def _issue(issue: Mapping[str, Any], after: Issue) -> dict[str, Any]:
+def _issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]:
     """The whole issue to write: what we change, and what others linked as it is."""
     body: dict[str, Any] = {
         "issueType": after.issue_type,

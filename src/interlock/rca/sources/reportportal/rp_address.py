@@ -26,7 +26,7 @@ _PLACE: Final = re.compile(r"/?([^/?]+)/launches/[^/?]+/(\d{1,18})(?:[/?]|$)")
 _PAGES: Final = ("/ui", "/api/v1", "/api")
 
 
-class Address(msgspec.Struct, frozen=True):
+class PortalAddress(msgspec.Struct, frozen=True):
     """A project in a ReportPortal, and the token for it."""
 
     url: str
@@ -73,7 +73,7 @@ def address(
     url: str = "",
     project: str = "",
     key_file: Path | None = None,
-) -> Address:
+) -> PortalAddress:
     """The address to use: what is given, else the environment; the token from there or a file."""
     known = environ.get(URL, "").strip()
     url = _root(url or known)
@@ -92,7 +92,7 @@ def address(
     if not project:
         raise SourceError(f"Which project of ReportPortal? Set {PROJECT}.")
     token = find_token("ReportPortal", environ, TOKENS, KEY_FILE, key_file)
-    return Address(url, project, token)
+    return PortalAddress(url, project, token)
 
 
 def _root(url: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.failure import Failure, Ticket
-from interlock.rca.launch import Job, Tally
+from interlock.rca.launch import Job, TestCounts
 from interlock.system.bounded import LOG_BOUND, bounded
 from interlock.system.moment import rfc3339
 
@@ -47,7 +47,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     auto_analyzed: bool = False
     tickets: tuple[Ticket, ...] = ()
     has_stats: bool = True
-    tally: Tally | None = None
+    tally: TestCounts | None = None
 
 
 def read_items(rows: Iterable[Any]) -> list[Item]:
@@ -153,7 +153,7 @@ def jobs_of(items: Iterable[Item], failures: Iterable[Failure]) -> tuple[Job, ..
             name=item.name,
             item_id=item.item_id,
             status=item.status,
-            tally=item.tally or Tally(),
+            tally=item.tally or TestCounts(),
             started_at=item.started_at,
             ended_at=item.ended_at,
         )
@@ -179,11 +179,11 @@ def attributes(value: Any) -> dict[str, str]:
     return {key: ", ".join(dict.fromkeys(values)) for key, values in found.items()}
 
 
-def tally(statistics: Any) -> Tally | None:
+def tally(statistics: Any) -> TestCounts | None:
     counts = statistics.get("executions") if isinstance(statistics, dict) else None
     if not isinstance(counts, dict):
         return None
-    return Tally(
+    return TestCounts(
         tests=number(counts.get("total")),
         failed=number(counts.get("failed")),
         skipped=number(counts.get("skipped")),

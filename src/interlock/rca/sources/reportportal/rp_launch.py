@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.failure import Failure
-from interlock.rca.launch import Launch, Tally
+from interlock.rca.launch import Launch, TestCounts
 from interlock.rca.sources.build_facts import with_build_facts
 from interlock.rca.sources.failure_ids import FailureIds
 from interlock.rca.sources.reportportal import rp_items
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.system.bounded import Bounded, bounded
+from interlock.system.bounded import ClippedText, bounded
 from interlock.system.errors import SourceError
 from interlock.system.moment import rfc3339
 
@@ -82,7 +82,7 @@ def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Laun
         attributes=told,
         url=f"{portal.url}/ui/#{portal.project}/launches/all/{number}",
         project=portal.project,
-        tally=rp_items.tally(document.get("statistics")) or Tally(),
+        tally=rp_items.tally(document.get("statistics")) or TestCounts(),
     )
     return with_build_facts(launch, told)
 
@@ -145,7 +145,7 @@ class _Logs:
 
 
 def _with_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> Failure:
-    log = Bounded()
+    log = ClippedText()
     for row in rows:
         log.add(f"{rfc3339(row.get('time'))} {_level(row)} {row['message']}\n")
     error = _error(rows)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from interlock.rca.sources.reportportal.rp_address import PROJECT, TOKEN, URL, Address
+from interlock.rca.sources.reportportal.rp_address import PROJECT, TOKEN, URL, PortalAddress
 from interlock.system.errors import SourceError
 from interlock.system.http_client import http_client, short
 
@@ -49,7 +49,7 @@ class Rest:
 
     def __init__(
         self,
-        address: Address,
+        address: PortalAddress,
         *,
         timeout_s: float = TIMEOUT_S,
         sleep: Callable[[float], None] = time.sleep,
