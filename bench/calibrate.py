@@ -17,11 +17,10 @@ import msgspec
 
 from interlock.api.project import open_run
 from interlock.calibrate.campaign import FOLDER
-from interlock.calibrate.grid import points
-from interlock.calibrate.tune import TuningBench, recordings
+from interlock.calibrate.tune import TuningBench, points, recordings
 from interlock.journal.database import driver, reading
 from interlock.journal.runs import find_run
-from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.rca.calibration.scenario import find_scenario
 
 COMMAND = (sys.executable, "-m", "interlock")
 SIXTY = "web-shop"

@@ -18,8 +18,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.function import AsyncHandler
 from interlock.agents.human import HumanCarrier
-from interlock.agents.labour import AsyncHandler
 from interlock.delivery.delivery import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
@@ -27,9 +27,9 @@ from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
 from interlock.journal.runs import begin_run, find_run
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 from interlock.runtime.session import RunSession
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 TASKS = 200
 SLOTS = 16

@@ -13,12 +13,10 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from interlock.rca.analyst.bands import bands_of
-from interlock.rca.analyst.cluster import cluster
-from interlock.rca.analyst.fingerprint import fingerprint
-from interlock.rca.analyst.likeness import kept, restored, traits
-from interlock.rca.analyst.recall import KnownFailure, recall
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.cluster import KnownFailure, cluster, recall
+from interlock.rca.analyst.masking import fingerprint
+from interlock.rca.analyst.similarity import bands_of, kept, restored, traits
+from interlock.rca.records import Failure
 
 SYMPTOMS = 1_000_000
 CLUSTERED = 10_000

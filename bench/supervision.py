@@ -14,15 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Timeouts
-from interlock.agents.cli.sight import Alive, OutputLine, Sight
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess, supervise
-from interlock.system.census import census
-from interlock.system.clock import SystemClock
-from interlock.system.lines import Lines
-from interlock.system.lookout import ProcessSnapshot
-from interlock.system.pipes import CHUNK
+from interlock.agents.cli.timeouts import Alive, OutputLine, Sight, Timeouts
+from interlock.system.process_table import ProcessSnapshot, census
+from interlock.system.process_tree import CHUNK, Lines
+from interlock.system.time import SystemClock
 
 AGENTS = 100
 STREAM = 200_000_000

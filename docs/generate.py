@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.cli.profiles_page import agents_page
-from interlock.agents.mcp.tools import tools_page
+from interlock.agents.mcp.messages import tools_page
+from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
-from interlock.engine.format import circuit_schema
 from interlock.engine.verify import verify
-from interlock.rca.prompt_data.guards import guard_page
+from interlock.rca.prompt_data.instructions import guard_page
 from interlock.rca.report.document import document_schema
-from interlock.runtime.library import bundle, shelves
+from interlock.runtime.circuits import bundle, shelves
 from interlock.signals.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent

@@ -14,17 +14,15 @@ from tests.world.paper import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.briefer import ProgressGauge
-from interlock.agents.files.file import FileCarrier
-from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.files.batch import BatchCarrier, ProgressGauge
+from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.script import ScriptAgent
 from interlock.agents.specs import agent
 from interlock.agents.wiring_files import Files, file_carrier
 from interlock.engine.circuit import HUMAN, Role
-from interlock.engine.notation import read_circuit
-from interlock.runtime.roles import (
+from interlock.engine.circuit_file import read_circuit
+from interlock.runtime.agent_pool import (
     agents_by_role,
     carriers,
     roles_by_hand,

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 from interlock.agents.files.file import FileCarrier
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.database import writing
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.runs import NewCase, begin_run, load_cases, open_dispatches
 from interlock.runtime.loop import RunLoop
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 CIRCUIT = """\
 circuit: one

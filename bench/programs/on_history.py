@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.rca.launch import Repo
+from interlock.rca.records import Repo
 from interlock.rca.sources.git.repository import Repository
 
 

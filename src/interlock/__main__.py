@@ -1,5 +1,5 @@
 """`python -m interlock`."""
 
-from interlock.cli.door import main
+from interlock.cli.app import main
 
 main()

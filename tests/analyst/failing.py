@@ -1,6 +1,6 @@
 """Failures for the tests of kinship: made up, one line each."""
 
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 
 STACK = """box.ShutException: lid {lid} of the kitchen box is shut
 \tat box.Lid.lift(Lid.java:{line})

@@ -20,11 +20,11 @@ from interlock.rca.analyst.answers import (
     resolve_answer,
     triage_answer,
 )
-from interlock.rca.analyst.culprit import CulpritLead
-from interlock.rca.analyst.spots import StackLocation
+from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.check_answer import vague
-from interlock.rca.failure import Failure
-from interlock.rca.sources.git.git_log import ChangedFile, Commit
+from interlock.rca.records import Failure
+from interlock.rca.sources.git.history import ChangedFile, Commit
 
 FAILURE = Failure(id="a", test_name="test_weigh", message="keel weighs 5", item_id=9, launch="L1")
 SPOT = StackLocation("hull/keel.py", 9, "weigh", False)

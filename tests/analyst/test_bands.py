@@ -7,8 +7,8 @@ from hypothesis import given
 from tests.analyst.failing import refused, shut, wrong
 from tests.analyst.test_likeness import FAILURES
 
-from interlock.rca.analyst.bands import bands
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.similarity import bands
+from interlock.rca.records import Failure
 
 
 def shares(one: Failure, other: Failure) -> bool:
@@ -31,7 +31,10 @@ def test_what_tells_nothing_has_none() -> None:
 
 
 def test_another_process_makes_the_same() -> None:
-    code = "from tests.analyst.failing import shut; from interlock.rca.analyst.bands import bands; "
+    code = (
+        "from tests.analyst.failing import shut; "
+        "from interlock.rca.analyst.similarity import bands; "
+    )
     found = [
         subprocess.run(
             [sys.executable, "-c", code + "print(bands(shut(1)))"],

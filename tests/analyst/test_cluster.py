@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.analyst.failing import refused, shut, wrong
 
 from interlock.rca.analyst.cluster import SMALL_BLOCK, cluster
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
 SUITE = (

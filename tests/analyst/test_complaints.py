@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.complaints import LONGEST, complaints, loudest, told
+from interlock.rca.analyst.line_kinds import LONGEST, complaints, loudest, told
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprit import CulpritLead, leads
-from interlock.rca.analyst.spots import spots
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Repo
+from interlock.rca.analyst.culprits import CulpritLead, leads
+from interlock.rca.analyst.stack import spots
+from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
 
 KEEL = """\

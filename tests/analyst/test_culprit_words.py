@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.culprit_words import body_of, parts, quoted, spoken, stems
+from interlock.rca.analyst.change_words import body_of, parts, quoted, spoken, stems
 
 SOURCE = b"""import keel
 

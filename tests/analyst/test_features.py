@@ -1,7 +1,7 @@
 """Features: words, pairs, lines, type and frames; masked, so that runs read alike."""
 
-from interlock.rca.analyst.features import features
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.triage import features
+from interlock.rca.records import Failure
 
 
 def test_features() -> None:

@@ -1,6 +1,6 @@
 """What a build fetched, and for whom."""
 
-from interlock.rca.analyst.fetched import Fetched, fetched
+from interlock.rca.analyst.mentions import Fetched, fetched
 
 LOG = """[INFO] Scanning for projects...
 Downloaded from central: https://x/org/box/box-bom/1.0/box-bom-1.0.pom (1 kB)

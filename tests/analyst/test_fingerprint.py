@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.fingerprint import fingerprint
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.masking import fingerprint
+from interlock.rca.records import Failure
 
 
 def failed(**parts: Any) -> Failure:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.frames import MAX_LINES, Frame, read_frame, read_frames, read_traces
+from interlock.rca.analyst.stack import MAX_LINES, Frame, read_frame, read_frames, read_traces
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 import pytest
 
-from interlock.rca.analyst.bands import bands
 from interlock.rca.analyst.cluster import cluster
-from interlock.rca.analyst.features import features
-from interlock.rca.analyst.suspect import suspects
-from interlock.rca.analyst.triage import CATEGORIES, triage
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.similarity import bands
+from interlock.rca.analyst.suspects import suspects
+from interlock.rca.analyst.triage import CATEGORIES, features, triage
+from interlock.rca.records import Failure
 
 FIELDS = ("test_name", "class_name", "type", "message", "stack", "log")
 BITS = (

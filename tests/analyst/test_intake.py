@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.analyst.failure_lines import read_candidates, read_failures, read_labelled
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 from interlock.system.errors import SourceError
 
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.rca.analyst.classifier import Classifier
-from interlock.rca.analyst.features import features
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.triage import features
+from interlock.rca.records import Failure
 
 
 def bag(message: str, log: str = "") -> frozenset[str]:

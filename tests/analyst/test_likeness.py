@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.analyst.failing import refused, shut, wrong
 
-from interlock.rca.analyst.likeness import kept, likeness, restored, score, traits
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.similarity import kept, likeness, restored, score, traits
+from interlock.rca.records import Failure
 
 TEXT = st.text(max_size=60)
 FAILURES = st.builds(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.line_kind import LineKind, kind_of
+from interlock.rca.analyst.line_kinds import LineKind, kind_of
 
 
 @pytest.mark.parametrize(

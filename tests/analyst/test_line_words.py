@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.line_words import VALUE, words_of
+from interlock.rca.analyst.templates import VALUE, words_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.recall import UNSURE
-from interlock.rca.memory import EXACT, NOT_SURE_ENOUGH, OTHER_VERSION, PriorMatch, recall_answer
+from interlock.rca.analyst.cluster import UNSURE
+from interlock.rca.known_causes import (
+    EXACT,
+    NOT_SURE_ENOUGH,
+    OTHER_VERSION,
+    PriorMatch,
+    recall_answer,
+)
 
 HIT = 0.8
 """From here on the circuit takes a memory for the same."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.analyst.naming import last_part, name_words, subject_of, text_words
+from interlock.rca.analyst.names import last_part, name_words, subject_of, text_words
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from interlock.rca.analyst.frames import Frame
-from interlock.rca.analyst.ownership import looks_tested, own_frames, owner, product_frames
+from interlock.rca.analyst.stack import Frame, looks_tested, own_frames, owner, product_frames
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.rca.analyst.answers import FaultKind, Where
-from interlock.rca.analyst.culprit import CulpritLead
+from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.repo_choice import (
     best_of,
     by_changes,
@@ -16,10 +16,9 @@ from interlock.rca.analyst.repo_choice import (
     missing_files,
     use_of,
 )
-from interlock.rca.analyst.spots import StackLocation
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Repo
-from interlock.rca.sources.git.git_log import ChangedFile, Commit
+from interlock.rca.analyst.stack import StackLocation
+from interlock.rca.records import Failure, Repo
+from interlock.rca.sources.git.history import ChangedFile, Commit
 
 
 def repo(name: str, purpose: str = "") -> Repo:

@@ -6,9 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.analyst.failing import refused, shut, wrong
 
-from interlock.rca.analyst.bands import bands
-from interlock.rca.analyst.likeness import traits
-from interlock.rca.analyst.recall import (
+from interlock.rca.analyst.cluster import (
     CANDIDATES,
     MATCH,
     UNSURE,
@@ -17,7 +15,8 @@ from interlock.rca.analyst.recall import (
     recall,
     recall_stream,
 )
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.similarity import bands, traits
+from interlock.rca.records import Failure
 
 
 class Drawer:

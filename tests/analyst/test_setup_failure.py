@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.rca.failure import Failure
-from interlock.rca.setup_failure import fails_in_set_up
+from interlock.rca.builtin_answers import fails_in_set_up
+from interlock.rca.records import Failure
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.analyst.failing import shut, wrong
 from tests.analyst.test_likeness import FAILURES
 
-from interlock.rca.analyst.suspect import MOST_RANKED, rank_paths, suspects
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.suspects import MOST_RANKED, rank_paths, suspects
+from interlock.rca.records import Failure
 
 CLASSES = (
     "box.Box",

@@ -1,7 +1,7 @@
 """What a failure speaks of, and how loudly."""
 
-from interlock.rca.analyst.testimony import ACCUSED, hear
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.mentions import ACCUSED, hear
+from interlock.rca.records import Failure
 
 
 def test_what_is_missing_is_accused() -> None:

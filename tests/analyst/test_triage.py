@@ -8,7 +8,7 @@ from tests.analyst.failing import shut
 from tests.analyst.test_likeness import FAILURES
 
 from interlock.rca.analyst.triage import CATEGORIES, Teacher, TriageRule, rules, triage
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 
 PLACES = {"type", "message", "stack", "log", "attributes"}
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from tests.analyst.test_likeness import FAILURES
 
-from interlock.rca.analyst.likeness import likeness, traits
+from interlock.rca.analyst.similarity import likeness, traits
+from interlock.rca.analyst.stack import frames_of, words_of
 from interlock.rca.analyst.triage import triage
-from interlock.rca.analyst.whereabouts import frames_of, words_of
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 
 JAVA = (
     "a.OddError: lid is shut\n\tat box.Lid.open(Lid.java:3)\nCaused by: a.Rust: hinge\n\t... 2 more"

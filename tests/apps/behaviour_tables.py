@@ -12,7 +12,7 @@ import msgspec
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Case, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
-from interlock.runtime.library import shelves
+from interlock.runtime.circuits import shelves
 from interlock.system.yaml_text import read_yaml
 
 SHIPPED: dict[str, Path] = shelves(Path())[1].files()

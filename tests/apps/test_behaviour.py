@@ -10,7 +10,7 @@ import pytest
 from tests.apps.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
 from tests.apps.mutants import Mutant, Value, limit_mutants, rule_mutants
 
-from interlock.engine.notation import circuit_on, read_circuit
+from interlock.engine.circuit_file import circuit_on, read_circuit
 from interlock.engine.verify import verify
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import YamlDocument, read_yaml

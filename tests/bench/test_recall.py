@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench import recall
-from interlock.rca.analyst.likeness import score, traits
+from interlock.rca.analyst.similarity import score, traits
 
 
 def test_speeds(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from interlock.rca.calibration.case_result import CaseResult, StepCost
+from interlock.rca.calibration.marks import CaseResult, StepCost
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 
 PRICE = {"F0": 750, "F1": 1490, "F2": 900, "F3": 1560, "F4": 870, "F5": 680, "F6": 890}

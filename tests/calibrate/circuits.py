@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from interlock.engine.circuit import Circuit
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 
 
 def rca() -> Circuit:

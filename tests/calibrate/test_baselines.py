@@ -5,7 +5,7 @@ from tests.calibrate.worlds import built, small
 
 from interlock.calibrate.metrics import ScoringRules, measure, tally
 from interlock.rca.calibration.baselines import MEANINGS, baselines, most_frequent
-from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.rca.calibration.scenario import find_scenario
 
 
 def test_majority_counts_the_train_split_alone() -> None:

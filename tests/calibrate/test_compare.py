@@ -8,8 +8,8 @@ from tests.calibrate.worlds import built, small
 from interlock.calibrate.compare import FEWEST, Comparison, compare
 from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.scorecard import Calibration, Results, calibration
-from interlock.calibrate.scorecard_text import comparison_text
-from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.calibrate.text import comparison_text
+from interlock.rca.calibration.scenario import find_scenario
 from interlock.system.errors import SourceError
 
 SHOP = find_scenario("web-shop").scenario

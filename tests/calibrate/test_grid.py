@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.calibrate.circuits import rca
 
-from interlock.calibrate.grid import axis, points
+from interlock.calibrate.tune import axis, points
 from interlock.system.errors import SourceError
 
 RCA = rca()

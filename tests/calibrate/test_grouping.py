@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from interlock.rca.calibration.grouping import grouping
+from interlock.rca.calibration.baselines import grouping
 
 GROUPS = some.lists(some.integers(0, 4), min_size=1, max_size=25)
 

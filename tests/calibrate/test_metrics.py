@@ -6,9 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.calibrate.metric_table import metric_table, passing
-from interlock.calibrate.metrics import Measure, ScoringRules, measure, overall_by, tally
-from interlock.rca.calibration.case_result import CaseResult
+from interlock.calibrate.metrics import (
+    Measure,
+    ScoringRules,
+    measure,
+    metric_table,
+    overall_by,
+    passing,
+    tally,
+)
+from interlock.rca.calibration.marks import CaseResult
 from interlock.rca.calibration.scenario import Scenario
 from interlock.system.errors import SourceError
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.calibrate.worlds import built, small
 
-from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.rca.calibration.scenario import find_scenario
 from interlock.rca.calibration.world import plant
 from interlock.system.errors import SourceError
 from interlock.system.repository import git

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.calibrate.worlds import FULL, built, small
 
+from interlock.rca.calibration.scenario import find_scenario, shipped
 from interlock.rca.calibration.scenario_check import check_scenario, sound
-from interlock.rca.calibration.scenario_file import find_scenario, shipped
 
 Break = Callable[[dict[str, Any]], object]
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.calibrate.worlds import small
 
-from interlock.rca.calibration.scenario_file import LARGEST, find_scenario, read_scenario, shipped
+from interlock.rca.calibration.scenario import LARGEST, find_scenario, read_scenario, shipped
 from interlock.system.errors import SourceError
 
 

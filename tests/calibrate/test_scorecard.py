@@ -8,15 +8,19 @@ import pytest
 from tests.calibrate.answers import mistaken, perfect
 from tests.calibrate.worlds import built, small
 
-from interlock.calibrate.cost_bill import cost_bill, lasted, money
 from interlock.calibrate.metrics import ScoringRules
-from interlock.calibrate.prices import Prices, cost_of, prices_from
-from interlock.calibrate.scorecard import About, Calibration, calibration
-from interlock.calibrate.scorecard_html import scorecard_html
-from interlock.calibrate.scorecard_json import calibration_json, read_calibration
-from interlock.calibrate.scorecard_text import scorecard_text
-from interlock.rca.calibration.case_result import CaseResult
-from interlock.rca.calibration.scenario_file import find_scenario, shipped
+from interlock.calibrate.page import scorecard_html
+from interlock.calibrate.prices import Prices, cost_bill, cost_of, lasted, money, prices_from
+from interlock.calibrate.scorecard import (
+    About,
+    Calibration,
+    calibration,
+    calibration_json,
+    read_calibration,
+)
+from interlock.calibrate.text import scorecard_text
+from interlock.rca.calibration.marks import CaseResult
+from interlock.rca.calibration.scenario import find_scenario, shipped
 from interlock.system.errors import SourceError
 
 SHOP = find_scenario("web-shop").scenario

@@ -4,8 +4,7 @@ import json
 from copy import deepcopy
 from typing import Any
 
-from interlock.rca.calibration.scenario import Scenario
-from interlock.rca.calibration.scenario_file import read_scenario
+from interlock.rca.calibration.scenario import Scenario, read_scenario
 
 FULL = ["F0", "F1", "F2", "F3", "F4", "F5", "F6"]
 _TRIAGE = {"symptom_category": "product", "candidate_repos": ["core", "web"]}

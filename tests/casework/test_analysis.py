@@ -10,11 +10,10 @@ from tests.world.caseroom import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
 from interlock.journal.database import driver, writing
-from interlock.rca.failure import Failure
-from interlock.rca.knowledge.lifecycle import DAY, set_rca_status, sweep_dormant
-from interlock.rca.launch import Repo
+from interlock.rca.config import RcaConfig
+from interlock.rca.knowledge.causes import DAY, set_rca_status, sweep_dormant
+from interlock.rca.records import Failure, Repo
 from interlock.rca.steps import F3, F5
-from interlock.rca.terms import RcaConfig
 
 
 @pytest.fixture

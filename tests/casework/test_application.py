@@ -20,11 +20,11 @@ from tests.world.git_repo import GitRepo
 from interlock.agents.carrier import NO_PREMISES
 from interlock.engine.case import Case
 from interlock.engine.schedule import Budget
-from interlock.journal.blobs import read_blob
 from interlock.journal.database import driver
-from interlock.rca.launch import Repo
+from interlock.journal.journal import read_blob
+from interlock.rca.config import RcaConfig
+from interlock.rca.records import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from interlock.rca.terms import RcaConfig
 from interlock.runtime.staff import RunSetup
 
 MESSAGE = str(CAUSE["rca_message"])

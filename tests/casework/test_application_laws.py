@@ -24,8 +24,8 @@ from tests.world.caseroom import (
     told,
 )
 
+from interlock.rca.config import RcaConfig
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.rca.terms import RcaConfig
 
 HIT = {"match": True, "confidence": 0.8, "prior_rca_id": 1, "symptom_id": 1, "reasoning": "-"}
 TWO = {"selected_repos": [{"name": "boat", "reason": "-"}, {"name": "yard", "reason": "-"}]}

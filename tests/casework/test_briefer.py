@@ -6,12 +6,11 @@ import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
 from interlock.engine.schedule import Budget
-from interlock.rca.briefer import enriched
-from interlock.rca.casework_families import Families
-from interlock.rca.terms import RcaConfig
+from interlock.rca.briefing import enriched
+from interlock.rca.config import RcaConfig
+from interlock.rca.families import Families
 from interlock.runtime.staff import RunSetup
-from interlock.signals.batch import Phase
-from interlock.signals.briefing import Briefing
+from interlock.signals.batch import Briefing, Phase
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 TERMS = RcaConfig(families=True)

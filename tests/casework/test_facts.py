@@ -7,13 +7,13 @@ import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure
-from interlock.rca.knowledge.looks import place_of
+from interlock.rca.config import RcaConfig
+from interlock.rca.knowledge.suites import place_of
 from interlock.rca.prompt_data.facts import PromptFacts
 from interlock.rca.prompt_data.facts import told as spelled
+from interlock.rca.records import Failure
 from interlock.rca.steps import F4, F5
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import RcaConfig
 from interlock.rca.workspace import CheckoutSet
 
 

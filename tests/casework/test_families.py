@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.engine.case import Case
-from interlock.rca.casework_families import Families
+from interlock.rca.families import Families
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
 
-from interlock.rca.casework_findings import suspects_in
-from interlock.rca.findings import Suspect
-from interlock.rca.launch import Repo
+from interlock.rca.config import RcaConfig
+from interlock.rca.findings import suspects_in
+from interlock.rca.records import Repo, Suspect
 from interlock.rca.steps import F0, F1, F3, F4, F5, F6
-from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SUSPECTS = [{"repo": "boat", "commit": "a" * 40, "subject": "Move ballast", "score": 0.9}]

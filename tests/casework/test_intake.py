@@ -11,7 +11,6 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 
 from interlock.journal.database import writing
 from interlock.journal.runs import NewCase
-from interlock.rca.failure import Failure, Ticket
 from interlock.rca.intake import (
     KnownFailures,
     arrivals,
@@ -21,6 +20,7 @@ from interlock.rca.intake import (
     failure_of,
 )
 from interlock.rca.knowledge.intake import Arrival, FailedCase
+from interlock.rca.records import Failure, Ticket
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.rca.knowledge.looks import place_of
-from interlock.rca.lore import NEAREST, KnownCauses, StoredMatch
+from interlock.rca.knowledge.suites import place_of
+from interlock.rca.known_causes import NEAREST, KnownCauses, StoredMatch
 from interlock.rca.steps import F3, F5
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

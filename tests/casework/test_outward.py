@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.rca.findings import Evidence, Findings
+from interlock.rca.findings import updates
 from interlock.rca.knowledge.suites import suite_cases
-from interlock.rca.outward import updates
+from interlock.rca.records import Evidence, Findings
 from interlock.rca.steps import F5
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from interlock.agents.files.case_folder import Papers
-from interlock.rca.papers import CALIBRATE, INVESTIGATIONS, names, phase_of
+from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS, names, phase_of
 from interlock.rca.steps import F0, F1, F3, STEPS
 
 

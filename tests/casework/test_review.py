@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import PRODUCT, Caseroom, crew, launch, told
 
-from interlock.rca.review import reviewed_with, reviews_of
+from interlock.rca.config import RcaConfig
+from interlock.rca.families import reviewed_with, reviews_of
 from interlock.rca.steps import F1
-from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Checkout, Launch, Repo
-from interlock.rca.terms import RcaConfig
+from interlock.rca.config import RcaConfig
+from interlock.rca.records import Checkout, Launch, Repo
 from interlock.rca.workspace import CheckoutSet
 
 

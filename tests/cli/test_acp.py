@@ -11,7 +11,7 @@ from tests.soak import again
 from tests.world.acp_crew import GOOD
 
 from interlock.agents.agents import workspace_of
-from interlock.system.census import census
+from interlock.system.process_table import census
 
 CIRCUIT = """\
 circuit: one

@@ -10,7 +10,7 @@ from tests.cli.world import World, ended, until
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.agents.cli.profile import NAMES
+from interlock.agents.cli.profiles import NAMES
 
 HELP = """Options: -p --output-format --verbose --resume --model <m>, --max-budget-usd <n>
   --allowedTools, --add-dir --permission-mode"""

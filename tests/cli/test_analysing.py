@@ -2,9 +2,8 @@
 
 import pytest
 
-from interlock.rca.analysing import agreed
-from interlock.rca.launch import Repo
-from interlock.rca.terms import RcaConfig
+from interlock.rca.config import RcaConfig, agreed
+from interlock.rca.records import Repo
 
 REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
 

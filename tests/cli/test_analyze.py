@@ -16,8 +16,8 @@ from tests.cli.test_run import decisions
 from tests.cli.world import COMMAND, LIMIT, Said, World, until
 from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
 
-from interlock.cli.analyze import by_hand_lines
-from interlock.journal.lock import only_writer
+from interlock.cli.rca import by_hand_lines
+from interlock.journal.database import only_writer
 from interlock.rca.demo.world import World as Demo
 
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.world import Said, World, ended, until
 
-from interlock.api.answering import user
+from interlock.api.inbox import user
 
 CIRCUIT = """\
 circuit: talk

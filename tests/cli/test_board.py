@@ -15,10 +15,10 @@ from tests.cli.test_progress import read_all
 from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
-from interlock.cli.board import age, picture
+from interlock.cli.delivery_output import age, picture
 from interlock.delivery.report.board import Board, BoardQuestion, BoardRow
 from interlock.engine.schedule import Spent
-from interlock.runtime.tally import RunCounts
+from interlock.runtime.loop import RunCounts
 
 
 def row(task_id: str, **more: object) -> BoardRow:

@@ -34,9 +34,9 @@ from tests.cli.reds import (
 )
 from tests.cli.world import Said, World
 
-from interlock.journal.lock import only_writer
+from interlock.journal.database import only_writer
 
-ASTERISK = (sys.executable, "-c", "from interlock.cli.door import asterisk; asterisk()")
+ASTERISK = (sys.executable, "-c", "from interlock.cli.app import asterisk; asterisk()")
 LOW = {**CAUSE, "convergence_score": 0.3}
 NO_TARGET = (
     "Answer.loop_target must be one of 'F1_TRIAGE', 'F2_RESOLVE', 'F3_INVESTIGATE', '', "

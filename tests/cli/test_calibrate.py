@@ -7,9 +7,8 @@ from tests.calibrate.answers import mistaken, perfect
 from tests.calibrate.worlds import small
 from tests.cli.world import World
 
-from interlock.calibrate.scorecard import About, calibration
-from interlock.calibrate.scorecard_json import calibration_json
-from interlock.rca.calibration.scenario_file import find_scenario
+from interlock.calibrate.scorecard import About, calibration, calibration_json
+from interlock.rca.calibration.scenario import find_scenario
 
 
 def test_scenarios_are_listed(world: World) -> None:

@@ -13,8 +13,7 @@ from tests.cli.test_calibrate_run import put, rows
 from tests.cli.test_watched import noted, watched
 from tests.cli.world import Said, World, until
 
-from interlock.rca.calibration.scenario import Scenario
-from interlock.rca.calibration.scenario_file import find_scenario, shipped
+from interlock.rca.calibration.scenario import Scenario, find_scenario, shipped
 
 BATCH = ("--dispatch", "batch-file", "--json")
 TABLE: dict[str, Answers] = {

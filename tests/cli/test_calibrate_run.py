@@ -9,7 +9,7 @@ from tests.calibrate.seeds_form import scenario
 from tests.calibrate.worlds import small
 from tests.cli.world import Said, World
 
-from interlock.rca.calibration.scenario_file import shipped
+from interlock.rca.calibration.scenario import shipped
 
 
 def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json") -> str:

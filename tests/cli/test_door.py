@@ -10,7 +10,7 @@ from tests.cli.world import COMMAND, LIMIT, Said, World
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from interlock.cli.door import _enter, app
+from interlock.cli.app import _enter, app
 
 HELP = """\
 Usage: interlock [OPTIONS] COMMAND [ARGS]...
@@ -279,7 +279,7 @@ def test_help_waits_for_nothing_heavy() -> None:
     """Every command starts by meeting all verbs: what only some of them need must not load yet."""
     heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "rapidfuzz")
     code = (
-        "import sys; from interlock.cli.door import _enter; _enter();"
+        "import sys; from interlock.cli.app import _enter; _enter();"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

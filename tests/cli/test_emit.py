@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.cli.world import Said, World
 
 from interlock.epic.sessions.channel import Channel
-from interlock.signals.line_payload import LineSignal, canonical_line
-from interlock.signals.lines import LineReader
+from interlock.signals.lines import LineReader, LineSignal, canonical_line
 
 FOUR = "epic:story:phase:task"
 ISSUE = "issue:{issue_number}"

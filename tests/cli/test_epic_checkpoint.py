@@ -10,10 +10,10 @@ from tests.apps.epic.legacy_files import SHAPES
 from tests.cli.world import Said, World
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoints import Checkpoints
 from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.policy import Action
-from interlock.epic.recovery.recovery import recover
+from interlock.epic.recovery.recover import recover
 from interlock.epic.sessions.channel import Channel
 
 WORDS = ("--epic", "epic-3", "--story", "3-1", "--phase", "phase-2", "--task", "5")

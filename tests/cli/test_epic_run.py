@@ -14,9 +14,9 @@ from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint
-from interlock.epic.checkpoints.checkpoints import Checkpoints
 from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.record import Checkpoint
+from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.status import Status
 
 

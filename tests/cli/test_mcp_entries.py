@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.world import World
 
-from interlock.cli.mcp_entries import FILES
+from interlock.cli.init import FILES
 
 CLAUDE = {"type": "stdio", "command": "interlock", "args": ["mcp"]}
 CODEX = {

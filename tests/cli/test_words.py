@@ -4,7 +4,7 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World
 
-from interlock.cli.words import counts, pairs
+from interlock.cli.options import counts, pairs
 
 BEHIND = "'role.ROLE.' or 'day.'"
 WRONG = [

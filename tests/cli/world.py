@@ -16,7 +16,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.cli.door import asterisk, main
+from interlock.cli.app import asterisk, main
 
 COMMAND = (sys.executable, "-m", "interlock")
 LIMIT = 60.0

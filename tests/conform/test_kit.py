@@ -10,8 +10,7 @@ from tests.soak import again
 from interlock.system.errors import SourceError
 from interlock.testing.conform.kit import ConformKit
 from interlock.testing.conform.scenarios import SCENARIOS
-from interlock.testing.conform.stage import Patience
-from interlock.testing.conform.verdict import ScenarioResult
+from interlock.testing.conform.stage import Patience, ScenarioResult
 
 WATCHERS = Path(__file__).parent / "watchers"
 PATIENCE = Patience(5.0)

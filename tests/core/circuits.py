@@ -1,6 +1,6 @@
 """Circuits for tests: a sound one, ways to break it in one place, and what verify finds then."""
 
-from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Finding
 

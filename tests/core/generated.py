@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from interlock.engine.case import Signal
 from interlock.engine.circuit import FAILURES, Circuit
-from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.verify.routes import signals_at
 
 FIELDS: dict[str, Any] = {

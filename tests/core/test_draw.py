@@ -2,8 +2,8 @@
 
 from tests.core.circuits import press
 
+from interlock.engine.circuit_file import read_circuit
 from interlock.engine.draw import draw, draw_text, escaped
-from interlock.engine.notation import read_circuit
 
 SMALL = """\
 circuit: small

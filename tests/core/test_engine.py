@@ -11,10 +11,10 @@ from tests.core.generated import ANSWER_GUARDS, circuits, signals
 from interlock.engine.advance import MAX_DETOURS, advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Passed, Signal
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.verify import verify
-from interlock.engine.verify.guards import placed
-from interlock.engine.verify.outcome import OutcomeTable
+from interlock.engine.verify.cells import OutcomeTable
+from interlock.engine.verify.domains import placed
 from interlock.system.errors import StateError
 
 Answer = tuple[str, dict[str, Any]]

@@ -5,8 +5,7 @@ import pytest
 from tests.core.circuits import SOUND, changed, press
 
 from interlock.engine.circuit import FAILURES
-from interlock.engine.format import circuit_schema, seconds_of
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import circuit_schema, read_circuit, seconds_of
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import read_yaml
 

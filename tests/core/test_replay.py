@@ -8,7 +8,7 @@ from tests.world.paper import PAPER
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import Decision, Signal
 from interlock.engine.circuit import TIMEOUT
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 from interlock.engine.replay import Divergence, Replayed, replay, standing
 
 CIRCUIT = read_circuit(PAPER).circuit

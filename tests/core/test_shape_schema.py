@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.shape import shape_of
-from interlock.engine.shape_schema import schema_of
-from interlock.runtime.library import bundle, shelves
+from interlock.engine.shape import schema_of, shape_of
+from interlock.runtime.circuits import bundle, shelves
 
 _LEAVES = st.sampled_from(
     [

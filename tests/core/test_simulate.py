@@ -8,7 +8,7 @@ from tests.core.circuits import HOPELESS, one_step, press
 from tests.core.generated import circuits
 
 from interlock.engine.circuit import FAILURES
-from interlock.engine.notation import CircuitSource
+from interlock.engine.circuit_file import CircuitSource
 from interlock.engine.simulate import AnswerSampler, Spread, simulate, spread_of
 from interlock.engine.verify import verify
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.demo.chronicle import PEOPLE, DemoCommit, changed, read_history, trees
+from interlock.rca.demo.history import PEOPLE, DemoCommit, changed, read_history, trees
 from interlock.rca.demo.world import PURPOSES
 
 TREE = {"a.txt": "one\ntwo\n\n  two\n", "b.txt": "b\n"}

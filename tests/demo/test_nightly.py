@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from tests.demo.junit import failing, read_results
 
-from interlock.rca.demo.nightly import run_job, run_nightly
-from interlock.rca.demo.world import World
+from interlock.rca.demo.world import World, run_job, run_nightly
 from interlock.system.errors import SourceError
 from interlock.system.repository import check_out, git
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.demo.chronicle import DemoCommit
+from interlock.rca.demo.history import DemoCommit
 from interlock.system.errors import SourceError
 from interlock.system.repository import check_out, git, write_repository
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from interlock.rca.demo.truth import Planted
+from interlock.rca.demo.history import Planted
 from interlock.rca.demo.verdict import HEAD, judge, sentences, table
-from interlock.rca.findings import CaseFinding, FindingFamily, Findings, Suspect
+from interlock.rca.records import CaseFinding, FindingFamily, Findings, Suspect
 
 GUILTY = "c0ffee0" + "0" * 33
 OTHER = "bad5eed" + "0" * 33

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.demo.junit import Result, failing, read_results
 
-from interlock.rca.demo.truth import Planted
+from interlock.rca.demo.history import Planted
 from interlock.rca.demo.world import PURPOSES, World, build_world
 from interlock.system.errors import SourceError, StateError
 from interlock.system.repository import git

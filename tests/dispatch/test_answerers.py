@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.agents.answerers import EVERYBODY, AnswerPolicy
+from interlock.agents.human import EVERYBODY, AnswerPolicy
 
 POLICY = AnswerPolicy(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open": ()})
 

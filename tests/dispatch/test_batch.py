@@ -10,11 +10,10 @@ from tests.world.bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.desk import ask_for, turn, wrapped
 
-from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.briefer import PlainBriefer, ProgressGauge, Reading
+from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, Reading
 from interlock.agents.files.file import FileCarrier
 from interlock.signals.batch import Phase
-from interlock.system.watch import Mode
+from interlock.system.folder_watch import Mode
 
 
 class Batches(Bench):

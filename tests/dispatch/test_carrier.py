@@ -12,23 +12,20 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
 from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.profile import profile
-from interlock.agents.cli.settings import AgentSettings
+from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.briefer import PlainBriefer, ProgressGauge
-from interlock.agents.files.file import FileCarrier
-from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
+from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.mcp.pull_words import Next, Submit
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.mcp.messages import Next, Submit
+from interlock.agents.queries import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 
 def command(_folder: Path, _clock: FakeClock) -> Carrier:

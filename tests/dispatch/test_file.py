@@ -12,10 +12,9 @@ import pytest
 from tests.world.clock import FakeClock
 from tests.world.desk import Desk, again, ask_for, turn, wrapped
 
-from interlock.agents.files.artifact import LARGEST
-from interlock.agents.files.case_folder import Papers
+from interlock.agents.files.case_folder import LARGEST, Papers
 from interlock.agents.files.file import FileCarrier
-from interlock.system.watch import Mode
+from interlock.system.folder_watch import Mode
 
 MODES: tuple[Mode, ...] = ("inotify", "poll")
 ARTIFACT = "work-result.json"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.world.github import REPO
 
-from interlock.epic.approval.github_hook import LARGEST, PATH, GithubHook
+from interlock.epic.approval.webhook import LARGEST, PATH, GithubHook
 from interlock.system.errors import SourceError
 
 SECRET = "a secret of the tests"

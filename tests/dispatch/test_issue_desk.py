@@ -10,10 +10,9 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 from tests.world.github import OWN, REPO, Github, a_github
 
-from interlock.epic.approval.github_address import GithubAddress
-from interlock.epic.approval.github_issues import Issues, request_mark
-from interlock.epic.approval.github_rest import GithubRest
-from interlock.epic.approval.issue_desk import LONGEST_S, POLL_S, IssueCarrier
+from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
+from interlock.epic.approval.github import GithubAddress, GithubRest
+from interlock.epic.approval.issues import Issues, request_mark
 
 
 @pytest.fixture

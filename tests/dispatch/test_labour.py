@@ -6,7 +6,7 @@ import pytest
 from tests.world.bench import Bench, ask
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.labour import AsyncHandler
+from interlock.agents.function import AsyncHandler
 from interlock.system.errors import SourceError
 
 

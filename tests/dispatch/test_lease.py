@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.mcp.lease import GRACE, LeaseBook
+from interlock.agents.mcp.leases import GRACE, LeaseBook
 
 
 def book(folder: Path) -> LeaseBook:

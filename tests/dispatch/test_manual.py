@@ -8,7 +8,7 @@ import pytest
 from tests.world.desk import Desk, ask_for, wrapped
 from tests.world.project import Project, until
 
-from interlock.agents.files.manual import leave_artifact, read_saved
+from interlock.agents.files.file import leave_artifact, read_saved
 from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StoreError
 

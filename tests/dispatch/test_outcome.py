@@ -18,12 +18,17 @@ from tests.world.streams import Claude, Codex, Event, Gemini, Opencode
 
 from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.health import AgentHealth
-from interlock.agents.cli.hearing import SessionMonitor
-from interlock.agents.cli.outcome import SessionFacts, SessionOutcome, judge, row_for
-from interlock.agents.cli.profile import NAMES, OutcomeRule, profile
-from interlock.agents.cli.sight import OutputLine
+from interlock.agents.cli.outcome import (
+    SessionFacts,
+    SessionMonitor,
+    SessionOutcome,
+    judge,
+    row_for,
+)
+from interlock.agents.cli.profiles import NAMES, OutcomeRule, profile
+from interlock.agents.cli.timeouts import OutputLine
 from interlock.engine.case import Usage
-from interlock.system.lines import Lines
+from interlock.system.process_tree import Lines
 
 I, C, X, G, O = Claude.init(), Claude, Codex, Gemini, Opencode  # noqa: E741
 B = Codex.begun()

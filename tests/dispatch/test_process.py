@@ -15,14 +15,12 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
 from interlock.agents.carrier import Ask, Reply
+from interlock.agents.cli.carrier import AgentHome, ProcessAgent, Session, nonce, workplace
 from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.profile import profile
-from interlock.agents.cli.settings import AgentSettings
-from interlock.agents.cli.workplace import Session, workplace
+from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.agents.status import read_standings
 from interlock.engine.case import Usage
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 GOOD = '{"n":1}'
 ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))

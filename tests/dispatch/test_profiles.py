@@ -8,17 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.clocks import Timeouts
-from interlock.agents.cli.launch import LONGEST_WORD, CommandLine, environment, guarded, launch
 from interlock.agents.cli.probe import flags_of, login_of
-from interlock.agents.cli.profile import NAMES, Profile, profile, profiles
-from interlock.agents.cli.settings import (
+from interlock.agents.cli.profiles import (
+    LONGEST_WORD,
+    NAMES,
     AgentSettings,
+    CommandLine,
+    Profile,
     agent_settings,
     clocks_of,
+    environment,
     for_writing,
+    guarded,
+    launch,
+    profile,
+    profiles,
     skips_permissions,
 )
+from interlock.agents.cli.timeouts import Timeouts
 from interlock.system.errors import SourceError
 
 PAPER = Path("/papers/prompt-1.md")

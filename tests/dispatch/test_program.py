@@ -8,7 +8,7 @@ from tests.world.paper import GOOD_CREW
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.program import Handler, answer
+from interlock.agents.function import Handler, answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.system.errors import SourceError
 

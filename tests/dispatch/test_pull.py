@@ -14,11 +14,11 @@ import pytest
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.files.briefer import ProgressGauge
-from interlock.agents.mcp import pull_words as words
+from interlock.agents.files.batch import ProgressGauge
+from interlock.agents.mcp import messages as words
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.mcp.pull_door import SOCKET, WorkerSocket, near
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.mcp.socket import SOCKET, WorkerSocket, near
+from interlock.agents.queries import QueryBroker
 from interlock.engine.case import Refused, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING

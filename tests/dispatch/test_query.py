@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents.query import (
+from interlock.agents.queries import (
     MOST_QUERIES,
     AgentQuery,
     QueryReply,

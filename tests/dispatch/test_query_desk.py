@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.world.bench import ask
 
-from interlock.agents.answerers import AnswerPolicy
 from interlock.agents.carrier import Reply
-from interlock.agents.query import PERMISSION, QueryReply, put_reply, reply_to
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.human import AnswerPolicy
+from interlock.agents.queries import PERMISSION, QueryBroker, QueryReply, put_reply, reply_to
 from interlock.journal.events import Notification, as_json
 
 ME = getpass.getuser()

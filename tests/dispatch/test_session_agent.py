@@ -17,14 +17,13 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 
 from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.cli.carrier import AgentHome, nonce
 from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.process import AgentHome, nonce
-from interlock.agents.cli.profile import profile
-from interlock.agents.cli.settings import AgentSettings
+from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.engine.case import Case
 from interlock.epic.sessions.carrier import SessionAgent, SessionAttempt, SessionLimits, pause_after
 from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.epic.sessions.record import HeardSignal, SessionRecord
-from interlock.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, deciding
 from interlock.signals.catalogue import rows
-from interlock.signals.line_payload import LineSignal, read_payload
+from interlock.signals.lines import LineSignal, read_payload
 from interlock.system.errors import SourceError
 
 SAID = {

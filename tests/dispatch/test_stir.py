@@ -4,7 +4,7 @@ import asyncio
 
 from tests.world.clock import FakeClock
 
-from interlock.agents.mcp.stir import WakeEvent
+from interlock.agents.mcp.leases import WakeEvent
 
 
 async def test_one_ring_wakes_all_and_leaves_no_timer() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.desk import turn
 
-from interlock.system.inotify import Inotify
-from interlock.system.watch import FAST, SAFETY, FolderWatch, Mode, file_system
+from interlock.system.folder_watch import FAST, SAFETY, FolderWatch, Inotify, Mode, file_system
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 MOUNTS = """\

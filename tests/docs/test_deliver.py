@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.cli.door import ExitCode
+from interlock.cli.app import ExitCode
 from interlock.delivery.terms import DeliverySettings
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 from interlock.runtime.settings import Settings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "deliver-a-plan.md").read_text("utf-8")

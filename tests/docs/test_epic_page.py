@@ -4,11 +4,11 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.cli.epic_run import _CODES
-from interlock.engine.notation import read_circuit
-from interlock.epic.outcomes import ENDINGS, LOCKED_EXIT, table
+from interlock.cli.epic import _CODES
+from interlock.engine.circuit_file import read_circuit
+from interlock.epic.status import ENDINGS, LOCKED_EXIT, table
 from interlock.epic.terms import EpicSettings
-from interlock.runtime.library import shelves
+from interlock.runtime.circuits import shelves
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()
 

@@ -3,10 +3,15 @@
 import re
 from pathlib import Path
 
-from interlock.delivery.plan.plan_check import check_plan
-from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
-from interlock.delivery.plan.plan_markdown import read_markdown
-from interlock.delivery.plan.plan_yaml import PhaseText, PlanTaskText, PlanText
+from interlock.delivery.plan.check import check_plan
+from interlock.delivery.plan.markdown import read_markdown
+from interlock.delivery.plan.yaml import (
+    CheckText,
+    EnvironmentText,
+    PhaseText,
+    PlanTaskText,
+    PlanText,
+)
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = (ROOT / "docs" / "howto" / "write-a-plan.md").read_text(encoding="utf-8")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.engine.format import CircuitText, RuleText, StepText
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import CircuitText, RuleText, StepText, read_circuit
 from interlock.engine.verify import verify
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 from tests.report.reading import Page
 from tests.world.findings import example, hostile
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.page import page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoints import Checkpoints
 from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.store import Checkpoints
 
 
 @pytest.fixture

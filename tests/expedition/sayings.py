@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, StatedPosition, moved
-from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import LoadedCheckpoint
 from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.record import Checkpoint, StatedPosition, moved
+from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.epic.recovery.git_state import current_work
 
 AT = "2026-01-02T03:04:05Z"

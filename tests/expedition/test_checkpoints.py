@@ -11,9 +11,9 @@ from tests.apps.epic.legacy_files import SHAPES
 from tests.expedition.sayings import AT, EPIC, checkpoints, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
-from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
+from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
+from interlock.epic.checkpoints.record import Checkpoint, Epic
+from interlock.epic.checkpoints.store import Checkpoints
 from interlock.system.errors import SourceError, StateError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoint import GitWork
+from interlock.epic.checkpoints.record import GitWork
 from interlock.epic.recovery.git_state import current_work, look
 from interlock.epic.recovery.policy import Action, GitFinding, decide
 from interlock.system.errors import SourceError

@@ -9,7 +9,7 @@ from typing import Any
 from tests.expedition.sayings import EPIC, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.checkpoints.store import Checkpoints
 
 ROOT = Path(__file__).parents[2]
 

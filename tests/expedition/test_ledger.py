@@ -3,8 +3,8 @@
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.recovery.ledger import add_try, ledger_file, tried
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.recovery.recover import add_try, ledger_file, tried
 from interlock.system.errors import SourceError
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, GitWork, Hitl, Position, Story
+from interlock.epic.checkpoints.record import Checkpoint, Epic, GitWork, Hitl, Position, Story
 from interlock.epic.progress import (
     contradicts,
     is_unanswered,

@@ -7,11 +7,17 @@ import pytest
 from tests.expedition.sayings import AT, EPIC, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.checkpoint import Recovery
-from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.recovery.ledger import ledger_file, tried
+from interlock.epic.checkpoints.record import Recovery
+from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.policy import Action, GitFinding, read_policy
-from interlock.epic.recovery.recovery import RecoveryResult, recover, restore_stash, try_key
+from interlock.epic.recovery.recover import (
+    RecoveryResult,
+    ledger_file,
+    recover,
+    restore_stash,
+    tried,
+    try_key,
+)
 from interlock.system.errors import SourceError, StateError
 
 S = "SAGE_SIGNAL:RECOVERY_"

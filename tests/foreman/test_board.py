@@ -2,10 +2,9 @@
 
 from interlock.agents.cli.health import HealthFacts, standing
 from interlock.agents.status import AgentStanding
-from interlock.delivery.report.board import MOST, BoardQuestion, Sign, agent_of, board
-from interlock.delivery.report.lookout import sign_of
+from interlock.delivery.report.board import MOST, BoardQuestion, Sign, agent_of, board, sign_of
 from interlock.engine.schedule import Spent
-from interlock.journal.turns import CaseProgress
+from interlock.journal.history import CaseProgress
 
 STANDS = [
     CaseProgress("a", "ended", "COMPLETE", "MERGE"),

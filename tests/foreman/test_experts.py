@@ -9,7 +9,7 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, develop, plan, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.experts import Experts, is_name
+from interlock.delivery.task_context import Experts, is_name
 from interlock.delivery.terms import DeliverySettings
 
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from interlock.delivery.history import PastDecision, guidance, last_of, open_points
+from interlock.delivery.task_context import PastDecision, guidance, last_of, open_points
 from interlock.engine.case import OPEN, Decision
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.report.places import Outcome, outcome, places
-from interlock.journal.turns import CaseProgress
+from interlock.delivery.report.board import Outcome, outcome, places
+from interlock.journal.history import CaseProgress
 
 
 def stand(

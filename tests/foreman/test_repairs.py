@@ -8,7 +8,7 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.plan.plan_checks import CheckText
+from interlock.delivery.plan.yaml import CheckText
 
 HEALTHY = says(sayings.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"

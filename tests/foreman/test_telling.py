@@ -7,15 +7,14 @@ import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.report.board import Board
-from interlock.delivery.report.lookout import BoardReader
+from interlock.delivery.report.board import Board, BoardReader
+from interlock.delivery.report.collect import ReportCollector, answers
 from interlock.delivery.report.records import Delivered, TaskReport
-from interlock.delivery.report.telling import ReportCollector, answers
 from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import Circuit
 from interlock.journal.database import reading
 from interlock.journal.runs import find_run
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 
 
 def circuit() -> Circuit:

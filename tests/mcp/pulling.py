@@ -11,7 +11,7 @@ import jsonschema
 import psutil
 from tests.cli.world import LIMIT, World
 
-from interlock.agents.mcp.tools import TOOLS
+from interlock.agents.mcp.messages import TOOLS
 from mcp import Client, StdioServerParameters, stdio_client
 
 GIVES = {tool.name: tool.gives for tool in TOOLS}

@@ -11,11 +11,11 @@ import pytest
 from mcp.server.stdio import stdio_server
 from mcp.types import version as versions
 
-from interlock.agents.mcp.greeting import HANDSHAKES, Handshake
-from interlock.agents.mcp.link import CoordinatorClient
 from interlock.agents.mcp.server import make_server
+from interlock.agents.mcp.socket import CoordinatorClient
+from interlock.agents.mcp.stdio import HANDSHAKES, Handshake
 from interlock.agents.mcp.worker import Worker
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.queries import QueryBroker
 
 ME = {"name": "me", "version": "1"}
 

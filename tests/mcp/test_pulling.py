@@ -16,7 +16,7 @@ from tests.cli.world import LIMIT, World, ended, until
 from tests.mcp.pulling import BEFORE, NOW, kill_newest, submit, take, use, work_off, worker
 from tests.soak import again
 
-from interlock.agents.mcp.pull_door import near
+from interlock.agents.mcp.socket import near
 
 RUN = ("run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp", "--json")
 SURE = {"confidence": 0.9}

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.world import LIMIT, World
 from tests.mcp.pulling import BEFORE, NOW, worker
 
-from interlock.agents.mcp.tools import TEMPLATES, TOOLS, Tool, specs, tools_page
+from interlock.agents.mcp.messages import TEMPLATES, TOOLS, Tool, specs, tools_page
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -56,7 +56,7 @@ def test_the_verb_shows_the_tools_without_serving(tmp_path: Path) -> None:
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
     alone = "import sys; sys.modules['mcp'] = None; sys.argv = ['interlock', 'mcp']; "
     done = subprocess.run(
-        [sys.executable, "-c", f"{alone}from interlock.cli.door import main; main()"],
+        [sys.executable, "-c", f"{alone}from interlock.cli.app import main; main()"],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,

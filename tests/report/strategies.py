@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from tests.world.findings import HOSTILE, LINKS
 
-from interlock.rca.findings import (
+from interlock.rca.records import (
     CaseFinding,
     Evidence,
     FindingFamily,

@@ -7,9 +7,8 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import CaseFinding, Findings
-from interlock.rca.report.anchors import anchors
-from interlock.rca.report.outline import outline
+from interlock.rca.records import CaseFinding, Findings
+from interlock.rca.report.outline import anchors, outline
 
 
 @given(findings_of_any_kind())

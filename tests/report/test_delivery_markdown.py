@@ -4,8 +4,8 @@ import pytest
 from tests.report.marked import assert_inert
 from tests.world.delivered import delivered, example, hostile, many, told
 
-from interlock.delivery.report.delivery_markdown import ROOM, delivery_markdown
 from interlock.delivery.report.records import Delivered
+from interlock.delivery.report.render import ROOM, delivery_markdown
 
 
 @pytest.mark.parametrize("found", [example(), hostile(), many(700), delivered()])

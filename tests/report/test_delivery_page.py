@@ -8,8 +8,8 @@ from tests.report.reading import Page
 from tests.report.test_page import assert_inert, assert_sound
 from tests.world.delivered import delivered, example, hostile, many, told
 
-from interlock.delivery.report.delivery_page import CARDS, delivery_page
 from interlock.delivery.report.records import Delivered
+from interlock.delivery.report.render import CARDS, delivery_page
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.document import Document, document, document_schema
 
 

@@ -10,7 +10,7 @@ from tests.report.marked import assert_inert
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.jira import draft_of, draft_text, drafts, file_names, plain_text
 from interlock.rca.report.outline import outline
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.rca.findings import CaseFinding
-from interlock.rca.report.kinds import (
+from interlock.rca.records import CaseFinding
+from interlock.rca.report.words import (
     DEFECTS,
     defect_meaning,
     kind_of,

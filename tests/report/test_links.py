@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.findings import LINKS
 
-from interlock.rca.findings import Suspect
-from interlock.rca.launch import Launch, Repo
-from interlock.rca.report.links import commit_link, launch_link, safe_link, suspect_link
+from interlock.rca.records import Launch, Repo, Suspect
+from interlock.rca.report.words import commit_link, launch_link, safe_link, suspect_link
 
 SHA = "4be1c07d92aa41c5"
 

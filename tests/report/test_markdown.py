@@ -8,7 +8,7 @@ from tests.report.marked import assert_inert
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.markdown import ROOM, markdown
 
 

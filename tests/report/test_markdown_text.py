@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.markdown_text import code, code_list, fence, link, prose
+from interlock.system.text import code, code_list, fence, link, prose
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import CaseFinding, FindingFamily, Findings
-from interlock.rca.report.kinds import KINDS, STATES
+from interlock.rca.records import CaseFinding, FindingFamily, Findings
 from interlock.rca.report.outline import is_known, outline
-from interlock.rca.report.verdict import kind_label
+from interlock.rca.report.summary import kind_label
+from interlock.rca.report.words import KINDS, STATES
 
 
 def test_families_by_importance() -> None:

@@ -12,10 +12,10 @@ from tests.report.reading import Page
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import HOSTILE, example, hostile, many
 
-from interlock.rca.findings import FindingFamily, Findings
-from interlock.rca.report.kinds import KINDS, STATES
+from interlock.rca.records import FindingFamily, Findings
 from interlock.rca.report.outline import outline
 from interlock.rca.report.page import BUDGET, CARDS, MEMBERS, ROWS, page
+from interlock.rca.report.words import KINDS, STATES
 
 _LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+[A-Za-z0-9-]*")
 

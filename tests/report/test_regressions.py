@@ -8,8 +8,8 @@ from tests.report.marked import assert_inert
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import Findings
-from interlock.rca.report.regressions import regressions
+from interlock.rca.records import Findings
+from interlock.rca.report.markdown import regressions
 
 
 def test_the_row_of_a_regression() -> None:

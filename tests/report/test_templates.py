@@ -1,6 +1,6 @@
 """What templates may use: values a decision read, verdicts on evidence, times for machines."""
 
-from interlock.rca.findings import Evidence, FindingStep
+from interlock.rca.records import Evidence, FindingStep
 from interlock.system.html import environment, machine_time, source, values, verdict_word
 
 

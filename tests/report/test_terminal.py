@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
-from interlock.rca.findings import CaseFinding, Findings
-from interlock.rca.report.terminal import folded, summary
+from interlock.rca.records import CaseFinding, Findings
+from interlock.rca.report.summary import folded, summary
 from interlock.system.text import columns
 
 WHOLE = """\

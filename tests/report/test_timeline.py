@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, many
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.outline import outline
 from interlock.rca.report.timeline import shades, timeline
 

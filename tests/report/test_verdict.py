@@ -8,9 +8,9 @@ from hypothesis import given
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
-from interlock.rca.findings import CaseFinding, FindingFamily, Findings
+from interlock.rca.records import CaseFinding, FindingFamily, Findings
 from interlock.rca.report.outline import outline
-from interlock.rca.report.verdict import history, made_by, standing, trust, verdict
+from interlock.rca.report.summary import history, made_by, standing, trust, verdict
 
 
 def test_the_whole_sentence() -> None:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from tests.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.rca.findings import Findings
-from interlock.rca.report.write import documents
+from interlock.rca.records import Findings
+from interlock.rca.report.document import documents
 
 
 def test_every_document_is_there() -> None:

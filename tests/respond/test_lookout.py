@@ -6,7 +6,7 @@ import pytest
 
 from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
-from interlock.testing.responder.lookout import SignalFinder
+from interlock.testing.responder.inbox import SignalFinder
 
 AT = "2026-02-16T12:00:00Z"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.journal.runs import NewCase
-from interlock.runtime.casefile import MAX_LINE, MAX_PRIORITY, read_cases
+from interlock.runtime.circuits import MAX_LINE, MAX_PRIORITY, read_cases
 from interlock.system.errors import SourceError
 
 HINT = 'write one JSON object, for example {"id": "C1", "topic": "login"}'

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.clock import START, FakeClock
 
-from interlock.runtime.deadlines import Deadlines
+from interlock.runtime.outbox import Deadlines
 
 
 def made() -> tuple[FakeClock, Deadlines, list[float]]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.world.paper import ONE_STEP
 
-from interlock.runtime.library import Bundle, bundle, find_circuit, read_text, shelves
+from interlock.runtime.circuits import Bundle, bundle, find_circuit, read_text, shelves
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import MAX_CHARACTERS
 

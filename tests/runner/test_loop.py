@@ -11,8 +11,7 @@ from interlock.agents.carrier import Ask, Deliver
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.runs import NewCase
-from interlock.runtime.loop import RunLoop
-from interlock.runtime.tally import RunCounts
+from interlock.runtime.loop import RunCounts, RunLoop
 
 
 @pytest.fixture

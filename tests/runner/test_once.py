@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from interlock.agents.carrier import NO_PREMISES
 from interlock.engine.case import Case
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 from interlock.runtime.application import CaseHooks, DefaultApplication
-from interlock.runtime.once import OneRound
+from interlock.runtime.session import OneRound
 
 CIRCUIT = read_circuit(
     """\

@@ -11,14 +11,14 @@ from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, SharesAccount
-from interlock.agents.program import Handler
+from interlock.agents.function import Handler
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.case import Usage
 from interlock.engine.circuit import RATE_LIMIT
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.journal import Pause
 from interlock.runtime.loop import RunLoop
-from interlock.runtime.pauses import BACK_OFF, LONGEST, RateLimitPauses
+from interlock.runtime.outbox import BACK_OFF, LONGEST, RateLimitPauses
 
 OWN_ROW = ONE_STEP.replace("otherwise: failed", "")
 OWN_ROW += "  - {id: tired, at: work, on: rate-limit, to: failed}\n"

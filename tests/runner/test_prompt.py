@@ -8,8 +8,8 @@ from tests.world.paper import PAPER
 
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import read_circuit
-from interlock.runtime.prompt import fill
+from interlock.engine.circuit_file import read_circuit
+from interlock.runtime.prompts import fill
 from interlock.system.errors import CircuitError
 
 CIRCUIT = read_circuit(PAPER).circuit

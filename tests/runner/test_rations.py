@@ -10,7 +10,7 @@ from tests.world.world import World
 from interlock.agents.carrier import Ask, Carrier, Deliver, HasCapacity
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.schedule import Budget
-from interlock.runtime.rations import CarrierCapacity
+from interlock.runtime.outbox import CarrierCapacity
 
 CREW = """\
 "*":

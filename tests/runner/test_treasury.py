@@ -9,8 +9,7 @@ from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
 from interlock.engine.schedule import Spent
-from interlock.journal.spending import spent_by_role, spent_on
-from interlock.journal.standstill import open_inquiries
+from interlock.journal.usage import open_inquiries, spent_by_role, spent_on
 from interlock.runtime.loop import RunLoop
 
 PAID = '"*": {work: {answer: {}, usage: {tokens: 10, money: 0.5}}}'

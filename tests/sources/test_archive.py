@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.sources.archive import members
-from interlock.rca.sources.intake import read_sources
-from interlock.rca.sources.leaf import SourceEntry
+from interlock.rca.sources.entry import SourceEntry, members
+from interlock.rca.sources.read import read_sources
 from interlock.system.errors import SourceError
 
 REPORT = b"<testsuite name='s'><testcase name='t'><failure/></testcase></testsuite>"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.failure import Failure
-from interlock.rca.sources.beside import PART_BOUND, LogParts, log_beside
-from interlock.rca.sources.leaf import SourceEntry
+from interlock.rca.records import Failure
+from interlock.rca.sources.entry import SourceEntry
+from interlock.rca.sources.launch import PART_BOUND, LogParts, log_beside
 
 
 def leaf(name: str, *around: str) -> SourceEntry:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.bounded import ClippedText, bounded
+from interlock.system.text import ClippedText, bounded
 
 MARK = 60
 """Room for the line that says what was cut."""

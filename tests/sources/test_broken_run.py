@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.broken_run import find_break
+from interlock.rca.sources.launch import find_break
 
 CONFTEST = """\
 ImportError while loading conftest '/srv/box/tests/conftest.py'.

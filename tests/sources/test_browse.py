@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.git.browse import browse
+from interlock.rca.sources.git.repository import browse
 
 REV = "0123456789abcdef0123456789abcdef01234567"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.launch import Launch
+from interlock.rca.records import Launch
 from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 
 

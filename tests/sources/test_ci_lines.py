@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.test_output.ci_lines import bare, lines_of, plain
+from interlock.system.test_output.counts import bare, lines_of, plain
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.launch import TestCounts
-from interlock.system.test_output.ci_log import TestLog, read_log
+from interlock.rca.records import TestCounts
+from interlock.system.test_output.failures import TestLog, read_log
 
 RULE = "=" * 70
 DASHES = "-" * 70

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from interlock.rca.failure import Ticket
-from interlock.rca.launch import TestCounts
+from interlock.rca.records import TestCounts, Ticket
 from interlock.rca.sources.envelope import read_envelope
 from interlock.system.errors import SourceError
 

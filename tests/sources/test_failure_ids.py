@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.failure import Failure
-from interlock.rca.sources.failure_ids import FailureIds
+from interlock.rca.records import Failure
+from interlock.rca.sources.envelope import FailureIds
 
 FIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,127}")
 WORDS = st.text(max_size=40)

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from interlock.rca.failure import Failure
-from interlock.rca.sources.failure_lines import read_failures
+from interlock.rca.records import Failure
+from interlock.rca.sources.envelope import read_failures
 
 
 def test_what_we_write_we_read() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.launch import Launch, TestCounts
-from interlock.rca.sources.intake import SourceLaunch, read_sources
+from interlock.rca.records import Launch, TestCounts
+from interlock.rca.sources.read import SourceLaunch, read_sources
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
+from interlock.rca.records import Repo
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.errors import SourceError
 from interlock.system.git import Git, environment, first_line

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
-from interlock.rca.sources.git.git_cache import HistoryCache
-from interlock.rca.sources.git.git_log import ChangedFile, Commit
+from interlock.rca.records import Repo
+from interlock.rca.sources.git.history import ChangedFile, Commit, HistoryCache
 from interlock.rca.sources.git.repository import Repository
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
+from interlock.rca.records import Repo
 from interlock.rca.sources.git.change import nature_by_diff, nature_by_files
-from interlock.rca.sources.git.git_log import ChangedFile, Commit
+from interlock.rca.sources.git.history import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
 
 CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
-from interlock.rca.sources.git.git_evidence import check_evidence
+from interlock.rca.records import Repo
+from interlock.rca.sources.git.evidence import check_evidence
 from interlock.rca.sources.git.repository import Repository
 
 CART = "class Cart:\n    def add(self, item):\n        return item\n"

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.sources.git.git_cache import HistoryCache
-from interlock.rca.sources.git.git_log import (
+from interlock.rca.sources.git.history import (
     MOST_FILES,
     ChangedFile,
     Commit,
     GitLog,
+    HistoryCache,
     parse_log,
     rfc3339,
 )

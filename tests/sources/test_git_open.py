@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
-from interlock.rca.sources.git.git_open import examine, resolve
+from interlock.rca.records import Repo
+from interlock.rca.sources.git.open import examine, resolve
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.git import Git
 
@@ -219,7 +219,7 @@ def test_a_folder_of_somebody_else(world: GitRepo) -> None:
 
 READ_IT = """
 import sys
-from interlock.rca.launch import Repo
+from interlock.rca.records import Repo
 from interlock.rca.sources.git.repository import Repository
 print([one.kind for one in Repository(Repo(name="shop", path=sys.argv[1])).problems])
 """

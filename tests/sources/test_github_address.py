@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.epic.approval.github_address import PUBLIC, github_address
+from interlock.epic.approval.github import PUBLIC, github_address
 from interlock.system.errors import SourceError
 
 ENV = {"GITHUB_TOKEN": "t0", "GITHUB_REPOSITORY": "harbour/boats"}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from tests.world.github import REPO, TOKEN, Github, a_github
 
-from interlock.epic.approval.github_address import GithubAddress
-from interlock.epic.approval.github_rest import (
+from interlock.epic.approval.github import (
+    GithubAddress,
     GithubAuthError,
     GithubBusyError,
     GithubError,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
-from interlock.rca.sources.intake import read_sources
+from interlock.rca.sources.read import read_sources
 from interlock.system.errors import SourceError
 
 REPORT = '<testsuite name="s"><testcase classname="C" name="t"><failure/></testcase></testsuite>'

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import TestCounts
+from interlock.rca.records import Failure, TestCounts
 from interlock.rca.sources.junit import JUnitReport, read_junit
 from interlock.system.errors import SourceError
 

@@ -2,8 +2,7 @@
 
 import io
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import TestCounts
+from interlock.rca.records import Failure, TestCounts
 from interlock.rca.sources.junit import JUnitReport, read_junit
 
 

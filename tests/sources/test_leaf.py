@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from interlock.rca.sources.leaf import Hashing, Kind, kind_of
+from interlock.rca.sources.entry import Hashing, Kind, kind_of
 
 JUNIT = '<?xml version="1.0"?>\n<testsuites><testsuite/></testsuites>'
 

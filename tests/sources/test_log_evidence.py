@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.rca.sources.git.evidence import LogLines
 from interlock.rca.sources.git.evidence_refs import Pointer
-from interlock.rca.sources.git.log_evidence import LogLines
 
 LOG = LogLines("start\nconnection  refused\tby peer\n\nend")
 

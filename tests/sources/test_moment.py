@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.system.moment import after, rfc3339
+from interlock.system.time import after, rfc3339
 
 
 @pytest.mark.parametrize(

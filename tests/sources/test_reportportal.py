@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from tests.world.reportportal import LAUNCH_ID, LAUNCH_UUID, Portal, a_portal, an_item
 
+from interlock.rca.sources.reportportal.client import PortalError
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_rest import PortalError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.launch import Repo
-from interlock.rca.sources.git.repos import parse_repo, read_workspace, repos_of
+from interlock.rca.records import Repo
+from interlock.rca.sources.git.open import parse_repo, read_workspace, repos_of
 from interlock.system.errors import SourceError
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.launch import Repo
+from interlock.rca.records import Repo
 from interlock.rca.sources.git.content import MOST_FILE, inside
 from interlock.rca.sources.git.repository import UNBOUND, Repository
 

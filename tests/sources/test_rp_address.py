@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.sources.reportportal.rp_address import (
+from interlock.rca.sources.reportportal.client import (
     LaunchWord,
     PortalAddress,
     address,

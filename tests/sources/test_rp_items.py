@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.world.reportportal import an_item
 
-from interlock.rca.failure import Ticket
+from interlock.rca.records import Ticket
 from interlock.rca.sources.reportportal.rp_items import (
     attributes,
     failure_of_item,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.world.reportportal import Portal, a_portal, a_type, an_item, stock_types
 
+from interlock.rca.sources.reportportal.client import DELAYS_S, PortalError
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.rca.sources.reportportal.push import (
     DefectTypes,
@@ -15,7 +16,6 @@ from interlock.rca.sources.reportportal.push import (
     push,
     shown,
 )
-from interlock.rca.sources.reportportal.rp_rest import DELAYS_S, PortalError
 
 WORDS = comment("The lamp is dark.", submitted_by="mo")
 

@@ -6,8 +6,7 @@ from itertools import count
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
-from interlock.rca.sources.reportportal.rp_address import PortalAddress
-from interlock.rca.sources.reportportal.rp_rest import DELAYS_S, PortalError, Rest
+from interlock.rca.sources.reportportal.client import DELAYS_S, PortalAddress, PortalError, Rest
 from interlock.system.errors import SourceError
 
 PATH = f"/api/v1/{PROJECT}/launch/{LAUNCH_ID}"

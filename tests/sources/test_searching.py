@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.sources.searching import leaves_of
+from interlock.rca.sources.read import leaves_of
 from interlock.system.errors import SourceError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import SourceError
-from interlock.system.token import find_token
+from interlock.system.http import find_token
 
 NAMES = ("BOAT_TOKEN", "BOAT_KEY")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.xml_salvage import case_attributes, results
+from interlock.rca.sources.xml_repair import case_attributes, results
 
 
 @pytest.mark.parametrize(

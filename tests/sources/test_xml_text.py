@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.xml_text import XmlText, restored
+from interlock.rca.sources.xml_repair import XmlText, restored
 
 
 def clean(raw: bytes) -> tuple[str, list[str]]:

@@ -9,7 +9,6 @@ from tests.world.inquiry import APPROVED, Inquiry, failed, launched
 from interlock.journal.database import writing
 from interlock.journal.runs import load_cases
 from interlock.rca.effects import Closed
-from interlock.rca.failure import Failure
 from interlock.rca.knowledge.intake import (
     Arrival,
     FailedCase,
@@ -17,7 +16,7 @@ from interlock.rca.knowledge.intake import (
     extend_suite,
     seconds_of,
 )
-from interlock.rca.launch import Job, Launch, TestCounts
+from interlock.rca.records import Failure, Job, Launch, TestCounts
 from interlock.system.errors import InterlockError, SourceError, StoreError
 
 LAUNCH = Launch(

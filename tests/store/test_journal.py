@@ -16,7 +16,7 @@ from tests.world.world import World
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
-from interlock.engine.notation import CircuitSource
+from interlock.engine.circuit_file import CircuitSource
 from interlock.journal.database import driver, writing
 from interlock.journal.history import cases_of
 from interlock.journal.journal import (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
-from interlock.rca.knowledge.knowledge import (
+from interlock.rca.knowledge.causes import (
     CauseHistory,
     Occurrence,
     Rca,

@@ -7,7 +7,7 @@ import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
 from interlock.journal.database import writing
-from interlock.rca.knowledge.lifecycle import DAY, set_rca_status, set_symptom_status, sweep_dormant
+from interlock.rca.knowledge.causes import DAY, set_rca_status, set_symptom_status, sweep_dormant
 from interlock.system.errors import StateError, StoreError
 
 

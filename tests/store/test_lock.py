@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.journal.database import reading, writing
-from interlock.journal.lock import Writer, only_writer, writer_of
+from interlock.journal.database import Writer, only_writer, reading, writer_of, writing
 from interlock.system.errors import StoreError
 
 HOLD = """\

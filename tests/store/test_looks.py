@@ -7,9 +7,9 @@ import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
 from interlock.journal.database import driver
-from interlock.rca.knowledge.looks import agreed, looks_of, open_reviews, place_of, shared_by
+from interlock.rca.config import RcaConfig
+from interlock.rca.knowledge.suites import agreed, looks_of, open_reviews, place_of, shared_by
 from interlock.rca.steps import F0, F3, F5, F6
-from interlock.rca.terms import RcaConfig
 
 
 @pytest.fixture

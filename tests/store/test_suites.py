@@ -15,7 +15,7 @@ from tests.world.inquiry import (
 )
 
 from interlock.rca.effects import Closed
-from interlock.rca.knowledge.knowledge import rca
+from interlock.rca.knowledge.causes import rca
 from interlock.rca.knowledge.suites import (
     CaseBrief,
     Pipeline,
@@ -34,7 +34,7 @@ from interlock.rca.knowledge.suites import (
     suite_cases,
     suites,
 )
-from interlock.rca.launch import Launch
+from interlock.rca.records import Launch
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from interlock.system import census as room
-from interlock.system.census import Process, census, is_there, look
+from interlock.system import process_table as room
+from interlock.system.process_table import Process, census, is_there, look
 
 NAME = "a) R 1 (b\nc"
 

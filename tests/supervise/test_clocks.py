@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Due, Timeouts, TimeoutWatch
-from interlock.agents.cli.sight import (
+from interlock.agents.cli.timeouts import (
+    CLOCK_NAMES,
     Alive,
+    Due,
     RateLimited,
     ResultSeen,
     Sight,
+    Timeouts,
+    TimeoutWatch,
     ToolBegan,
     ToolEnded,
     WaitsForPermission,

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Timeouts
 from interlock.agents.cli.ended import By, ProcessEnd, why
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
 
 ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))
 CLOCKS = Timeouts(first_byte=0.5, silence=600)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from interlock.system.exits import ProcessExit
+from interlock.system.process_tree import ProcessExit
 
 
 def born(*argv: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":

@@ -1,7 +1,13 @@
 """Who belongs to an agent, over censuses of our own making."""
 
-from interlock.system.census import Census, Process, SeenProcess
-from interlock.system.kinship import descendants, family, line_above
+from interlock.system.process_table import (
+    Census,
+    Process,
+    SeenProcess,
+    descendants,
+    family,
+    line_above,
+)
 
 TAG = "w:1:1:a"
 LEADER = Process(10, 10)

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 
-from interlock.system.lookout import ProcessSnapshot
+from interlock.system.process_table import ProcessSnapshot
 
 
 def born() -> "subprocess.Popen[bytes]":

@@ -17,8 +17,8 @@ from tests.world.rogue import new_tag, tagged
 from interlock.agents.cli.reap import OrphanReport, nothing_is_over, orphans, owner_is_dead, reap
 from interlock.agents.cli.start import owner
 from interlock.agents.cli.tag import ProcessTag, read_tag
-from interlock.system.census import Census, Process, SeenProcess
-from interlock.system.clock import SystemClock
+from interlock.system.process_table import Census, Process, SeenProcess
+from interlock.system.time import SystemClock
 
 ROOT = Path(__file__).parents[2]
 _NUMBERS = count(1)

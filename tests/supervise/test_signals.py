@@ -6,9 +6,9 @@ import subprocess
 import psutil
 import pytest
 
-from interlock.system import signals
-from interlock.system.census import Process, look
-from interlock.system.signals import send
+from interlock.system import process_tree
+from interlock.system.process_table import Process, look
+from interlock.system.process_tree import send
 
 
 def child() -> "subprocess.Popen[bytes]":
@@ -30,7 +30,7 @@ def test_a_reused_number_is_somebody_else() -> None:
     assert seen is not None
     before = Process(process.pid, seen.process.started - 1)
     assert not send(before, signal.SIGKILL)
-    assert not signals._by_psutil(before, signal.SIGKILL)
+    assert not process_tree._by_psutil(before, signal.SIGKILL)
     assert process.poll() is None
     process.kill()
     process.wait()
@@ -39,7 +39,7 @@ def test_a_reused_number_is_somebody_else() -> None:
 def test_psutil_does_the_same() -> None:
     process = child()
     met = Process(process.pid, psutil.Process(process.pid).create_time())
-    assert signals._by_psutil(met, signal.SIGTERM)
+    assert process_tree._by_psutil(met, signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
 
 
@@ -50,6 +50,6 @@ def test_numbers_of_nobody(pid: int) -> None:
 
 def test_a_group() -> None:
     process = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    signals.send_group(process.pid, signal.SIGTERM)
+    process_tree.send_group(process.pid, signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
-    signals.send_group(process.pid, signal.SIGTERM)
+    process_tree.send_group(process.pid, signal.SIGTERM)

@@ -14,14 +14,12 @@ from tests.world.bench import appears, gone, noted
 from tests.world.leap import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
-from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.sight import OutputLine, Sight
 from interlock.agents.cli.supervised import AgentProcess, supervise
-from interlock.system.census import census, look
-from interlock.system.clock import SystemClock
+from interlock.agents.cli.timeouts import OutputLine, Sight, Timeouts
 from interlock.system.errors import SourceError
-from interlock.system.lookout import ProcessSnapshot
+from interlock.system.process_table import ProcessSnapshot, census, look
+from interlock.system.time import SystemClock
 
 PATIENT = Timeouts(grace=1.0)
 

@@ -5,9 +5,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from interlock.system.census import Process, SeenProcess, look
-from interlock.system.clock import SystemClock
-from interlock.system.supervise_tree import KillReport, Kin, Survivor, fell
+from interlock.system.process_table import Process, SeenProcess, look
+from interlock.system.process_tree import KillReport, Kin, Survivor, fell
+from interlock.system.time import SystemClock
 
 
 class HastyClock:

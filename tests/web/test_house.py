@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from interlock.web.access import App, Message, Receive, Send
-from interlock.web.house import MountedApp, WebServer
+from interlock.web.server import MountedApp, WebServer
 
 LIFE: list[str] = []
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.briefing import (
+from interlock.signals.batch import (
     LARGEST_BRIEFING,
     Briefing,
     BriefingCause,
@@ -17,7 +17,7 @@ from interlock.signals.briefing import (
     harmless,
     render_briefing,
 )
-from interlock.signals.columns import WORKING
+from interlock.signals.catalogue import WORKING
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 

@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.signals.catalogue import legal_for, role_named, row_of, rows
-from interlock.signals.columns import BASELINE, WORKING, SignalRow
+from interlock.signals.catalogue import (
+    BASELINE,
+    WORKING,
+    SignalRow,
+    legal_for,
+    role_named,
+    row_of,
+    rows,
+)
 
 GOLDEN = Path(__file__).parent / "golden" / "text"
 HANDLERS = {

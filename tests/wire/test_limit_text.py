@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.limit_text import reset_time
+from interlock.agents.cli.outcome import reset_time
 
 NOW = datetime(2026, 3, 10, 9, 0, 30, tzinfo=UTC)
 EAST = timezone(timedelta(hours=2))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.signals.catalogue import rows
-from interlock.signals.line_payload import LineRefusal, LineSignal, canonical_line
-from interlock.signals.lines import LineReader
+from interlock.signals.lines import LineReader, LineRefusal, LineSignal, canonical_line
 
 RULE = "=" * 44
 BAR = "═" * 44

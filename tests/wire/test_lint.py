@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import ANYONE, rows
-from interlock.signals.columns import WORKING
-from interlock.signals.line_payload import LineSignal
-from interlock.signals.lines import LineReader
+from interlock.signals.catalogue import ANYONE, WORKING, rows
+from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.pages import render_pages
 from interlock.signals.reading import SignalRefused
-from interlock.signals.signal_block import signal_block
+from interlock.signals.skills import signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.grammar import WORDS
-from interlock.signals.lookalike import last_lookalike
+from interlock.signals.grammar import WORDS, last_lookalike
 
 pieces = st.sampled_from(
     [

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.signals.catalogue import rows
-from interlock.signals.columns import WORKING
+from interlock.signals.catalogue import WORKING, rows
 from interlock.signals.pages import render_pages
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from interlock.signals.catalogue import rows
-from interlock.signals.line_payload import LineSignal
-from interlock.signals.lines import LineReader
+from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import Accepted
 from interlock.signals.schemas import schema_file, schemas
 from interlock.signals.text import read_message

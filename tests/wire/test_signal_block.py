@@ -2,12 +2,10 @@
 
 import pytest
 
-from interlock.signals.catalogue import legal_for
-from interlock.signals.columns import WORKING
-from interlock.signals.line_payload import LineSignal
-from interlock.signals.lines import LineReader
+from interlock.signals.catalogue import WORKING, legal_for
+from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import SignalRefused
-from interlock.signals.signal_block import signal_block
+from interlock.signals.skills import signal_block
 from interlock.signals.text import read_message
 
 

@@ -7,10 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import ANYONE, rows
-from interlock.signals.columns import WORKING
-from interlock.signals.line_payload import LineSignal
-from interlock.signals.lines import LineReader
+from interlock.signals.catalogue import ANYONE, WORKING, rows
+from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import SignalRefused
 from interlock.signals.skills import (
     BEGIN,

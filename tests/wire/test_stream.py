@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.streams.stream import StreamFormat, StreamReader, read_stream
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams import StreamFormat, StreamReader, read_stream
+from interlock.signals.streams.events import (
     AssistantText,
     BadLine,
     OtherEvent,

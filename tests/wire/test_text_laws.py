@@ -5,8 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import legal_for, row_of, rows
-from interlock.signals.columns import WORKING
+from interlock.signals.catalogue import WORKING, legal_for, row_of, rows
 from interlock.signals.reading import Accepted, SignalRefused
 from interlock.signals.text import read_message
 

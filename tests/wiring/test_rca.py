@@ -9,18 +9,18 @@ from tests.world.caseroom import Caseroom, crew, launch, told
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
+from interlock.agents.function import Handler
 from interlock.agents.human import HumanCarrier
-from interlock.agents.program import Handler
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.agents.specs import UnstaffedRole
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
 from interlock.journal.runs import begin_run, find_run
 from interlock.rca.application import RcaApplication
+from interlock.rca.config import RcaConfig
 from interlock.rca.intake import begin_cases
 from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.rca import staff, terms_of
-from interlock.rca.terms import RcaConfig
 from interlock.runtime import apps
 from interlock.runtime.apps import beginning, prompt_names
 from interlock.runtime.settings import Settings

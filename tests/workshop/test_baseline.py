@@ -19,8 +19,8 @@ from interlock.delivery.checks.baseline import (
     write_baseline,
 )
 from interlock.delivery.checks.records import Check, CheckCell, CheckResult, Environment, matrix
-from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
+from interlock.system.time import SystemClock
 
 COMMIT = "a" * 40
 
@@ -123,7 +123,7 @@ from pathlib import Path
 from tests.workshop.test_baseline import COMMIT, counting
 from tests.workshop.test_checks import site
 from interlock.delivery.checks.records import matrix
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 from interlock.delivery.checks.baseline import take_baseline
 
 folder = Path(sys.argv[1])

@@ -14,7 +14,6 @@ from tests.world.leap import LeapClock
 from tests.world.rogue import WORKSPACE
 
 from interlock.agents.cli.tag import ProcessTag
-from interlock.delivery.checks.checks import Bounds, Site, run_checks
 from interlock.delivery.checks.records import (
     NATIVE,
     Check,
@@ -23,10 +22,11 @@ from interlock.delivery.checks.records import (
     Environment,
     matrix,
 )
-from interlock.system.census import census
-from interlock.system.clock import SystemClock
+from interlock.delivery.checks.run import Bounds, Site, run_checks
 from interlock.system.errors import SourceError
-from interlock.system.supervise_tree import Clock
+from interlock.system.process_table import census
+from interlock.system.process_tree import Clock
+from interlock.system.time import SystemClock
 
 _NUMBERS = count(1)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/none"}

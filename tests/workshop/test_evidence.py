@@ -8,11 +8,11 @@ import pytest
 from tests.workshop.test_checks import site
 
 from interlock.delivery.checks.baseline import take_baseline
-from interlock.delivery.checks.checks import run_checks
 from interlock.delivery.checks.claims import ClaimRow, compare
 from interlock.delivery.checks.records import Check, CheckResult, matrix
+from interlock.delivery.checks.run import run_checks
 from interlock.delivery.checks.verdict import CheckVerdict, judge
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 TESTS = """import unittest
 from calc import add

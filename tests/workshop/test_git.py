@@ -11,7 +11,7 @@ from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench
 
 from interlock.system.errors import SourceError, StateError
-from interlock.system.workshop_git import Git
+from interlock.system.workshop_git import CloneGit
 
 
 @pytest.fixture
@@ -22,18 +22,18 @@ def repo(tmp_path: Path) -> GitRepo:
 
 
 @pytest.fixture
-def git(repo: GitRepo) -> Git:
-    return Git(repo.folder / ".git", tree=repo.folder)
+def git(repo: GitRepo) -> CloneGit:
+    return CloneGit(repo.folder / ".git", tree=repo.folder)
 
 
-def test_output_is_cut_and_said_to_be(git: Git) -> None:
+def test_output_is_cut_and_said_to_be(git: CloneGit) -> None:
     ran = git.run("show", "HEAD:a.txt", most=1_000)
     assert (len(ran.out), ran.cut, ran.fine) == (1_000, True, True)
     exact = git.run("show", "HEAD:a.txt", most=200_000)
     assert (len(exact.out), exact.cut) == (200_000, False)
 
 
-def test_a_failure_is_a_sentence(git: Git) -> None:
+def test_a_failure_is_a_sentence(git: CloneGit) -> None:
     with pytest.raises(SourceError, match=r"git rev-parse failed in .*Needed a single revision"):
         git.ask("rev-parse", "--verify", "nothing")
     with pytest.raises(SourceError, match="git ls-tree failed"):
@@ -42,7 +42,7 @@ def test_a_failure_is_a_sentence(git: Git) -> None:
         git.run("show", "nul\0")
 
 
-def test_what_does_not_end_is_ended(git: Git, repo: GitRepo) -> None:
+def test_what_does_not_end_is_ended(git: CloneGit, repo: GitRepo) -> None:
     command = f"{sys.executable} -c 'import time; time.sleep(600)'"
     with pytest.raises(SourceError, match=r"git -c took longer than 0\.5 s and was stopped"):
         git.run("-c", f"alias.hang=!{command}", "hang", patience=0.5)

@@ -7,7 +7,7 @@ from tests.world.git_repo import GitRepo
 
 from interlock.delivery.worktrees.ledger import GONE, MovedError, RefLedger
 from interlock.system.errors import SourceError
-from interlock.system.workshop_git import Git, Heed, unheeded
+from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 
@@ -24,8 +24,8 @@ def at(repo: GitRepo, back: int) -> str:
     return repo.git("rev-parse", f"main~{back}")
 
 
-def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, Git]:
-    return RefLedger(repo.folder / "ledger.json", heed), Git(repo.folder / ".git", heed=heed)
+def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, CloneGit]:
+    return RefLedger(repo.folder / "ledger.json", heed), CloneGit(repo.folder / ".git", heed=heed)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

@@ -7,7 +7,7 @@ import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
 from interlock.delivery.worktrees.ledger import MovedError
-from interlock.delivery.worktrees.line import (
+from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
     Merged,

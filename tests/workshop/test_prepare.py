@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
-from interlock.delivery.worktrees.line import Merged
+from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.prepare import prepare
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 

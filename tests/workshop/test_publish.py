@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
-from interlock.delivery.worktrees.line import Merged
+from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError
 

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 _RUN = """
 import sys
 from pathlib import Path
-from interlock.delivery.worktrees.line import TaskChange
+from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 source, home, slug = sys.argv[1:]
 with Workshop.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000) as shop:

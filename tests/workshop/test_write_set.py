@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.delivery.worktrees.write_set import WriteSet, compare, covers, overlap
+from interlock.delivery.worktrees.snapshot import WriteSet, compare, covers, overlap
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from tests.world.bench import Bench, ask
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.process import AgentHome
-from interlock.agents.permission_desk import PermissionBroker
-from interlock.system.clock import SystemClock
+from interlock.agents.queries import PermissionBroker
+from interlock.system.time import SystemClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"

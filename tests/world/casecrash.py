@@ -16,8 +16,8 @@ from tests.world.crash import Death, copied, in_a_process_of_its_own
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN
+from interlock.rca.config import RcaConfig
 from interlock.rca.steps import F3, F4, F5
-from interlock.rca.terms import RcaConfig
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SAME = {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 1, "reasoning": "-"}

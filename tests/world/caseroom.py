@@ -22,23 +22,20 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.database import driver, writing
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.rca.casework_findings import findings_of
-from interlock.rca.failure import Failure
-from interlock.rca.findings import Findings
+from interlock.rca.config import RcaConfig
+from interlock.rca.findings import findings_of
 from interlock.rca.intake import KnownFailures, arrivals
 from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
-from interlock.rca.knowledge.looks import looks_of
-from interlock.rca.knowledge.suites import SuiteCase, find_suite, suite_cases
-from interlock.rca.launch import Launch
+from interlock.rca.knowledge.suites import SuiteCase, find_suite, looks_of, suite_cases
 from interlock.rca.rca import staff
-from interlock.rca.sources.intake import SourceLaunch
+from interlock.rca.records import Failure, Findings, Launch
+from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.rca.terms import RcaConfig
-from interlock.runtime.library import Bundle, find_circuit
+from interlock.runtime.circuits import Bundle, find_circuit
+from interlock.runtime.loop import RunCounts
 from interlock.runtime.purse import plain_purse
 from interlock.runtime.session import RunSession
 from interlock.runtime.staff import RunSetup
-from interlock.runtime.tally import RunCounts
 from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]

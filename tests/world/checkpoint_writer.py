@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 from tests.world.powerless import give_up_powers
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic
-from interlock.epic.checkpoints.checkpoints import Checkpoints
-from interlock.epic.checkpoints.generations import LoadedCheckpoint
 from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.record import Checkpoint, Epic
+from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.system.errors import InterlockError
 
 EPIC = sys.argv[4] if len(sys.argv) > 4 else "epic-3"

@@ -11,7 +11,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask
 from interlock.agents.files.file import FileCarrier
-from interlock.system.watch import Mode
+from interlock.system.folder_watch import Mode
 
 
 class Desk(Bench):

@@ -10,15 +10,17 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.findings import (
+from interlock.rca.records import (
     CaseFinding,
     Evidence,
     FindingFamily,
     Findings,
     FindingStep,
+    Launch,
+    Repo,
     Suspect,
+    TestCounts,
 )
-from interlock.rca.launch import Launch, Repo, TestCounts
 
 SHOP = Repo(
     name="lantern-shop",

@@ -8,9 +8,9 @@ import sys
 
 from tests.world.rogue import Ear, shell
 
-from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.supervised import supervise
-from interlock.system.clock import SystemClock
+from interlock.agents.cli.timeouts import Timeouts
+from interlock.system.time import SystemClock
 
 AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 

@@ -10,10 +10,9 @@ from tests.world.world import World
 from interlock.journal.database import driver, writing
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
-from interlock.rca.failure import Failure
 from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
 from interlock.rca.knowledge.writer import effect_of
-from interlock.rca.launch import Launch
+from interlock.rca.records import Failure, Launch
 
 
 def failed(name: str, fingerprint: str = "", *, launch: str = "L1", **more: Any) -> FailedCase:

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Timeouts
-from interlock.agents.cli.sight import (
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.timeouts import (
     Alive,
     OutputLine,
     RateLimited,
     ResultSeen,
     Sight,
+    Timeouts,
     ToolBegan,
     ToolEnded,
     WaitsForPermission,
 )
-from interlock.agents.cli.start import ProcessSpec
 
 _NUMBERS = count(1)
 WORKSPACE = f"test{os.getpid()}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.world.git_repo import START, GitRepo
 
-from interlock.delivery.worktrees.line import TaskChange
+from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.workshop_git import Heed, unheeded

@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from interlock.delivery.worktrees.line import Conflict, TaskChange
+from interlock.delivery.worktrees.merge_branch import Conflict, TaskChange
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.workshop_git import Heed, unheeded
 

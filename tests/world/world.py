@@ -15,7 +15,7 @@ from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget, Schedule
 from interlock.journal.audit import Fault, audit
 from interlock.journal.database import driver, reading, writing
@@ -32,13 +32,11 @@ from interlock.journal.runs import (
     load_cases,
     open_dispatches,
 )
-from interlock.journal.spending import spent_by_role, spent_on
-from interlock.journal.standstill import last_inquiry, newest_pauses
+from interlock.journal.usage import last_inquiry, newest_pauses, spent_by_role, spent_on
 from interlock.runtime.application import CaseHooks
 from interlock.runtime.limits import BudgetLimits, BudgetUsage, read_limits
-from interlock.runtime.loop import RunLoop
+from interlock.runtime.loop import RunCounts, RunLoop
 from interlock.runtime.purse import Day, RunBudget
-from interlock.runtime.tally import RunCounts
 from interlock.runtime.treasury import KIND, BudgetQuestion
 
 

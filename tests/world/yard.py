@@ -12,8 +12,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.function import AsyncHandler, Labour
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
-from interlock.agents.labour import AsyncHandler, Labour
 from interlock.delivery.application import DeliveryApplication
 from interlock.delivery.delivery import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
@@ -24,11 +24,11 @@ from interlock.journal.database import reading, writing
 from interlock.journal.history import cases_of as case_lines
 from interlock.journal.history import lines_since
 from interlock.journal.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
+from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import RunSession
-from interlock.runtime.tally import RunCounts
-from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
+from interlock.system.time import SystemClock
 
 Agent = Callable[[Ask, Path], str]
 """What an agent says, after what it did in its folder."""

@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import Clock
+from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
 from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.process import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.profile import NAMES, Profile, profile
-from interlock.agents.cli.settings import AgentSettings, agent_settings
+from interlock.agents.cli.profiles import NAMES, AgentSettings, Profile, agent_settings, profile
 from interlock.agents.cli.tag import ProcessTag
 from interlock.journal.database import reading
 from interlock.journal.runs import FINISHED, find_run

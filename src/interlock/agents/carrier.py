@@ -2,10 +2,15 @@
 
 A carrier never decides whether a reply is good, late or forged; it hands over what came, with the
 dispatch_id it came for. Sending the same ask twice must be harmless: after a crash it happens.
+
+Errands: a task for each dispatch under way, begun once, cancelled when nobody needs it any more.
+
+Knows tasks and the numbers they are for. Refuses to know what is done in them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -126,3 +131,29 @@ class Clock(Protocol):
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back at that time, unless the returned function is called first."""
+
+
+class TaskSet:
+    """What is under way, by the dispatch it is for."""
+
+    def __init__(self, run: Callable[[Ask], Awaitable[None]]) -> None:
+        self._run = run
+        self._tasks: dict[int, asyncio.Future[None]] = {}
+
+    def begin(self, asks: Iterable[Ask]) -> None:
+        """Run what is not under way already."""
+        for ask in asks:
+            if ask.dispatch_id not in self._tasks:
+                self._tasks[ask.dispatch_id] = asyncio.ensure_future(self._run(ask))
+
+    def drop(self, dispatch_id: int) -> None:
+        task = self._tasks.pop(dispatch_id, None)
+        if task is not None:
+            task.cancel()
+
+    async def end(self, *others: Awaitable[Any]) -> None:
+        """Cancel all of them, and wait until they and the `others` are over."""
+        tasks = [*self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*others, *tasks, return_exceptions=True)

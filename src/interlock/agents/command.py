@@ -12,13 +12,12 @@ from math import inf
 from pathlib import Path
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
-from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.ours import NOBODYS, WorkspaceOwner
 from interlock.agents.cli.reap import OrphanReport
-from interlock.agents.cli.sight import OutputLine, Sight
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.timeouts import OutputLine, Sight, Timeouts
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.errors import SourceError

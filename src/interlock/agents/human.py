@@ -4,19 +4,52 @@ Answers are files in a folder beside the database, one per question, written who
 answer`. So they can be given while the run works, while it waits, and while nothing runs at all.
 An answer counts for the question it names and no other; one that comes too late is handed over too,
 so that it is refused in the journal and not silently. Who owns the file is who gave the answer.
+
+Who may answer a question: by name, for all gates or for one step.
+
+Knows names only. Who sits at the keyboard is the system's word (the user, the owner of a file); in
+whose name they speak is their own, and another's only if they may speak for others.
 """
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from interlock.agents.answerers import EVERYBODY, AnswerPolicy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
+
+
+class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The project's policy, as interlock.toml has it under [inbox]. Without names everybody may."""
+
+    answerers: tuple[str, ...] = ()
+    """Who may answer."""
+    proxies: tuple[str, ...] = ()
+    """Who of them may answer in another's name."""
+    step: Mapping[str, tuple[str, ...]] = {}
+    """Who may answer at a step instead; `budget` is the question for more budget."""
+
+    def problem(self, step: str, by: str, user: str) -> str:
+        """Why an answer that `user` gives in the name of `by` does not count; empty if it does."""
+        names = self.step.get(step, self.answerers)
+        if not names:
+            return ""
+        allowed = ", ".join(names)
+        if user not in names:
+            return f"{user} may not answer at {step}; these may: {allowed}"
+        if by != user and user not in self.proxies:
+            return f"{user} may not answer in the name of {by}; [inbox] proxies says who may"
+        if by not in names:
+            return f"{by} may not answer at {step}; these may: {allowed}"
+        return ""
+
+
+EVERYBODY = AnswerPolicy()
+
 
 _POLL = 0.25
 _LONGEST_POLL = 10.0

@@ -13,7 +13,7 @@ import msgspec
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
-from interlock.engine.format import seconds_of
+from interlock.engine.circuit_file import seconds_of
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import read_yaml
 

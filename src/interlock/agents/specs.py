@@ -11,10 +11,10 @@ from interlock.agents.acp.acp import acp_agent
 from interlock.agents.agents import CLI_AGENTS, cli_agent, ours
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.command import CommandAgent
-from interlock.agents.program import PromptlessHandler
+from interlock.agents.function import PromptlessHandler
 from interlock.agents.programs import argv_of
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.runtime.library import read_text
+from interlock.runtime.circuits import read_text
 from interlock.runtime.settings import DATABASE, query_desk, read_settings
 from interlock.system.errors import SourceError
 

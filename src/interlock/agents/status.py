@@ -13,7 +13,7 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.agents.cli.health import AgentHealth
-from interlock.system.census import Census, Process, census
+from interlock.system.process_table import Census, Process, census
 from interlock.system.safe_file import read_regular, write_whole
 
 EVERY = 5.0

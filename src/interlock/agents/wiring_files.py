@@ -11,16 +11,14 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.files.batch import SIZE, BatchCarrier, single
-from interlock.agents.files.briefer import PlainBriefer, ProgressGauge
+from interlock.agents.files.batch import SIZE, BatchCarrier, PlainBriefer, ProgressGauge, single
 from interlock.agents.files.case_folder import Names, plain_names
-from interlock.agents.files.file import FileCarrier
-from interlock.agents.files.manual import ManualCarrier
+from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.engine.circuit import Circuit
-from interlock.rca import papers as rca_papers
+from interlock.rca import briefing as rca_papers
 from interlock.runtime.settings import DATABASE, pull_folder, query_desk
-from interlock.system.watch import Mode
+from interlock.system.folder_watch import Mode
 
 ROOT = ".interlock/runs"
 RCA = "rca"

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from interlock.api.project import RunConfig, open_run
-from interlock.cli.door import app
+from interlock.cli.app import app
 from interlock.cli.show import Db, Json, document, say, tell
 from interlock.system.errors import SourceError, StateError
 
@@ -35,9 +35,8 @@ def save(
     json: Json = False,
 ) -> None:
     """Save the answer to a case's open step. The run takes it when it works or is resumed."""
-    from interlock.journal.database import reading
+    from interlock.journal.database import reading, writer_of
     from interlock.journal.history import find_case
-    from interlock.journal.lock import writer_of
     from interlock.runtime.settings import database
 
     path = database(Path(), db)
@@ -59,7 +58,7 @@ def leave(
 ) -> "tuple[DispatchRecord, Path]":
     """Check a user's artifact and put it where the next sitting looks for the answer to a case's
     open step; `asking` is the command by which a case gets one."""
-    from interlock.agents.files.manual import leave_artifact, read_saved
+    from interlock.agents.files.file import leave_artifact, read_saved
     from interlock.agents.wiring_files import case_names
     from interlock.journal.history import life_of
     from interlock.journal.runs import find_run
@@ -87,7 +86,7 @@ def leave(
 def take_laid(connection: "Connection", run_id: int, cases: "Iterable[CaseSummary]") -> None:
     """Take what somebody put, by hand, at the place of an open artifact, with or without its
     wrapper; what cannot be used is told and left there."""
-    from interlock.agents.files.manual import laid
+    from interlock.agents.files.file import laid
     from interlock.agents.wiring_files import Files, case_names
     from interlock.journal.runs import find_run
 
@@ -123,7 +122,7 @@ def _files_for(circuit: "Circuit", options: RunConfig, asked: "DispatchRecord") 
     """Where that dispatch's papers lie; StateError if it does not travel by files."""
     from interlock.agents.wiring_files import FILED, Files
     from interlock.engine.circuit import HUMAN
-    from interlock.runtime.roles import agents_by_role
+    from interlock.runtime.agent_pool import agents_by_role
 
     files = msgspec.convert(options.files, Files)
     if circuit.steps[asked.step].gate and HUMAN not in options.agents:

@@ -17,7 +17,7 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.agents.carrier import Carrier, Clock
-    from interlock.agents.files.briefer import ProgressGauge
+    from interlock.agents.files.batch import ProgressGauge
     from interlock.engine.circuit import Circuit, Role
     from interlock.journal.runs import Run
     from interlock.runtime.herald import Notifier
@@ -97,7 +97,7 @@ def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> RunConfig:
 
 def open_run(found: "Run") -> "Circuit":
     """The circuit a run was begun with, thresholds and prompts included."""
-    from interlock.runtime.library import Bundle
+    from interlock.runtime.circuits import Bundle
 
     bundle = msgspec.json.decode(found.text, type=Bundle)
     return bundle.open().circuit.with_thresholds(found.options.get("thresholds", {}))
@@ -111,8 +111,8 @@ def merged(
     parallel: int | None,
     files: dict[str, str | int],
 ) -> RunConfig:
-    from interlock.cli.words import counts, pairs
-    from interlock.runtime.roles import split_agent
+    from interlock.cli.options import counts, pairs
+    from interlock.runtime.agent_pool import split_agent
 
     limits: Mapping[str, str | int | float] = pairs(budget or (), "--budget")
     given = dict(split_agent(word) for word in agent or ())
@@ -149,16 +149,16 @@ class AgentPool(msgspec.Struct, frozen=True):
 
 
 def crew_of(circuit: "Circuit", options: RunConfig, path: Path) -> AgentPool:
-    from interlock.agents.files.briefer import ProgressGauge
+    from interlock.agents.files.batch import ProgressGauge
     from interlock.agents.human import HumanCarrier
     from interlock.agents.wiring_files import Files, file_carrier
     from interlock.engine.circuit import HUMAN
+    from interlock.runtime.agent_pool import PARALLEL, agents_by_role, carriers, roles_with
     from interlock.runtime.apps import programs_of
     from interlock.runtime.limits import read_limits
     from interlock.runtime.notify import herald
-    from interlock.runtime.roles import PARALLEL, agents_by_role, carriers, roles_with
     from interlock.runtime.settings import answers_folder, read_settings
-    from interlock.system.clock import SystemClock
+    from interlock.system.time import SystemClock
 
     clock, gauge = SystemClock(), ProgressGauge()
     usual = read_settings(Path())

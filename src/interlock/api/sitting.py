@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 from interlock.api.project import AgentPool, RateLimitPolicy, RunConfig, open_run
-from interlock.cli.door import ExitCode
-from interlock.cli.filing import written_out
+from interlock.cli.app import ExitCode
+from interlock.cli.options import written_out
 from interlock.cli.show import tell
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from interlock.journal.runs import Run, RunStatus
     from interlock.runtime.application import CaseHooks
     from interlock.runtime.limits import BudgetLimits, BudgetUsage
+    from interlock.runtime.loop import RunCounts
     from interlock.runtime.session import RunSession
     from interlock.runtime.staff import RunSetup
-    from interlock.runtime.tally import RunCounts
     from interlock.runtime.treasury import BudgetQuestion
 
 View = Callable[[], AbstractContextManager["Callable[[RunCounts, Spent], None]"]]
@@ -73,9 +73,15 @@ def sit(
     beyond its staff is added by `dress`."""
     from interlock.cli.notices import crier
     from interlock.cli.progress import progress
+    from interlock.runtime.agent_pool import (
+        cry,
+        pulled,
+        roles_by_hand,
+        seat,
+        with_patience,
+        written_by_hand,
+    )
     from interlock.runtime.apps import staff
-    from interlock.runtime.pull import cry, pulled, seat
-    from interlock.runtime.roles import roles_by_hand, with_patience, written_by_hand
     from interlock.runtime.session import RunSession
 
     by_hand = roles_by_hand(crew.carriers)
@@ -125,7 +131,7 @@ def _tell_draining(out: int) -> None:
 
 def _set_gauge(crew: AgentPool, sitting: "RunSession", ours: "RunSetup") -> None:
     """Let carriers see how far the work is, and what they may tell of it."""
-    from interlock.agents.files.briefer import Reading
+    from interlock.agents.files.batch import Reading
 
     crew.gauge.read = lambda: Reading(
         sitting.tally.cases, sitting.tally.ended + sitting.tally.stuck, sitting.spent.tokens
@@ -136,7 +142,7 @@ def _set_gauge(crew: AgentPool, sitting: "RunSession", ours: "RunSetup") -> None
 def _for_once(ours: "RunSetup", circuit: "Circuit") -> "CaseHooks":
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.application import DefaultApplication
-    from interlock.runtime.once import OneRound
+    from interlock.runtime.session import OneRound
 
     return OneRound(ours.application or DefaultApplication(), circuit, {HUMAN, *ours.unplaced})
 
@@ -152,10 +158,10 @@ async def _worked(sitting: "RunSession", crew: AgentPool) -> "RunStatus":
 
 def treasury_of(connection: "Connection", found: "Run", crew: AgentPool) -> "BudgetQuestion":
     """What the run may spend, and what it, its roles and this day have cost so far."""
-    from interlock.journal.standstill import last_inquiry
+    from interlock.journal.usage import last_inquiry
     from interlock.runtime.purse import RunBudget
     from interlock.runtime.treasury import KIND, BudgetQuestion
-    from interlock.system.clock import local_day
+    from interlock.system.time import local_day
 
     now = crew.clock.now()
     purse = RunBudget(crew.limits, spending_of(connection, found, crew.limits, now), now, local_day)
@@ -168,9 +174,9 @@ def spending_of(
 ) -> "BudgetUsage":
     """What is spent of these limits; what nobody limits is not added up."""
     from interlock.engine.schedule import NO_LIMITS, Spent
-    from interlock.journal.spending import spent_by_role, spent_on
+    from interlock.journal.usage import spent_by_role, spent_on
     from interlock.runtime.limits import BudgetUsage
-    from interlock.system.clock import local_day
+    from interlock.system.time import local_day
 
     roles = spent_by_role(connection, found.run_id) if limits.roles else {}
     counted = limits.day != NO_LIMITS

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interlock.cli.door import app
+from interlock.cli.app import app
 from interlock.cli.show import Db, Json, document, say, tell
 from interlock.system.errors import StateError
 
@@ -20,7 +20,7 @@ def stop(
     json: Json = False,
 ) -> None:
     """Ask the process at work to stop. What it has is kept; resume goes on."""
-    from interlock.journal.lock import writer_of
+    from interlock.journal.database import writer_of
     from interlock.runtime.settings import database
 
     path = database(Path(), db)

@@ -3,17 +3,55 @@
 Knows where each run's store is and what was agreed. Every run has a suite number of its own, never
 given out twice, so that no two share a folder of signals. Refuses to keep the scenario: agents can
 read these folders.
+
+Cases one after another: each is brought to its end before the next one begins.
+
+So knowledge grows from case to case, as it does over days. Knows whose turn it is; all else is the
+application's that it stands before.
+
+A meter before a carrier that tells no bill: tokens are counted as bytes over four.
+
+So a budget of tokens holds for agents that never say what they used. Knows sizes; refuses to know
+what was asked or answered.
+
+Calibrations at work: the runs of a campaign are begun, sat through and captured one by one.
+
+Knows how an agent's word becomes carriers and which manner of capture belongs to it. Refuses to
+know scores: it hands over what the agents made of the cases.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
+from interlock.api.project import AgentPool, RunConfig, crew_of, open_run
+from interlock.api.sitting import RunResult, sit
+from interlock.cli.show import tell
+from interlock.engine.case import OPEN, Case, Decision, Refused, Signal, Usage
+from interlock.engine.circuit import HUMAN
+from interlock.journal.journal import Effect
+from interlock.journal.runs import NewCase
+from interlock.runtime.application import CaseHooks
 from interlock.system.errors import SourceError, StateError
 from interlock.system.safe_file import write_whole
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.engine.circuit import Circuit
+    from interlock.journal.runs import Run
+    from interlock.rca.calibration.capture import CaptureMode
+    from interlock.rca.calibration.ideal_agent import IdealAgent
+    from interlock.rca.calibration.marks import CaseResult
+    from interlock.rca.calibration.scenario import Scenario
+    from interlock.runtime.circuits import Bundle
+    from interlock.runtime.staff import RunSetup
+
 
 FOLDER = Path(".interlock") / "calibrate"
 FIRST = 1001
@@ -125,3 +163,265 @@ def _numbered(folder: Path) -> Iterator[int]:
     if folder.is_dir():
         names = (each.name for each in folder.iterdir())
         yield from (int(name) for name in names if name.isdecimal() and len(name) < 10)
+
+
+class SequentialCases:
+    """An application that holds all cases back but the first that is not over."""
+
+    def __init__(self, application: CaseHooks, waiting: Sequence[str]) -> None:
+        self._own = application
+        self._waiting = dict.fromkeys(waiting)
+        self._turn = next(iter(self._waiting), "")
+
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        return self._own.premises(case_no, case, dispatch_id)
+
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+        return self._own.facts(case_no, case, premises)
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        return self._own.examine(case_no, case, signal)
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        return self._own.effects(case_no, case, decision, data, by)
+
+    def held(self, case_no: int, case: Case) -> bool:
+        held = self._own.held(case_no, case)
+        if case.status != OPEN:
+            self._waiting.pop(case.case_id, None)
+        return held or case.case_id != self._turn
+
+    def let_go(self) -> Iterable[str]:
+        yield from self._own.let_go()
+        first = next(iter(self._waiting), "")
+        if first and first != self._turn:
+            self._turn = first
+            yield first
+
+    def news(self) -> Iterable[NewCase]:
+        return self._own.news()
+
+    def notes(self) -> Iterable[str]:
+        return self._own.notes()
+
+
+BYTES_PER_TOKEN = 4
+
+
+class Metered:
+    """A carrier whose replies say what they cost, prompt and answer apart."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        self._asked: dict[int, int] = {}
+
+    def start(self, deliver: Deliver) -> None:
+        self._carrier.start(lambda reply: deliver(self._told(reply)))
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            self._asked[ask.dispatch_id] = len(ask.prompt.encode()) // BYTES_PER_TOKEN
+        self._carrier.send(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._asked.pop(dispatch_id, None)
+        self._carrier.settled(dispatch_id, error)
+
+    async def close(self) -> None:
+        await self._carrier.close()
+
+    def _told(self, reply: Reply) -> Reply:
+        asked = self._asked.get(reply.dispatch_id)
+        if asked is None or reply.failure or reply.usage != Usage():
+            return reply
+        tokens = asked + len(reply.content) // BYTES_PER_TOKEN
+        return msgspec.structs.replace(reply, usage=Usage(tokens=tokens))
+
+
+Rulebook = tuple["Bundle", "Circuit", dict[str, Any]]
+"""The circuit as a file, as it is run, and the thresholds that were changed."""
+STUB = "stub"
+BLIND = (
+    "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
+    "> read `.interlock/`, files about scenarios, or the folders of other cases.\n\n"
+)
+"""What every prompt of a calibration begins with."""
+_PATIENT = ("done", "unhealthy")
+
+
+class CampaignResult(msgspec.Struct, frozen=True):
+    """What came of a campaign: the results of each run, and how the last sitting ended."""
+
+    runs: list[tuple["CaseResult", ...]]
+    sat: RunResult | None
+    """None if nothing was left to do."""
+
+    @property
+    def whole(self) -> bool:
+        return self.sat is None or self.sat.status in _PATIENT
+
+
+def options_of(
+    agent: str, dispatch: str, terms: dict[str, Any], *, parallel: int, budget: int | None
+) -> RunConfig:
+    """What a run keeps. The stub and the built-in analyst have nobody else who could review."""
+    from interlock.agents.specs import BASIC
+
+    own = agent in (STUB, BASIC)
+    agents = {"": BASIC} if own else ({"": agent} if agent else {})
+    if not own:
+        agents[HUMAN] = agent or dispatch
+    limits: dict[str, str | int | float] = {} if budget is None else {"tokens": budget}
+    return RunConfig(agents=agents, budget=limits, parallel=parallel, terms=terms)
+
+
+def work(
+    campaign: "Campaign",
+    scenario: "Scenario",
+    rules: Rulebook,
+    *,
+    change: Callable[[RunConfig], RunConfig],
+) -> CampaignResult:
+    """Sit through all runs that are not over, in order; stop where one cannot be finished."""
+    from interlock.journal.database import writing
+
+    found: list[tuple[CaseResult, ...]] = []
+    sat: RunResult | None = None
+    for turn, number in enumerate(campaign.plan.numbers, 1):
+        with writing(campaign.store(number)) as connection:
+            run = _begun(connection, campaign, scenario, number, rules, change)
+            if run.status not in _PATIENT:
+                if len(campaign.plan.numbers) > 1:
+                    tell(f"run {turn} of {len(campaign.plan.numbers)}: suite {number}")
+                sat = _sit(connection, run, campaign, scenario)
+            found.append(_captured(connection, run, campaign, scenario))
+        if sat is not None and sat.status not in _PATIENT:
+            break
+    return CampaignResult(found, sat)
+
+
+def _begun(
+    connection: "Connection",
+    campaign: "Campaign",
+    scenario: "Scenario",
+    number: int,
+    rules: Rulebook,
+    change: Callable[[RunConfig], RunConfig],
+) -> "Run":
+    """The run of that number, begun now if it was not; what a new command says is kept with it."""
+    from interlock.journal.runs import all_runs, find_run, set_options
+    from interlock.rca.calibration.blind_run import begin_scenario
+
+    bundle, circuit, thresholds = rules
+    if not all_runs(connection):
+        options = msgspec.structs.replace(
+            msgspec.convert(campaign.plan.options, RunConfig),
+            thresholds=thresholds,
+            after=campaign.after(number),
+        )
+        prompts = {name: BLIND + text for name, text in bundle.prompts.items()}
+        text = msgspec.json.encode(msgspec.structs.replace(bundle, prompts=prompts)).decode()
+        begin_scenario(
+            *(connection, scenario, circuit, text),
+            number=number,
+            options=msgspec.to_builtins(options),
+            at=time.time(),
+        )
+    run = find_run(connection, number)
+    before = msgspec.convert(run.options, RunConfig)
+    if (after := change(before)) != before:
+        set_options(connection, number, msgspec.to_builtins(after))
+    return find_run(connection, number)
+
+
+def _sit(
+    connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario"
+) -> RunResult:
+    from interlock.agents.wiring_files import PULL
+    from interlock.runtime.settings import database
+
+    options = msgspec.convert(run.options, RunConfig)
+    pulled = campaign.plan.dispatch == PULL
+    # Workers look for whoever hands out work beside the project's own database.
+    path = database(Path(), None) if pulled else campaign.store(run.run_id)
+    crew = msgspec.structs.replace(crew_of(open_run(run), options, path), desk=None)
+    crew, stub = _cast(connection, crew, campaign.plan.agent, scenario)
+
+    def dress(ours: "RunSetup") -> "RunSetup":
+        return _dressed(connection, run, ours, campaign, stub)
+
+    return sit(connection, run, crew, wait=False, dress=dress)
+
+
+def _cast(
+    connection: "Connection", crew: AgentPool, agent: str, scenario: "Scenario"
+) -> "tuple[AgentPool, IdealAgent | None]":
+    """The crew with our own programs in their places."""
+    from interlock.agents.function import PromptlessHandler, answer
+    from interlock.agents.specs import AGENTS, BASIC
+    from interlock.rca.calibration.ideal_agent import IdealAgent
+
+    if agent == STUB:
+        stub = IdealAgent(scenario, connection)
+        desk = PromptlessHandler(stub.answer)
+        return msgspec.structs.replace(crew, carriers=dict.fromkeys(crew.carriers, desk)), stub
+    if agent == BASIC:
+        approval = PromptlessHandler(lambda ask: answer(ask, {"decision": "approve"}))
+        return msgspec.structs.replace(crew, carriers={**crew.carriers, HUMAN: approval}), None
+    if agent.partition(":")[0] in AGENTS:
+        meters = {id(each): Metered(each) for each in crew.carriers.values()}
+        told = {role: meters[id(each)] for role, each in crew.carriers.items()}
+        return msgspec.structs.replace(crew, carriers=told), None
+    return crew, None
+
+
+def _dressed(
+    connection: "Connection",
+    run: "Run",
+    ours: "RunSetup",
+    campaign: "Campaign",
+    stub: "IdealAgent | None",
+) -> "RunSetup":
+    """One case after another unless families are investigated; briefings name the scenario."""
+    from interlock.engine.case import OPEN
+    from interlock.rca.knowledge.suites import looks_of
+    from interlock.signals.batch import Briefing
+
+    looks = list(looks_of(connection, run.run_id))
+    if stub is not None:
+        stub.meet({look.case_id: look.case_no for look in looks})
+    enrich, application = ours.enrich, ours.application
+    if application is not None and not run.options["terms"].get("families"):
+        waiting = [look.case_id for look in looks if look.status == OPEN]
+        application = SequentialCases(application, waiting)
+
+    def named(briefing: Briefing) -> Briefing:
+        plain = msgspec.structs.replace(briefing, scenario=campaign.plan.scenario)
+        return enrich(plain) if enrich else plain
+
+    return msgspec.structs.replace(ours, application=application, enrich=named)
+
+
+def _captured(
+    connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario"
+) -> "tuple[CaseResult, ...]":
+    from interlock.rca.calibration.capture import capture
+
+    manner = manner_of(campaign)
+    return capture(connection, run.run_id, scenario, open_run(run), manner)
+
+
+def manner_of(campaign: "Campaign") -> "CaptureMode":
+    from interlock.agents.agents import CLI_AGENTS
+    from interlock.agents.specs import ACP, BASIC
+    from interlock.rca.calibration.capture import CaptureMode
+
+    agent = campaign.plan.agent
+    kind = agent.partition(":")[0]
+    return CaptureMode(
+        prompted=agent not in (STUB, BASIC),
+        billed=kind in CLI_AGENTS or kind == ACP,
+        later=campaign.plan.edition == "v2",
+    )

@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.calibrate.metric_table import OVERALL, Bounds, Metric, metric_table
-from interlock.calibrate.metrics import ScoringRules, Sheet
+from interlock.calibrate.metrics import OVERALL, Bounds, Metric, ScoringRules, Sheet, metric_table
 from interlock.calibrate.scorecard import Calibration, CaseRecord
 from interlock.calibrate.statistics import (
     SEED,

@@ -5,10 +5,10 @@ Knows scales and boxes, in the plot's own units; refuses to know colours, which 
 
 import msgspec
 
-from interlock.calibrate.figures import figure
 from interlock.calibrate.prices import Cost
 from interlock.calibrate.scorecard import ClassRow, MetricRow
 from interlock.calibrate.statistics import Bin
+from interlock.calibrate.text import figure
 
 SIDE = 260.0
 """The reliability diagram's square."""

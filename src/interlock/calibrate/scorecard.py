@@ -2,15 +2,29 @@
 
 Puts values, intervals, baselines, confidence, families and cost together, for all cases and for
 each split apart. Refuses to know how it is shown; chance and time are arguments.
+
+Calibrations as JSON: what a run leaves behind, and what a comparison reads.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from interlock.calibrate.metric_table import Bounds, Metric, metric_table, passing
-from interlock.calibrate.metrics import Measure, ScoringRules, Sheet, measure, overall_by, tally
+from interlock.calibrate.metrics import (
+    Bounds,
+    Measure,
+    Metric,
+    ScoringRules,
+    Sheet,
+    measure,
+    metric_table,
+    overall_by,
+    passing,
+    tally,
+)
 from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
 from interlock.calibrate.statistics import (
     SEED,
@@ -24,11 +38,10 @@ from interlock.calibrate.statistics import (
     reliability,
     wilson,
 )
-from interlock.rca.calibration.baselines import baselines
-from interlock.rca.calibration.case_result import CaseResult, aligned
-from interlock.rca.calibration.grouping import Grouping, grouping
-from interlock.rca.calibration.marks import Mark, Marks, right_defect, solved
+from interlock.rca.calibration.baselines import Grouping, baselines, grouping
+from interlock.rca.calibration.marks import CaseResult, Mark, Marks, aligned, right_defect, solved
 from interlock.rca.calibration.scenario import Scenario, Split
+from interlock.system.errors import SourceError
 
 Results = Sequence[CaseResult]
 
@@ -332,3 +345,40 @@ def _records(scenario: Scenario, runs: Sequence[Results], rules: ScoringRules) -
             right = solved(scenario, case, result)
             found.append(CaseRecord(run=number, solved=right, result=result, marks=own))
     return found
+
+
+SCHEMA_VERSION = 1
+_LARGEST = 200_000_000
+_KIND = "calibration"
+
+
+def calibration_json(told: Calibration) -> str:
+    """The same calibration gives the same text."""
+    body = {"schema_version": SCHEMA_VERSION, "kind": _KIND, **msgspec.to_builtins(told)}
+    return msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n"
+
+
+def read_calibration(path: Path) -> Calibration:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > _LARGEST:
+        raise SourceError(f"{path}: more than {_LARGEST:,} bytes; this is no result of calibrate")
+    return _calibration(content, str(path))
+
+
+def _calibration(content: bytes, file: str) -> Calibration:
+    try:
+        value: Any = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SourceError(f"{file}: this is not readable as JSON: {error}") from None
+    if not isinstance(value, dict) or value.get("kind") != _KIND:
+        raise SourceError(f"{file}: this is no result of interlock calibrate; give one")
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise SourceError(f"{file}: made by another version of Interlock; calibrate again")
+    try:
+        return msgspec.convert(value, Calibration)
+    except msgspec.ValidationError as error:
+        raise SourceError(f"{file}: {str(error).replace('`', '')}; calibrate again") from None

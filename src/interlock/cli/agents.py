@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import ExitCode, app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Json, document, say, table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.agents.cli.probe import ProbeResult
-    from interlock.agents.cli.profile import Profile
+    from interlock.agents.cli.profiles import Profile
 
 agents = typer.Typer(help="Agent CLIs: what is installed, and whether it is what we know.")
 app.add_typer(agents, name="agents")
@@ -67,7 +67,7 @@ def probe(
     import asyncio
 
     from interlock.agents.cli import probe as probing
-    from interlock.agents.cli.profile import profile
+    from interlock.agents.cli.profiles import profile
 
     known = profile(name)
     program = _program(known)
@@ -100,8 +100,7 @@ def _agents() -> list[AgentListing]:
 
     from interlock.agents.agents import program_of, settings_of
     from interlock.agents.cli.probe import login_of, version_of
-    from interlock.agents.cli.profile import profiles
-    from interlock.agents.cli.settings import skips_permissions
+    from interlock.agents.cli.profiles import profiles, skips_permissions
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).agent

@@ -1,6 +1,15 @@
 """The verbs of the analyst's parts, and the first of them. Others add theirs in files beside this.
 
 Each reads files and prints JSON lines: made for pipes and for scoring, not for people.
+
+The analyst's judgement as verbs: cluster, recall, triage, suspect.
+
+Failures in, one JSON object a failure out, in the order of the file. Says what was judged; how is
+the analyst's own business.
+
+The verb `analyst read`: one report or log as failure records and a tally.
+
+Decides by the content which reader it needs. Prints each failure as soon as it is read.
 """
 
 import os
@@ -8,15 +17,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import msgspec
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.door import app
-from interlock.cli.show import harmless
+from interlock.cli.app import app
+from interlock.cli.show import harmless, tell
 from interlock.system.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.rca.records import Failure, TestCounts
+    from interlock.rca.sources.entry import SourceEntry
+
 
 _PARTS = ("read", "templates", "evidence", "cluster", "recall", "triage", "suspect")
 
@@ -68,7 +82,7 @@ def templates(file: LogFile) -> None:
 def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> None:
     """The lines of a log that say why it failed. Prints {line, text, score, why}."""
     from interlock.rca.analyst import evidence as reading
-    from interlock.system.test_output.ci_lines import lines_of
+    from interlock.system.test_output.counts import lines_of
 
     if more and not against:
         raise SourceError("one failing log at a time; logs of good runs follow --against")
@@ -98,3 +112,151 @@ def opened(name: str, what: str = "log file") -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
+
+
+Failures = Annotated[
+    str, typer.Argument(metavar="FAILURES.jsonl", help="One failure a line; - is stdin.")
+]
+Learn = Annotated[
+    str | None,
+    typer.Option(metavar="LABELLED.jsonl", help="Failures with a `label`: their kinds are learnt."),
+]
+Candidates = Annotated[
+    str, typer.Option(metavar="FILE.jsonl", help="{id, candidates: [strings]} a line.")
+]
+
+
+@analyst.command()
+def cluster(failures: Failures) -> None:
+    """Which failures are one family. Prints {id, family} a line."""
+    from interlock.rca.analyst.cluster import cluster as clustered
+    from interlock.rca.analyst.failure_lines import read_failures
+
+    with opened(failures, "JSONL file") as lines:
+        known = list(read_failures(lines, failures))
+    for failure, family in zip(known, clustered(known), strict=True):
+        _line({"id": failure.id, "family": family})
+
+
+@analyst.command()
+def recall(failures: Failures) -> None:
+    """Whether an earlier failure is the same. Prints {id, verdict, match_id, score}."""
+    from interlock.rca.analyst.cluster import recall_stream
+    from interlock.rca.analyst.failure_lines import read_failures
+
+    with opened(failures, "JSONL file") as lines:
+        for failure_id, found in recall_stream(read_failures(lines, failures)):
+            said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
+            _line({"id": failure_id, **said, "why": found.why})
+
+
+@analyst.command()
+def triage(failures: Failures, learn: Learn = None) -> None:
+    """What kind each failure is; unknown is no answer.
+
+    Prints {id, category, confidence, reasons}."""
+    from interlock.rca.analyst.failure_lines import read_failures, read_labelled
+    from interlock.rca.analyst.triage import Teacher
+    from interlock.rca.analyst.triage import triage as triaged
+
+    judge = triaged
+    _one_stdin(failures, learn)
+    if learn:
+        with opened(learn, "JSONL file") as lines:
+            judge = Teacher(read_labelled(lines, learn)).triage
+    with opened(failures, "JSONL file") as lines:
+        for failure in read_failures(lines, failures):
+            found = judge(failure)
+            said = {"category": found.category, "confidence": found.confidence}
+            _line({"id": failure.id, **said, "reasons": found.reasons})
+
+
+@analyst.command()
+def suspect(failures: Failures, candidates: Candidates) -> None:
+    """Which candidate brought each failure, best first.
+
+    Prints {id, ranked: [{candidate, score, why}]}."""
+    import msgspec
+
+    from interlock.rca.analyst.failure_lines import read_candidates, read_failures
+    from interlock.rca.analyst.suspects import suspects
+
+    _one_stdin(failures, candidates)
+    with opened(candidates, "JSONL file") as lines:
+        listed = read_candidates(lines, candidates)
+    with opened(failures, "JSONL file") as lines:
+        for failure in read_failures(lines, failures):
+            ranked = suspects(failure, listed.get(failure.id, ()))
+            _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+
+
+def _one_stdin(one: str, other: str | None) -> None:
+    if one == other == "-":
+        raise SourceError("only one of two files can be stdin; name the other")
+
+
+def _line(row: dict[str, Any]) -> None:
+    import sys
+
+    import msgspec
+
+    from interlock.cli.show import harmless
+
+    sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")
+
+
+@analyst.command("read")
+def read(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JUnit XML, or a console log.")],
+) -> None:
+    """The failures of one report or log, and its number of tests."""
+    from interlock.rca.sources.read import leaves_of
+
+    if file.is_dir():
+        raise SourceError(f"{file} is a folder: give one file.")
+    leaves, _ = leaves_of(str(file))
+    if len(leaves) != 1:
+        raise SourceError(f"{file} holds {len(leaves)} files: give one of them.")
+    tally = None
+    for each in _read(leaves[0]):
+        if hasattr(each, "tests"):
+            tally = each
+        else:
+            _print(each)
+    _print({"summary": tally})
+
+
+def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+    """The failures, then the tally."""
+    kind = leaf.kind()
+    if kind in ("junit", "xml"):
+        yield from _report(leaf)
+    elif kind == "binary":
+        raise SourceError(f"{leaf.label} is neither a report nor a text.")
+    else:
+        yield from _log(leaf)
+
+
+def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+    from interlock.rca.sources.junit import read_junit
+
+    with leaf.open() as stream:
+        report = read_junit(stream, leaf.name)
+        yield from report
+    for note in report.notes:
+        tell(note)
+    yield report.tally
+
+
+def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+    from interlock.system.test_output.counts import lines_of
+    from interlock.system.test_output.failures import read_log
+
+    with leaf.open() as stream:
+        found = read_log(lines_of(stream))
+    yield from found.failures
+    yield found.tally
+
+
+def _print(record: object) -> None:
+    sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")

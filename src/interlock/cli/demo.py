@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import ExitCode, app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Json, aligned, document, say
 from interlock.system.errors import StateError
 

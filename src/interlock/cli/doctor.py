@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from interlock import __version__
-from interlock.cli.door import ExitCode, app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Db, Json, document, say
 from interlock.system.errors import InterlockError
 
@@ -81,7 +81,7 @@ def _skills(project: Path) -> "Iterator[DoctorCheck]":
 
 
 def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
-    from interlock.journal.lock import writer_of
+    from interlock.journal.database import writer_of
 
     if not path.exists():
         yield DoctorCheck("store.file", True, f"no database at {path} yet", note=True)

@@ -1,25 +1,77 @@
 """The verbs epic checkpoint show, write, clear and restore-stash: an epic's place, kept on disk.
 
 `write` is what an agent calls from inside its session, before it ends.
+
+The verb emit: say a line signal, from inside a session or from a script.
 """
 
+import difflib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.cli.door import ExitCode
-from interlock.cli.emit import delivered
+from interlock.cli.app import ExitCode, app
 from interlock.cli.epic import epic
 from interlock.cli.show import Json, counted, document, say, table, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.epic.checkpoints.checkpoint import Checkpoint, NextAction
-    from interlock.epic.checkpoints.checkpoints import Checkpoints
-    from interlock.epic.checkpoints.generations import LoadedCheckpoint
-    from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
+    from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
+    from interlock.epic.checkpoints.record import Checkpoint, NextAction
+    from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
+
+
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="For example STORY_STARTED.")]
+Payload = Annotated[str | None, typer.Argument(help="Fields joined by colons, for example 3-1.")]
+
+
+@app.command()
+def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
+    """Say a line signal. Prints the canonical line; in a supervised session, delivers it too."""
+    line = _line(type_, payload)
+    if not json:
+        say(line)
+    problem = delivered(line)
+    if json:
+        document({"line": line, "delivered": None if problem is None else not problem})
+    if problem:
+        tell(f"interlock: printed, but not delivered: {problem}")
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _line(kind: str, payload: str | None) -> str:
+    from interlock.signals.catalogue import rows
+    from interlock.signals.lines import canonical_line
+
+    types = dict.fromkeys(row.name.partition(":")[0] for row in rows("line"))
+    plain = kind.partition(":")[0]
+    if plain not in types:
+        near = difflib.get_close_matches(plain.upper().replace("-", "_"), types, 1, 0.75)
+        known = f"did you mean {near[0]}?" if near else f"use one of {', '.join(types)}"
+        raise SourceError(f"{kind!r} is no signal type; {known}")
+    try:
+        return canonical_line(kind, payload)
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+
+
+def delivered(line: str) -> str | None:
+    """Why it was not delivered; empty when it was, None when there is no session to tell."""
+    from interlock.epic.sessions.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
+    from interlock.signals.catalogue import PREFIX
+
+    path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
+    if not path and not token:
+        return None
+    if not path or not token:
+        lacking = TOKEN_VARIABLE if path else SOCKET_VARIABLE
+        return f"{lacking} is not set"
+    kind, _, payload = line.removeprefix(PREFIX).partition(":")
+    return deliver(path, token, kind, payload)
+
 
 checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
 epic.add_typer(checkpoint, name="checkpoint")
@@ -47,7 +99,7 @@ Number = Annotated[
 @checkpoint.command()
 def show(epic_id: EpicId = None, json: Json = False) -> None:
     """The checkpoint of an epic, and whether it is sound."""
-    from interlock.epic.checkpoints.migrate import UnreadableCheckpoint
+    from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 
     kept = _checkpoints()
     wanted = epic_id or kept.active()
@@ -126,7 +178,7 @@ def clear(
 @checkpoint.command("restore-stash")
 def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = False) -> None:
     """Bring back the work that a recovery has set aside."""
-    from interlock.epic.recovery.recovery import restore_stash as restore
+    from interlock.epic.recovery.recover import restore_stash as restore
 
     kept = _checkpoints()
     wanted = epic_id or kept.active()
@@ -140,8 +192,8 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
 
 
 def _checkpoints() -> "Checkpoints":
-    from interlock.epic.checkpoints.checkpoints import Checkpoints
     from interlock.epic.checkpoints.place import find_place
+    from interlock.epic.checkpoints.store import Checkpoints
 
     return Checkpoints(find_place(Path()))
 
@@ -152,7 +204,7 @@ def _now() -> str:
 
 def _signal(*fields: str) -> str:
     """The signal's line, checked before anything is written."""
-    from interlock.signals.line_payload import canonical_line
+    from interlock.signals.lines import canonical_line
 
     try:
         return canonical_line("CHECKPOINT:WRITE", fields)
@@ -169,7 +221,7 @@ def _written(
     note: str | None,
     next_action: str | None,
 ) -> "LoadedCheckpoint":
-    from interlock.epic.checkpoints.checkpoint import StatedPosition, moved
+    from interlock.epic.checkpoints.record import StatedPosition, moved
     from interlock.epic.recovery.git_state import current_work
     from interlock.epic.status import read_status
 
@@ -190,7 +242,7 @@ def _written(
 def _next_action(said: str | None) -> "NextAction | None":
     from typing import get_args
 
-    from interlock.epic.checkpoints.checkpoint import ActionType, NextAction
+    from interlock.epic.checkpoints.record import ActionType, NextAction
 
     if not said:
         return None
@@ -202,7 +254,7 @@ def _next_action(said: str | None) -> "NextAction | None":
 
 
 def _kept_stashes(kept: "Checkpoints", epic_id: str) -> list[str]:
-    from interlock.epic.checkpoints.generations import LoadedCheckpoint
+    from interlock.epic.checkpoints.store import LoadedCheckpoint
 
     found = kept.read(epic_id) if epic_id else None
     entries = found.checkpoint.recoveries if isinstance(found, LoadedCheckpoint) else ()

@@ -1,14 +1,23 @@
-"""Verbs of the human gate: inbox shows what waits, answer gives an answer to one question."""
+"""Verbs of the human gate: inbox shows what waits, answer gives an answer to one question.
+
+The verbs about human answers on issues: what a recorded comment would be taken for, and why.
+
+Reads lines of JSON and changes nothing. A line that is no record is
+told as an error beside the others.
+"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from interlock.cli.door import app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Db, Json, counted, document, say, table
 from interlock.system.errors import StateError
+
+if TYPE_CHECKING:
+    from interlock.epic.approval.comment_thread import May
 
 
 @app.command()
@@ -20,9 +29,9 @@ def inbox(
     json: Json = False,
 ) -> None:
     """The questions that wait for a human, in all runs."""
-    from interlock.api.questions import CUT, rows, shown, waiting
+    from interlock.api.inbox import CUT, rows, shown, waiting
     from interlock.journal.database import reading
-    from interlock.rca.review import reviews_of
+    from interlock.rca.families import reviews_of
     from interlock.runtime.settings import database
 
     path = database(Path(), db)
@@ -83,7 +92,7 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
-    from interlock.api.answering import AnswerRequest, give, given_fields, user
+    from interlock.api.inbox import AnswerRequest, give, given_fields, user
     from interlock.runtime.settings import database
 
     fields = given_fields(sets or ())
@@ -96,3 +105,86 @@ def answer(
     kin = len(found.also)
     also = f" and to {counted(kin, 'other', 'others')} of its family" if kin else ""
     say(f"saved the answer to question {found.question_id}{also}; {found.then}")
+
+
+hitl = typer.Typer(help="Human answers on issues: how comments are read.", no_args_is_help=True)
+app.add_typer(hitl, name="hitl")
+
+
+@hitl.callback()
+def _group() -> None:
+    pass
+
+
+@hitl.command("read")
+def read(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Comments as JSONL; - is stdin.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOGIN", help="Only these may answer; may be repeated."),
+    ] = None,
+    request_id: Annotated[str, typer.Option(metavar="ID", help="The request that was asked.")] = "",
+    own: Annotated[
+        str, typer.Option(metavar="LOGIN", help="The account that Interlock uses itself.")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """What each recorded comment would be taken for, and why."""
+    from interlock.cli.analyst import opened
+    from interlock.epic.approval.comment_thread import may_answer
+
+    may = may_answer(allow or ())
+    with opened(file, "file of comments") as source:
+        rows = [
+            _row(number, line.removeprefix(b"\xef\xbb\xbf"), request_id, own, may)
+            for number, line in enumerate(source, 1)
+            if line.strip()
+        ]
+    if json:
+        document({"comments": rows})
+    else:
+        _show(rows)
+    if any("error" in row for row in rows):
+        raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dict[str, Any]:
+    from interlock.epic.approval.comment_record import read_record, verdict_of
+
+    record = read_record(line)
+    if isinstance(record, str):
+        fix = (
+            "Write {id, author: {login, association, bot}, comment, created_after_request, labels}"
+        )
+        return {"line": number, "error": f"{record}. {fix} on one line."}
+    verdict = verdict_of(record, request_id, own, may)
+    return {
+        "line": number,
+        "id": record.id,
+        "author": record.author.login,
+        "outcome": verdict.outcome.value,
+        "why": verdict.why,
+        "notes": verdict.notes,
+        "evidence": [
+            {
+                "start": span.start,
+                "end": span.end,
+                "kind": span.kind,
+                "text": record.comment[span.start : span.end],
+            }
+            for span in verdict.evidence
+        ],
+    }
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if "error" in row:
+            say(f"line {row['line']}: {row['error']}")
+        else:
+            say(f"{row['id']}  {row['author']}: {row['outcome']}, {row['why']}")
+    if not rows:
+        say("no comments")
+    errors = sum("error" in row for row in rows)
+    if errors:
+        say(f"{counted(errors, 'line is', 'lines are')} no comment")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import msgspec
 import typer
 
-from interlock.cli.door import ExitCode, app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Json, document, say
 from interlock.system.errors import SourceError
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.api.records import RunStatusReader
-from interlock.cli.door import app
+from interlock.api.inspect import RunStatusReader
+from interlock.cli.app import app
 from interlock.cli.show import Db, Json, document
 from interlock.system.errors import SourceError
 
@@ -26,7 +26,7 @@ def mcp(
 
     With --json it serves nothing and prints the tools it has.
     """
-    from interlock.agents.mcp.tools import specs
+    from interlock.agents.mcp.messages import specs
 
     if json:
         document({"tools": specs()})
@@ -35,7 +35,7 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    from interlock.agents.mcp.doorway import StdioTransport
+    from interlock.agents.mcp.stdio import StdioTransport
 
     since = time.time()
     doorway = StdioTransport(os.dup(0), os.dup(1))
@@ -49,8 +49,8 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     import asyncio
     import secrets
 
-    from interlock.agents.mcp.link import CoordinatorClient
     from interlock.agents.mcp.server import serve
+    from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
     from interlock.runtime.settings import database, pull_folder, query_desk
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.door import ExitCode, app
+from interlock.cli.app import ExitCode, app
 from interlock.cli.show import Json, aligned, counted, document, say
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class PlanFormat(StrEnum):
 @plan.command()
 def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = False) -> None:
     """Find what is wrong with a plan. Exit 6 on errors."""
-    from interlock.delivery.plan.plan_check import check_plan, has_errors
+    from interlock.delivery.plan.check import check_plan, has_errors
 
     read = _read(file)
     findings = check_plan(read, allow_untestable=allow_untestable)
@@ -79,7 +79,7 @@ def show(
 
 def _read(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
-    from interlock.delivery.plan.plan_checks import with_project
+    from interlock.delivery.plan.yaml import with_project
     from interlock.runtime.settings import read_settings
 
     usual = read_settings(Path())
@@ -107,8 +107,8 @@ def _say_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]")
 
 
 def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
-    from interlock.delivery.plan.plan_writing import write_markdown
-    from interlock.delivery.plan.plan_yaml import write_yaml_plan
+    from interlock.delivery.plan.markdown import write_markdown
+    from interlock.delivery.plan.yaml import write_yaml_plan
 
     if form is None:
         return {}
@@ -118,8 +118,8 @@ def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
 
 def _described(read: "Plan") -> dict[str, Any]:
     """The plan and what follows from it, for machines."""
-    from interlock.delivery.plan import plan_graph as graph
-    from interlock.delivery.plan.assess import assess
+    from interlock.delivery.plan import plan as graph
+    from interlock.delivery.plan.check import assess
 
     depth, waiting = graph.rounds(read), graph.dependents(read)
     known = waiting.keys()
@@ -137,8 +137,8 @@ def _described(read: "Plan") -> dict[str, Any]:
 
 
 def _shown(read: "Plan") -> "Iterator[str]":
-    from interlock.delivery.plan import plan_graph as graph
-    from interlock.delivery.plan.plan_check import check_plan
+    from interlock.delivery.plan import plan as graph
+    from interlock.delivery.plan.check import check_plan
 
     yield read.title or "a plan without a title"
     checks = counted(len({check.name for check in read.checks}), "check", "checks")
@@ -159,7 +159,7 @@ def _shown(read: "Plan") -> "Iterator[str]":
 
 def _graph(read: "Plan") -> "Iterator[str]":
     """A table for each phase: who waits for whom, who waits for it, and when it can start."""
-    from interlock.delivery.plan import plan_graph as graph
+    from interlock.delivery.plan import plan as graph
 
     depth, waiting = graph.rounds(read), graph.dependents(read)
     groups: dict[str, list[Task]] = {"": [], **{phase.id: [] for phase in read.phases}}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from interlock.engine.schedule import Spent
+from interlock.runtime.loop import RunCounts
 from interlock.runtime.occasions import hour
-from interlock.runtime.tally import RunCounts
 
 _EVERY = 0.1
 

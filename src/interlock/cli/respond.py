@@ -1,21 +1,29 @@
-"""The verb `respond`: the agent's side of the file protocol."""
+"""The verb `respond`: the agent's side of the file protocol.
+
+The verb `conform`: a watcher or agent against the file protocol.
+"""
 
 import asyncio
 import os
 import signal
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
 
-from interlock.cli.door import ExitCode, app
-from interlock.cli.show import Json, document, tell
+from interlock.cli.app import ExitCode, app
+from interlock.cli.show import Json, document, say, table, tell
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.testing.responder.answer import Hire
-    from interlock.testing.responder.responder import Responder, ResponderCounts
+    from interlock.testing.conform.scenarios import ConformScenario
+    from interlock.testing.conform.stage import ScenarioResult
+    from interlock.testing.responder.responder import Hire, Responder, ResponderCounts
+
 
 _USUAL = (Path(".interlock") / "runs", Path(".asterisk"))
 
@@ -42,11 +50,9 @@ def respond(
     json: Json = False,
 ) -> None:
     """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
-    from interlock.engine.format import seconds_of
-    from interlock.testing.responder.answer import Answerer
-    from interlock.testing.responder.batch import Notes
-    from interlock.testing.responder.lookout import SignalFinder
-    from interlock.testing.responder.responder import Responder
+    from interlock.engine.circuit_file import seconds_of
+    from interlock.testing.responder.inbox import SignalFinder
+    from interlock.testing.responder.responder import Answerer, Notes, Responder
 
     hire = _hire(agent)
     seconds = seconds_of(timeout)
@@ -65,8 +71,8 @@ def respond(
 
 def _hire(spec: str) -> "Hire":
     from interlock.agents.specs import agent
-    from interlock.system.clock import SystemClock
     from interlock.system.errors import SourceError
+    from interlock.system.time import SystemClock
 
     if not spec:
         raise SourceError("who answers? Say it with --agent exec:COMMAND")
@@ -98,3 +104,106 @@ def _exit(tally: "ResponderCounts") -> ExitCode:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@app.command()
+def conform(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="After --, the watcher and its arguments. {root}, {workspace} and {here} become "
+            "the signals' folder, the scratch workspace it starts in, and where you are now.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="This scenario; may be repeated.")
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long one answer may take: 10s, 5m.")
+    ] = "10s",
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Scenarios at once.")] = 4,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", help="Play in this new folder and leave files and logs there."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Also write JUnit XML to this file.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the scenarios and leave.")] = False,
+    json: Json = False,
+) -> None:
+    """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
+    from interlock.engine.circuit_file import seconds_of
+    from interlock.testing.conform import kit as report
+    from interlock.testing.conform.kit import ConformKit
+    from interlock.testing.conform.stage import Patience
+
+    scenarios = _chosen(only or [])
+    if show:
+        return _list(scenarios, json=json)
+    if junit and not junit.parent.is_dir():
+        raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
+    words = tuple(command or ())
+    kit = ConformKit(words, Patience(seconds_of(timeout)), jobs, keep)
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        verdicts = kit.play(scenarios)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if junit:
+        _write(junit, report.junit(words, verdicts))
+    if json:
+        document(report.record(words, verdicts))
+    else:
+        _show(verdicts)
+    raise typer.Exit(ExitCode.DONE if report.conforms(verdicts) else ExitCode.FINDINGS)
+
+
+def _chosen(only: Sequence[str]) -> "list[ConformScenario]":
+    from interlock.testing.conform.scenarios import SCENARIOS
+
+    names = [name.strip() for word in only for name in word.split(",")]
+    known = [each.name for each in SCENARIOS]
+    for name in names:
+        if name not in known:
+            raise SourceError(f"--only {name!r}: there is {', '.join(known)}")
+    return [each for each in SCENARIOS if not names or each.name in names]
+
+
+def _list(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
+    if json:
+        rows = [{"name": one.name, "checks": one.checks, "why": one.why} for one in scenarios]
+        return document({"scenarios": rows})
+    return table(
+        ("scenario", "what must be seen"), [(each.name, each.checks) for each in scenarios]
+    )
+
+
+def _show(verdicts: "Sequence[ScenarioResult]") -> None:
+    table(
+        ("scenario", "verdict", "expected", "seen"),
+        [
+            (each.scenario, each.verdict, each.expected, " ".join(each.seen.split()))
+            for each in verdicts
+        ],
+    )
+    notes = [(each.scenario, note) for each in verdicts for note in each.notes]
+    if notes:
+        say("\nnoted, not required:")
+    for scenario, note in notes:
+        say(f"  {scenario}: {note}")
+    counts = Counter(each.verdict for each in verdicts)
+    say(f"\n{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
+    for each in (one for one in verdicts if one.verdict == "fail"):
+        say(f"  {each.scenario} matters: {each.why}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _terminated(*_: Any) -> NoReturn:
+    raise SystemExit(ExitCode.TERMINATED)

@@ -24,15 +24,15 @@ from interlock.api.project import (
     usual_options,
 )
 from interlock.api.sitting import RunResult, sit
-from interlock.cli.door import app
-from interlock.cli.filing import BatchSize, Dispatch, Root, Watching, files_of
+from interlock.cli.app import app
+from interlock.cli.options import BatchSize, Dispatch, Root, Watching, files_of
 from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
 from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.engine.notation import CircuitSource
+    from interlock.engine.circuit_file import CircuitSource
 
 
 New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
@@ -61,12 +61,11 @@ def run(
     json: Json = False,
 ) -> None:
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
-    from interlock.cli.verdict import refuse_unsound
+    from interlock.cli.circuits import refuse_unsound
     from interlock.journal.database import writing
     from interlock.journal.runs import find_run, unfinished_run
     from interlock.runtime.apps import beginning
-    from interlock.runtime.casefile import read_cases
-    from interlock.runtime.library import find_circuit
+    from interlock.runtime.circuits import find_circuit, read_cases
     from interlock.runtime.settings import database, read_settings
 
     project = Path()
@@ -136,7 +135,7 @@ def resume(
         options = merged(before, agent, slots, budget, parallel, files)
         crew = _taken_up(connection, found.run_id, options, path)
         if found.circuit == DELIVERY:
-            from interlock.cli.deliver import RunOptions, work_on
+            from interlock.cli.delivery import RunOptions, work_on
 
             manner = RunOptions(wait=wait, on_limit=on_limit, json=json)
             work_on(connection, found.run_id, crew, path, manner)
@@ -168,7 +167,7 @@ def changed(
     written: "CircuitSource", usual: "Mapping[str, Any]", words: list[str]
 ) -> "tuple[CircuitSource, dict[str, Any]]":
     """The circuit with the thresholds the project and the command line ask for, and those."""
-    from interlock.cli.words import checked_thresholds, thresholds
+    from interlock.cli.options import checked_thresholds, thresholds
 
     circuit = written.circuit
     known = {name: value for name, value in usual.items() if name in circuit.thresholds}

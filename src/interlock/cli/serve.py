@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interlock.api.records import RunStatusReader
-from interlock.cli.door import app
+from interlock.api.inspect import RunStatusReader
+from interlock.cli.app import app
 from interlock.cli.show import Db, Json, document, say
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.agents.mcp.roster import Hire
+    from interlock.agents.mcp.worker import Hire
     from interlock.web.access import AccessRules
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
@@ -56,8 +56,7 @@ def serve(
     import asyncio
 
     from interlock.runtime.settings import database
-    from interlock.web.house import HEALTH, WebServer
-    from interlock.web.listening import address, listen, place
+    from interlock.web.server import HEALTH, WebServer, address, listen, place
     from interlock.web.workers import PATH, workers
 
     path = database(Path(), db).absolute()
@@ -79,7 +78,7 @@ def _rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
 ) -> "AccessRules":
     from interlock.web.access import SHORTEST_TOKEN, AccessRules, is_loopback
-    from interlock.web.house import HEALTH
+    from interlock.web.server import HEALTH
 
     token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
     if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
@@ -112,7 +111,7 @@ def _hire(path: Path) -> "Hire":
     """What makes a worker for each that comes."""
     import secrets
 
-    from interlock.agents.mcp.link import CoordinatorClient
+    from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
     from interlock.runtime.settings import pull_folder, query_desk
 

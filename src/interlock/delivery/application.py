@@ -14,21 +14,17 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import NO_PREMISES, Clock, ExecutionContext
-from interlock.delivery import history, steps
-from interlock.delivery.briefs import Briefs
-from interlock.delivery.checking import CheckHandler
-from interlock.delivery.experts import Experts, asked_for, is_name
-from interlock.delivery.history import PastDecision
-from interlock.delivery.inspection import TreeInspection
-from interlock.delivery.labours import DeliveryHandlers
+from interlock.delivery import steps, task_context
+from interlock.delivery.handlers import CheckHandler, DeliveryHandlers
+from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
-from interlock.delivery.params import parameters
+from interlock.delivery.parameters import parameters
 from interlock.delivery.plan.watch import PlanWatch
 from interlock.delivery.queues import WaitQueues
-from interlock.delivery.site import TaskEnvironment
+from interlock.delivery.task_context import Briefs, Experts, PastDecision, asked_for, is_name
 from interlock.delivery.worktrees.diff import Diff
+from interlock.delivery.worktrees.snapshot import covers, may_meet
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.write_set import covers, may_meet
 from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.journal import Effect
@@ -100,7 +96,7 @@ class DeliveryApplication:
         judged = bool(story) and story[-1].decision.step in (steps.REVIEW, steps.AUDIT)
         if case.step != steps.IMPLEMENT or not judged:
             return
-        sha = str(history.last_of(story, steps.CHECK, steps.PROVE).get("snapshot", ""))
+        sha = str(task_context.last_of(story, steps.CHECK, steps.PROVE).get("snapshot", ""))
         if sha and not tree.is_as_left(sha):
             tree.restore(sha)
             self.told.append(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.circuit import Circuit
     from interlock.journal.runs import Run
-    from interlock.runtime.library import Bundle
+    from interlock.runtime.circuits import Bundle
     from interlock.runtime.settings import Settings
 
 _CIRCUIT: Final = "delivery"
@@ -97,7 +97,7 @@ def refuse_vacancies(circuit: "Circuit", options: RunConfig) -> None:
 def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "DeliveryConfig":
     from interlock.agents.agents import workspace_of
     from interlock.delivery.terms import DeliveryConfig
-    from interlock.engine.format import seconds_of
+    from interlock.engine.circuit_file import seconds_of
 
     return DeliveryConfig(
         plan=str(wishes.plan.resolve()),
@@ -183,7 +183,7 @@ def go_on(connection: "Connection", found: "Run", options: RunConfig) -> RunConf
 
 def _refuse_cleaned(found: "Run") -> None:
     """Without its workshop a run has lost its trees; its report stays to tell the tale."""
-    from interlock.delivery.report.delivery_report import HTML
+    from interlock.delivery.report.render import HTML
     from interlock.delivery.worktrees.workshop import MANIFEST
 
     home = Path(terms_of(found).home)
@@ -229,8 +229,8 @@ def told_of(
 ) -> "Delivered":
     """All that is known of a run; `sat` says that it is this process that has worked on it."""
     from interlock.api.project import open_run
-    from interlock.delivery.report.telling import ReportCollector
-    from interlock.journal.lock import writer_of
+    from interlock.delivery.report.collect import ReportCollector
+    from interlock.journal.database import writer_of
 
     options = msgspec.convert(found.options, RunConfig)
     alive = sat or found.status != "running" or writer_of(db) is not None

@@ -8,18 +8,18 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.labour import AsyncHandler
+from interlock.agents.function import AsyncHandler
 from interlock.delivery.application import DeliveryApplication
-from interlock.delivery.params import NAMES
+from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.parameters import NAMES
 from interlock.delivery.plan.watch import PlanWatch, usable_plan
-from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, given_cases
 from interlock.runtime.staff import Application, RunSetup
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 
 def staff(

@@ -18,7 +18,7 @@ from interlock.system.errors import InterlockError
 if TYPE_CHECKING:
     from interlock.delivery.plan.plan import Plan, PlanFinding
     from interlock.delivery.terms import DeliveryConfig
-    from interlock.engine.notation import CircuitSource
+    from interlock.engine.circuit_file import CircuitSource
     from interlock.runtime.settings import Settings
 
 _SHOWN: Final = 60
@@ -86,12 +86,12 @@ def rehearse(
     options: RunConfig,
     db: Path,
 ) -> DryRun:
-    from interlock.delivery.plan import plan_graph as graph
+    from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
-    from interlock.delivery.plan.plan_check import check_plan
-    from interlock.delivery.plan.plan_checks import with_project
+    from interlock.delivery.plan.check import check_plan
+    from interlock.delivery.plan.yaml import with_project
     from interlock.engine.verify import verify
-    from interlock.runtime.roles import PARALLEL
+    from interlock.runtime.agent_pool import PARALLEL
 
     terms = agreed(wishes, usual, db, free_slug(wishes, db))
     plan = with_project(read_plan(wishes.plan), terms.checks, terms.environments)
@@ -150,7 +150,7 @@ def _parts(written: "CircuitSource", options: RunConfig, db: Path) -> Iterator[D
     from interlock.agents.specs import agent
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.apps import programs_of
-    from interlock.system.clock import SystemClock
+    from interlock.system.time import SystemClock
 
     circuit = written.circuit
     ours = {HUMAN, *programs_of(circuit.name)}
@@ -178,7 +178,7 @@ def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
     ), ()
 
 
-def in_words(told: DryRun) -> Iterator[str]:
+def format_dry_run(told: DryRun) -> Iterator[str]:
     tasks = counted(len(told.tasks), "task", "tasks")
     yield f"{told.title or told.plan}: {tasks} would be worked on"
     if told.goes_on_with:

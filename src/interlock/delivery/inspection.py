@@ -2,27 +2,137 @@
 
 Knows the ground and the clock. What is started is tagged, so that nothing of it outlives us unseen.
 Refuses to know why somebody looks, and what follows.
+
+The site of a delivery: the workshop and its trees, the plan as it is now, the checks of a task.
+
+Knows which tree a step works in and what is run there. One place where both the programs and the
+prompts look. Refuses to know rules, prompts and the journal.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from interlock.agents.carrier import Ask, Clock
+from interlock.agents.cli.environment import cleaned
 from interlock.agents.cli.start import owner
-from interlock.agents.cli.tag import variables
-from interlock.delivery.checks.baseline import take_baseline
-from interlock.delivery.checks.checks import Bounds, run_checks
-from interlock.delivery.checks.checks import Site as CheckSite
-from interlock.delivery.checks.records import CheckCell, CheckResult
+from interlock.agents.cli.tag import ProcessTag, variables
+from interlock.delivery.checks.baseline import (
+    Baseline,
+    read_baseline,
+    take_baseline,
+    write_baseline,
+)
+from interlock.delivery.checks.records import CheckCell, CheckResult, canonical, matrix
+from interlock.delivery.checks.run import Bounds, run_checks
+from interlock.delivery.checks.run import Site as CheckSite
 from interlock.delivery.checks.verdict import CheckVerdict, judge
-from interlock.delivery.site import TaskEnvironment
+from interlock.delivery.plan.plan import Plan, Task, task_named
+from interlock.delivery.steps import REPAIR
+from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
 from interlock.delivery.worktrees.prepare import prepare
 from interlock.delivery.worktrees.tree import TaskTree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.system.errors import SourceError
 from interlock.system.files import write_whole
+
+_EXPERTS: Final = "experts"
+_BASELINES: Final = "baselines"
+_LAST_PORT: Final = 65_535
+_BLOCKS: Final = 500
+_BEFORE: Final = "interlock#baseline"
+"""The tree in which the baseline is taken. No task has this id: a plan's may not hold it."""
+
+
+class TaskEnvironment:
+    """Where tasks are worked on. Its trees are entered once and kept."""
+
+    def __init__(
+        self,
+        shop: DeliveryWorkspace,
+        terms: DeliveryConfig,
+        plan: Plan,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.shop = shop
+        self.terms = terms
+        self.plan = plan
+        self.tasks = task_named(plan)
+        self.made_experts = Path(terms.home) / _EXPERTS
+        self.baselines = Path(terms.home) / _BASELINES
+        self._workspace = terms.workspace
+        self._environ = cleaned(environ, terms.work.let_in)
+        self._trees: dict[str, TaskTree] = {}
+
+    def replan(self, plan: Plan) -> None:
+        self.plan = plan
+        self.tasks = task_named(plan)
+
+    def task(self, task_id: str) -> Task:
+        found = self.tasks.get(task_id)
+        if found is None:
+            raise SourceError(f"task {task_id!r} is not in the plan any more; put it back")
+        return found
+
+    def tree_of(self, case_id: str, step: str) -> TaskTree:
+        """The tree in which a step of a case works: the task's, or that of its repair."""
+        return self._tree(f"{case_id}#repair" if step in REPAIR else case_id)
+
+    def before(self) -> TaskTree:
+        """The tree that shows the work before any task."""
+        return self._tree(_BEFORE)
+
+    def _tree(self, name: str) -> TaskTree:
+        if name not in self._trees:
+            self._trees[name] = self.shop.tree(name)
+        return self._trees[name]
+
+    def forget(self, tree: TaskTree) -> None:
+        """It is entered anew when somebody asks for it."""
+        self._trees.pop(tree.record.task_id, None)
+
+    def ports(self, case_no: int) -> tuple[int, int] | None:
+        """The first port of a case, and how many are its own. Blocks are given out in turn."""
+        work = self.terms.work
+        if not work.first_port:
+            return None
+        blocks = max(1, (_LAST_PORT + 1 - work.first_port) // work.ports)
+        return work.first_port + case_no % min(blocks, _BLOCKS) * work.ports, work.ports
+
+    def cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
+        """What is run for a task: all checks, or those of its environment if it names one."""
+        cells = matrix(self.plan.checks, self.plan.environments)
+        wanted = canonical(task.environment) if task else ""
+        return tuple(
+            cell for cell in cells if not wanted or canonical(cell.environment.name) == wanted
+        )
+
+    def check_site(
+        self, folder: Path, environ: Mapping[str, str], tag: tuple[str, ...]
+    ) -> CheckSite:
+        return CheckSite(folder, {**self._environ, **environ}, ProcessTag(self._workspace, *tag))
+
+    def baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
+        """How these checks stood at that commit, or else before the first task."""
+        for each in (commit, self.shop.base):
+            kept = read_baseline(self.baselines, each)
+            if not kept.missing(cells):
+                break
+        return kept.of(cells)
+
+    def keep_baseline(
+        self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
+    ) -> None:
+        """What was seen at that commit, which is on the line now, is what later work is held to."""
+        kept = Baseline(1, commit)
+        for cell, result in zip(cells, results, strict=True):
+            kept = kept.with_row(cell, result)
+        write_baseline(self.baselines, kept)
+
 
 _MOST_OUTPUT: Final = 3_000
 _CHECKED: Final = "checked"

@@ -10,21 +10,20 @@ from typing import Any, Final
 
 from interlock.agents.carrier import Ask
 from interlock.delivery import steps
-from interlock.delivery.checks import findings
-from interlock.delivery.inspection import TreeInspection
+from interlock.delivery.checks import verdict as findings
+from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.plan.plan import Task
-from interlock.delivery.site import TaskEnvironment
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.ledger import MovedError
-from interlock.delivery.worktrees.line import (
+from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
     MergeBranch,
     NothingToMerge,
     Proposal,
     TaskChange,
+    moved_branches,
 )
-from interlock.delivery.worktrees.publish import moved_branches
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.case import Case
 from interlock.system.errors import InterlockError, SourceError

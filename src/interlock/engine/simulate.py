@@ -13,10 +13,8 @@ import msgspec
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, Case, Signal
 from interlock.engine.circuit import FAILURES, Circuit
-from interlock.engine.verify.cells import Cell
-from interlock.engine.verify.domain import sample
-from interlock.engine.verify.guards import Key, placed
-from interlock.engine.verify.outcome import OutcomeTable
+from interlock.engine.verify.cells import Cell, OutcomeTable
+from interlock.engine.verify.domains import Key, placed, sample
 from interlock.engine.verify.routes import signals_at
 
 FAILURE_RATE = 0.08

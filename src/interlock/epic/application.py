@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from interlock.agents.carrier import NO_PREMISES, ExecutionContext
 from interlock.engine.case import Case
-from interlock.epic.keeper import CheckpointKeeper
+from interlock.epic.driver import SignalLog
 from interlock.epic.parameters import parameters
+from interlock.epic.progress import CheckpointKeeper
 from interlock.epic.terms import EpicConfig
-from interlock.epic.voice import SignalLog
 from interlock.runtime.application import DefaultApplication
 from interlock.system.errors import InterlockError
 

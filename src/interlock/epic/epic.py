@@ -14,32 +14,28 @@ from sqlalchemy import Connection
 from interlock.agents.agents import agents_folder, program_of, settings_of, workspace_of
 from interlock.agents.agents import ours as owned
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.agents.cli.process import AgentHome, nonce, zone_named
-from interlock.agents.cli.profile import NAMES, profile
-from interlock.agents.cli.settings import for_writing
-from interlock.agents.labour import AsyncHandler
+from interlock.agents.cli.carrier import AgentHome, nonce, zone_named
+from interlock.agents.cli.profiles import NAMES, for_writing, profile
+from interlock.agents.function import AsyncHandler
 from interlock.agents.programs import argv_of
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.epic import parameters
+from interlock.epic import parameters as prompt_parameters
 from interlock.epic.application import EpicApplication, GateQuestions
-from interlock.epic.approval.asked import REVIEW, CheckpointedGate
-from interlock.epic.approval.github_address import github_address
-from interlock.epic.approval.github_issues import GithubIssue, Issues
-from interlock.epic.approval.github_rest import GithubRest
-from interlock.epic.approval.issue_desk import IssueCarrier
-from interlock.epic.checkpoints.checkpoints import Checkpoints
+from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
+from interlock.epic.approval.github import GithubRest, github_address
+from interlock.epic.approval.issues import GithubIssue, Issues
 from interlock.epic.checkpoints.place import find_place
-from interlock.epic.keeper import CheckpointKeeper
-from interlock.epic.pilot import PROGRAMS, EpicDriver
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.driver import PROGRAMS, EpicDriver, SignalLog
+from interlock.epic.progress import CheckpointKeeper
 from interlock.epic.sessions.carrier import SessionAgent, SessionLimits
 from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
 from interlock.epic.terms import EpicConfig, EpicSettings, seconds
-from interlock.epic.voice import SignalLog
 from interlock.journal.runs import Run
 from interlock.runtime.settings import read_settings as project_settings
 from interlock.runtime.staff import Application, RunSetup
-from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
+from interlock.system.time import SystemClock
 
 _SESSION = "session"
 _GATES = ("REVIEW", "GIT_GATE")
@@ -166,4 +162,4 @@ def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
     return msgspec.structs.replace(circuit, steps=steps)
 
 
-APP = Application(staff, refuse_cases, prompt_names=parameters.NAMES, programs=PROGRAMS)
+APP = Application(staff, refuse_cases, prompt_names=prompt_parameters.NAMES, programs=PROGRAMS)

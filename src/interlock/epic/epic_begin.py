@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interlock.epic.epic_file import EpicText
     from interlock.epic.terms import EpicConfig, EpicSettings
     from interlock.journal.runs import Run
-    from interlock.runtime.library import Bundle
+    from interlock.runtime.circuits import Bundle
     from interlock.runtime.settings import Settings
 
 _ENDINGS = (".md", ".markdown", ".yaml", ".yml")
@@ -45,9 +45,9 @@ class EpicOptions(msgspec.Struct, frozen=True):
 
 def written_epic(word: str) -> "tuple[EpicText | None, str]":
     """The epic that a word names, and its file: a path, or an id whose file lies in its place."""
-    from interlock.epic.checkpoints.checkpoint_file import check_epic_id
+    from interlock.epic.checkpoints.record import check_epic_id
     from interlock.epic.epic_file import read_epic
-    from interlock.runtime.library import read_text
+    from interlock.runtime.circuits import read_text
 
     if word.endswith(_ENDINGS):
         return read_epic(read_text(Path(word), _LARGEST), Path(word).as_posix()), word
@@ -84,7 +84,7 @@ def options_for(
 ) -> "tuple[Bundle, RunConfig]":
     """The circuit and what a run of it is begun, or gone on, with."""
     from interlock.agents.wiring_files import EPIC
-    from interlock.runtime.library import find_circuit
+    from interlock.runtime.circuits import find_circuit
 
     bundle = find_circuit(EPIC, Path())
     words = [f"max_cycles={wishes.max_cycles}"] if wishes.max_cycles is not None else []

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.epic.checkpoints.checkpoint_file import check_epic_id
+from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.status import Kind, Status, read_status
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import read_yaml

@@ -6,7 +6,7 @@ Knows names and how long each text may be. Refuses to know where a checkpoint li
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, EpicFailure, Story
+from interlock.epic.checkpoints.record import Checkpoint, EpicFailure, Story
 from interlock.epic.epic_file import EpicStory
 
 NAMES: Final = (

@@ -2,10 +2,23 @@
 
 Knows the words that older tools write for the same thing, and takes them on reading only. Refuses
 to know who changes a status.
+
+How an epic can end: one row each, with its exit code, its status and the signal that says so.
+
+Codes below 10 and from 75 are those of every verb; the rest are the epic's own. Refuses to know
+where they are shown.
+
+What each line signal of a session does to an epic: one row each.
+
+Knows which signals end a session and which of several counts. A word that holds the work back is
+taken wherever it stands; of the others the last one said counts. Refuses to know how it was heard.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, Protocol, TypeVar
+
+import msgspec
 
 from interlock.system.errors import SourceError, StateError
 
@@ -103,3 +116,101 @@ def change_status(before: Status | None, after: Status, subject: str) -> Status:
         return after
     legal = ", ".join(NEXT[before]) or "nothing"
     raise StateError(f"{subject} is {before}: {after} cannot follow; what can is {legal}")
+
+
+class EpicOutcome(msgspec.Struct, frozen=True):
+    """One way to end. An epic whose `status` is None keeps the one it has."""
+
+    exit_code: int
+    status: Status | None
+    signal: str
+    means: str
+
+
+ENDINGS: Final[dict[str, EpicOutcome]] = {
+    "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "all of it is done"),
+    "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot go on; the code says why"),
+    "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended, and not all succeeded"),
+    "PAUSED_DISCUSS": EpicOutcome(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
+    "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
+    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "HITL_HALT", "a human put it off"),
+    "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
+    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is spent, or nothing moves"),
+    "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
+    "GIT_MISMATCH": EpicOutcome(
+        16, Status.BLOCKED, "FATAL_ERROR", "git does not fit the checkpoint"
+    ),
+    "NO_SIGNAL": EpicOutcome(17, Status.BLOCKED, "FATAL_ERROR", "a session ended without a word"),
+}
+LOCKED: Final = "LOCKED"
+LOCKED_EXIT: Final = 18
+"""Somebody else works on the epic, or in this workspace: no end of it."""
+
+
+def table() -> list[tuple[str, int, str]]:
+    """Every word with its exit code and what it means, by code."""
+    rows = [(name, each.exit_code, each.means) for name, each in ENDINGS.items()]
+    rows += [("WAITING", 4, "a human is asked; run it again when there is an answer")]
+    rows += [(LOCKED, LOCKED_EXIT, "somebody else works on it")]
+    return sorted(rows, key=lambda row: row[1])
+
+
+Effect = Literal["restart", "retry", "review", "stop", "story", "note"]
+
+EFFECTS: Final[dict[str, Effect]] = {
+    "CHECKPOINT:WRITE": "restart",
+    "CHECKPOINT:LOADED": "note",
+    "CHECKPOINT:MISSING": "note",
+    "HITL_REQUIRED": "review",
+    "HITL_WAITING": "note",
+    "HITL_APPROVED": "note",
+    "HITL_REVISE": "note",
+    "HITL_DISCUSS": "note",
+    "HITL_HALT": "note",
+    "HITL_TIMEOUT": "note",
+    "EPIC_STARTED": "note",
+    "EPIC_COMPLETE": "stop",
+    "STORY_STARTED": "story",
+    "STORY_COMPLETE": "story",
+    "PHASE_TRANSITION": "note",
+    "RECOVERY_STARTED": "note",
+    "RECOVERY_COMPLETE": "restart",
+    "RECOVERY_FAILED": "stop",
+    "FATAL_ERROR": "stop",
+    "RECOVERABLE_ERROR": "retry",
+}
+"""`restart`, `review` and `stop` end the session; `retry` says how it ended if it says nothing
+stronger; `story` changes a story; `note` is only written down. What a human decided is no session's
+to say: such a line is a note."""
+
+ENDING: Final = frozenset(
+    name for name, effect in EFFECTS.items() if effect in ("restart", "review", "stop")
+)
+DECIDING: Final = ENDING | {"RECOVERABLE_ERROR"}
+FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
+"""These count wherever they stand, the first of them before the others."""
+
+
+class SessionSignal(Protocol):
+    """A signal that was accepted."""
+
+    @property
+    def type(self) -> str: ...
+
+
+S = TypeVar("S", bound=SessionSignal)
+
+
+def deciding(spoken: Iterable[S]) -> S | None:
+    """The signal by which a session ended, of all that were accepted, in their order."""
+    said = [each for each in spoken if each.type in DECIDING]
+    for name in FIRM:
+        firm = next((each for each in said if each.type == name), None)
+        if firm is not None:
+            return firm
+    return said[-1] if said else None
+
+
+def ended_by(name: str) -> str:
+    """The word of the artifact for a signal."""
+    return name.replace(":", "_")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.engine.format import seconds_of
+from interlock.engine.circuit_file import seconds_of
 from interlock.epic.epic_file import EpicStory
 from interlock.epic.recovery.policy import Policy, read_policy
 from interlock.system.errors import CircuitError, SourceError

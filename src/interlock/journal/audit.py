@@ -13,10 +13,9 @@ from sqlalchemy import Connection, exc, select
 
 from interlock.engine.circuit import Circuit
 from interlock.journal import schema
-from interlock.journal.blobs import hash_of, read_blob
 from interlock.journal.database import driver
 from interlock.journal.history import cases_of
-from interlock.journal.journal import state_of
+from interlock.journal.journal import hash_of, read_blob, state_of
 from interlock.journal.runs import Run, find_run, load_cases
 from interlock.rca.knowledge import audit as knowledge_audit
 from interlock.system.errors import InterlockError

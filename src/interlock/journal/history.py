@@ -1,6 +1,15 @@
 """What readers ask of the journal: the life of a case, how a run stands, who is asked what.
 
 Knows only committed rows, and changes none.
+
+Questions at gates: what became of one that is not open, and which open ones belong together.
+
+Reads only. A question is the dispatch of a gate; asked again, it has another number.
+
+Every turn of a run, case by case: what was asked when, what came back, what it cost.
+
+Reads only, and in few statements, since a look at a run that is at work must be cheap. Prompts are
+left where they are.
 """
 
 from collections import Counter
@@ -13,11 +22,10 @@ from sqlalchemy import Connection, Row, select
 
 from interlock.engine.case import Decision
 from interlock.journal import schema
-from interlock.journal.blobs import read_blob
-from interlock.journal.database import driver
-from interlock.journal.journal import Pause, State
+from interlock.journal.database import driver, is_number
+from interlock.journal.journal import Pause, State, read_blob
 from interlock.journal.runs import MOST_RUNS
-from interlock.journal.standstill import pauses_in
+from interlock.journal.usage import pauses_in
 from interlock.system.errors import StoreError
 
 _decision = msgspec.json.Decoder(Decision).decode
@@ -240,3 +248,151 @@ def _refused(connection: Connection, dispatch_id: int) -> Iterator[RefusalRecord
 def _refused_line(connection: Connection, row: Row[Any]) -> RefusalRecord:
     content = read_blob(driver(connection), row.content).decode(errors="replace")
     return RefusalRecord(row.at, row.reason, row.sentence, content)
+
+
+class SettledQuestion(msgspec.Struct, frozen=True):
+    """A question that was asked at a gate, and how it was settled, if it was."""
+
+    question_id: int
+    run_id: int
+    case_no: int
+    case_id: str
+    step: str
+    answered_by: str | None
+    settled_at: float | None
+    signal: str | None
+    now_asked: int | None
+    """The dispatch its case waits for now."""
+
+
+def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
+    """A gate's question that was asked once, open or not, and what became of it."""
+    query = (
+        "select q.question_id, c.run_id, c.case_no, c.case_id, d.step, q.answered_by,"
+        " j.at, json_extract(j.decision, '$.signal'), c.dispatch_id"
+        " from questions q join dispatches d on d.dispatch_id = q.question_id"
+        " join cases c on c.case_no = q.case_no"
+        " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
+        " where q.question_id = ?"
+    )
+    number = question_id if is_number(question_id) else 0
+    row = driver(connection).execute(query, (number,)).fetchone()
+    return SettledQuestion(*row) if row else None
+
+
+def family_of(connection: Connection, question: OpenGate) -> list[OpenGate]:
+    """The other open questions at the same step of the same run, about cases of one family: those
+    whose input names the same `family`."""
+    own = _family(connection, question)
+    return [
+        each
+        for each in open_questions(connection)
+        if (each.run_id, each.step) == (question.run_id, question.step)
+        and each.question_id != question.question_id
+        and own is not None
+        and _family(connection, each) == own
+    ]
+
+
+def _family(connection: Connection, question: OpenGate) -> Any:
+    raw = driver(connection)
+    (blob,) = raw.execute(
+        "select input from cases where run_id = ? and case_id = ?",
+        (question.run_id, question.case_id),
+    ).fetchone()
+    return msgspec.json.decode(read_blob(raw, blob)).get("family")
+
+
+_TURNS = (
+    "select c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, j.at, j.decision, j.answer,"
+    " coalesce(j.tokens, 0), coalesce(j.money, 0.0), coalesce(q.answered_by, '')"
+    " from cases c join dispatches d on d.case_no = c.case_no"
+    " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
+    " left join questions q on q.question_id = d.dispatch_id"
+    " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
+    " order by c.case_no, d.dispatch_id"
+)
+_STANDS = (
+    "select c.case_id, c.status, coalesce(json_extract(c.state, '$.end'), ''), c.step, c.needs,"
+    " coalesce(d.dispatch_id, 0), coalesce(d.role, ''), coalesce(d.at, 0.0)"
+    " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
+    " where c.run_id = ? order by c.case_no"
+)
+_COSTS = (
+    "select c.case_id, sum(u.tokens), sum(u.money) from"
+    " (select dispatch_id, tokens, money from journal union all"
+    " select dispatch_id, tokens, money from pauses) u"
+    " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
+    " where c.run_id = ? group by 1"
+)
+_REFUSED = (
+    "select c.case_id, r.dispatch_id, r.at, r.reason, r.sentence from refusals r"
+    " join cases c on c.case_no = r.case_no where r.run_id = ? order by r.refusal_id"
+)
+_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class AnswerRecord(msgspec.Struct, frozen=True):
+    """One dispatch. Without a decision it is open."""
+
+    case_id: str
+    dispatch_id: int
+    step: str
+    attempt: int
+    role: str
+    sent_at: float
+    answered_at: float | None = None
+    decision: Decision | None = None
+    answer: Any = None
+    tokens: int = 0
+    money: float = 0.0
+    answered_by: str = ""
+
+
+class CaseProgress(msgspec.Struct, frozen=True):
+    """Where a case stands, as its row says; `role` is who is asked, if anybody is."""
+
+    case_id: str
+    status: str
+    end: str
+    step: str
+    needs: tuple[str, ...] = ()
+    dispatch_id: int = 0
+    role: str = ""
+    since: float = 0.0
+
+
+class RefusedAnswer(msgspec.Struct, frozen=True):
+    """An answer that was refused."""
+
+    case_id: str
+    dispatch_id: int
+    at: float
+    reason: str
+    sentence: str
+
+
+def turns_of(connection: Connection, run_id: int) -> Iterator[AnswerRecord]:
+    """All turns of all cases of a run, those of one case together and in order."""
+    raw = driver(connection)
+    for row in raw.execute(_TURNS, (run_id,)).fetchall():
+        answer = msgspec.json.decode(read_blob(raw, row[8])) if row[8] is not None else None
+        decision = _decision(row[7]) if row[7] is not None else None
+        yield AnswerRecord(*(*row[:7], decision, answer, *row[9:]))
+
+
+def stands_of(connection: Connection, run_id: int) -> list[CaseProgress]:
+    rows = driver(connection).execute(_STANDS, (run_id,)).fetchall()
+    return [CaseProgress(*(*row[:4], _names(row[4]), *row[5:])) for row in rows]
+
+
+def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
+    """Tokens and money of each case that has cost something."""
+    rows = driver(connection).execute(_COSTS, (run_id,)).fetchall()
+    return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
+
+
+def refused_in(connection: Connection, run_id: int) -> list[RefusedAnswer]:
+    return [
+        RefusedAnswer(*row) for row in driver(connection).execute(_REFUSED, (run_id,)).fetchall()
+    ]

@@ -17,10 +17,9 @@ from interlock.engine.case import OPEN, Case, Decision
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal import schema
-from interlock.journal.blobs import BlobWriter, read_blob
 from interlock.journal.database import driver, transaction
-from interlock.journal.journal import State, state_of
-from interlock.journal.spending import spent_by
+from interlock.journal.journal import BlobWriter, State, read_blob, state_of
+from interlock.journal.usage import spent_by
 from interlock.system.errors import StoreError
 
 RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]

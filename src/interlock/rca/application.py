@@ -16,19 +16,18 @@ from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, Refused, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.journal import Effect
-from interlock.rca.analyst.likeness import Traits, likeness
-from interlock.rca.casework_families import Families
+from interlock.rca.analyst.similarity import Traits, likeness
 from interlock.rca.check_answer import examine, selected_repos
-from interlock.rca.consequences import consequences
+from interlock.rca.config import RcaConfig
+from interlock.rca.effects import consequences
+from interlock.rca.families import Families
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.looks import CasePosition, CaseView, looks_of, place_of
-from interlock.rca.knowledge.suites import find_suite
+from interlock.rca.knowledge.suites import CasePosition, CaseView, find_suite, looks_of, place_of
 from interlock.rca.knowledge.writer import effect_of
-from interlock.rca.launch import Launch
 from interlock.rca.prompt_data.facts import PromptFacts
+from interlock.rca.records import Launch
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import RcaConfig
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.application import DefaultApplication
 

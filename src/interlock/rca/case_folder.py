@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.files.artifact import LARGEST
-from interlock.agents.files.case_folder import SIGNAL, Papers, case_folder
+from interlock.agents.files.case_folder import LARGEST, SIGNAL, Papers, case_folder
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, life_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from interlock.engine.case import Case
-from interlock.rca.findings import Evidence
+from interlock.rca.records import Evidence
 from interlock.rca.steps import F1, F3, F5
 from interlock.rca.taxonomy import UNKNOWN, Taxonomy
 

@@ -2,16 +2,18 @@
 
 Fetches what the analyst's rules go by, for one run, and keeps what is dear to find. Refuses to know
 which step asks, and what is answered.
+
+The ballot: what kind each failure of a suite is by its words, and what its family says.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from interlock.agents.carrier import Ask
 from interlock.journal.runs import journal_of
 from interlock.rca.analyst.answers import FaultKind, Where
-from interlock.rca.analyst.culprit import CulpritLead, leads
+from interlock.rca.analyst.culprits import CulpritLead, leads
 from interlock.rca.analyst.repo_choice import (
     best_of,
     by_changes,
@@ -22,16 +24,43 @@ from interlock.rca.analyst.repo_choice import (
     by_use,
     missing_files,
 )
-from interlock.rca.analyst.spots import StackLocation, spots
-from interlock.rca.analyst.triage import triage
+from interlock.rca.analyst.stack import StackLocation, spots
+from interlock.rca.analyst.triage import TriageResult, triage
 from interlock.rca.application import RcaApplication
-from interlock.rca.ballot import MajorityVote
-from interlock.rca.casework_findings import suspects_in
-from interlock.rca.failure import Failure
-from interlock.rca.knowledge.knowledge import Rca, rcas_of_suite
-from interlock.rca.knowledge.looks import place_of
-from interlock.rca.launch import Repo
+from interlock.rca.findings import suspects_in
+from interlock.rca.intake import failure_of
+from interlock.rca.knowledge.causes import Rca, rcas_of_suite
+from interlock.rca.knowledge.suites import CaseView, place_of
+from interlock.rca.records import Failure, Repo
 from interlock.rca.steps import F3
+
+
+class MajorityVote:
+    """What kind each failure is by its words, and what its family says: an odd one out among
+    failures with one cause is taken for what most of them are."""
+
+    def __init__(self, looks: Iterable[CaseView]) -> None:
+        self._kinds: dict[int, TriageResult] = {}
+        self._family_of: dict[int, str] = {}
+        self._votes: dict[str, Counter[str]] = {}
+        for look in looks:
+            kind = triage(failure_of(look.case_id, look.input))
+            family = str(look.input.get("family") or look.case_id)
+            self._kinds[look.case_no] = kind
+            self._family_of[look.case_no] = family
+            self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
+
+    def kind_of(self, case_no: int) -> TriageResult | None:
+        own = self._kinds.get(case_no)
+        if own is None:
+            return None
+        votes = self._votes[self._family_of[case_no]]
+        category, most = min(votes.items(), key=lambda vote: (-vote[1], vote[0]))
+        if category == own.category or 2 * most < votes.total():
+            return own
+        share = most / votes.total()
+        return TriageResult(category, round(share, 4), (f"most of its family are {category}",))
+
 
 _UNSURE = "ti001"
 

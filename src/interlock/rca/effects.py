@@ -2,11 +2,21 @@
 
 Each commits in the transaction of its decision. Thresholds are honoured here by the rule that was
 taken: a match that was not sure enough to be routed as one links nothing.
+
+From a decision to its effects: what each rule of the analysis changes in the store.
+
+The rule decides, not the answer: only a match that was sure enough for H1 or H15 links anything.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from interlock.engine.case import Case, Decision
+from interlock.engine.circuit import ARTIFACT
+from interlock.rca.steps import F1, F2, F3, F4, F5, F6, LINKED
+from interlock.rca.taxonomy import Taxonomy
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -77,3 +87,110 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | Closed
+
+
+_TITLE = 80
+_SENDS_BACK = (F1, F2, F3)
+"""The steps that a reviewer may send a case back to."""
+
+
+def consequences(
+    case: Case, decision: Decision, data: Mapping[str, Any], by: str, taxonomy: Taxonomy
+) -> tuple[Effect, ...]:
+    """What the decision changes; `case` is as it was when the answer came."""
+    if decision.signal == LINKED:
+        return (_correlated(data),)
+    if decision.signal != ARTIFACT:
+        return ()
+    match decision.step, decision.rule:
+        case _, "H1":
+            return (_recalled(data),)
+        case step, _ if step == F1:
+            return (_triaged(data),)
+        case step, rule if step == F3 and rule != "H8-next":
+            return (_investigated(case, decision, data, taxonomy),)
+        case step, "H15" if step == F4:
+            return (_correlated(data),)
+        case step, _ if step == F5:
+            return _reviewed(case, decision, data, by, taxonomy)
+        case step, _ if step == F6:
+            return (Closed(draft=dict(data)),)
+    return ()
+
+
+def _recalled(data: Mapping[str, Any]) -> Effect:
+    return Recalled(
+        symptom_id=data.get("symptom_id", 0),
+        rca_id=data.get("prior_rca_id", 0),
+        regression=data.get("is_regression", False),
+    )
+
+
+def _triaged(data: Mapping[str, Any]) -> Effect:
+    return Triaged(
+        category=data["symptom_category"],
+        severity=data.get("severity", ""),
+        hypothesis=data["defect_type_hypothesis"],
+        candidate_repos=tuple(data["candidate_repos"]),
+        skip=data["skip_investigation"],
+        clock_skew=data.get("clock_skew_suspected", False),
+        cascade=data.get("cascade_suspected", False),
+        notes=data.get("data_quality_notes", ""),
+    )
+
+
+def _investigated(
+    case: Case, decision: Decision, data: Mapping[str, Any], taxonomy: Taxonomy
+) -> Effect:
+    defect_type = str(decision.adds.get("defect_type", data["defect_type"]))
+    triage = case.answers.get(F1, {})
+    category = taxonomy.category_of(defect_type) or triage.get("symptom_category", "unknown")
+    return Investigated(
+        attempt=decision.attempt,
+        title=title_of(data["rca_message"]),
+        description=data["rca_message"],
+        defect_type=defect_type,
+        category=category,
+        component=data.get("component", ""),
+        convergence_score=data["convergence_score"],
+        evidence=tuple(data.get("evidence", ())),
+    )
+
+
+def title_of(message: str) -> str:
+    """The first sentence of a message, on one line."""
+    line = " ".join(message.split()).partition(". ")[0].rstrip(".")
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
+
+
+def _correlated(data: Mapping[str, Any]) -> Effect:
+    return Correlated(
+        rca_id=data.get("linked_rca_id", 0),
+        confidence=data.get("confidence", 0.0),
+        affected_versions=tuple(data.get("affected_versions", ())),
+    )
+
+
+def _reviewed(
+    case: Case, decision: Decision, data: Mapping[str, Any], by: str, taxonomy: Taxonomy
+) -> tuple[Effect, ...]:
+    match data["decision"]:
+        case "approve":
+            return (Reviewed(decision="approve", by=by),)
+        case "overturn":
+            override = data.get("human_override", {})
+            code = override.get("defect_type", "")
+            return (
+                Reviewed(
+                    decision="overturn",
+                    by=by,
+                    defect_type=code,
+                    category=taxonomy.category_of(code) or "",
+                    description=override.get("rca_message", ""),
+                ),
+            )
+    if decision.to not in _SENDS_BACK:
+        return ()
+    # A case that was recalled came to its review without a triage.
+    triaged = F1 in case.answers and decision.to != F1
+    return (SentBack(status="triaged" if triaged else "open"),)

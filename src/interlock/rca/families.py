@@ -1,51 +1,212 @@
-"""The seven families F0 to F6: what each step of the analysis is called, here and in its files.
+"""Families at work: one case of each is investigated, the others take over what was found.
 
-Knows names only: this is the one table of them. What a step asks for is in `artifacts.py`, what it
-warns of in `guards.py`.
+Knows who waits for whom. All cases are triaged first; then each family's first case goes on, and
+the others are let go when it comes to its review, or are investigated themselves if it fails.
+Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
+
+Reviews: which questions one human's answer settles. A family is reviewed together.
 """
 
-from typing import Final
+from collections.abc import Iterator, Mapping
 
 import msgspec
+from sqlalchemy import Connection
 
-from interlock.system.errors import CircuitError
+from interlock.engine.case import ENDED, OPEN, Case
+from interlock.rca.knowledge.causes import rca
+from interlock.rca.knowledge.suites import CaseView, find_suite, open_reviews, place_of
+from interlock.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE
+
+_PLACES = (F2, F3)
+_WORK = (F2, F3, F4)
 
 
-class StepFamily(msgspec.Struct, frozen=True):
-    """A kind of step. `template` lies below the prompts folder, `artifact` in the case's folder."""
+class FamilyMember(msgspec.Struct):
+    """Where one case stands: held back, at work, or past the investigation."""
 
-    short: str
     step: str
-    name: str
-    template: str
-    artifact: str
+    status: str
+    held: bool = False
+    worked: bool = False
+    healthy: bool = True
 
 
-FAMILIES: Final = (
-    StepFamily("F0", "F0_RECALL", "recall", "recall/judge-similarity.md", "recall-result.json"),
-    StepFamily("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md", "triage-result.json"),
-    StepFamily("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md", "resolve-result.json"),
-    StepFamily("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md", "artifact.json"),
-    StepFamily(
-        "F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md", "correlate-result.json"
-    ),
-    StepFamily("F5", "F5_REVIEW", "review", "review/present-findings.md", "review-decision.json"),
-    StepFamily("F6", "F6_REPORT", "report", "report/regression-table.md", "jira-draft.json"),
-)
-_BY_WORD: Final = {
-    word.lower(): family for family in FAMILIES for word in (family.short, family.step, family.name)
-}
+class Families:
+    """Holds members back while another of their family is investigated for them, and holds what was
+    found back from comparison until all investigations have found something. Where agents review
+    `together`, their reviews belong to the investigation, and a member waits for the review of the
+    one that stands for it."""
+
+    def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
+        self._family_of = family_of
+        self._together = together
+        self._seats: dict[str, FamilyMember] = {}
+        self._triaging: set[str] = set()
+        self._investigating: set[str] = set()
+        self._changed: dict[str, None] = {}
+        self._to_compare: dict[str, None] = {}
+        self._to_review: dict[str, str] = {}
+        self._members: dict[str, list[str]] = {}
+        for case_id, family in family_of.items():
+            self._members.setdefault(family, []).append(case_id)
+
+    def remember(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
+        """A case as the journal left it; `worked` if it was investigated, or is being so."""
+        self._seats[case_id] = FamilyMember(step, status, worked=worked, healthy=status != "stuck")
+        self._note(case_id)
+
+    def held(self, case: Case, *, first: bool, healthy: bool) -> bool:
+        """Whether the case must wait; `first` if it comes to its investigation for the first
+        time."""
+        seat = self._seats.setdefault(case.case_id, FamilyMember(case.step, case.status))
+        seat.step, seat.status, seat.healthy = case.step, case.status, healthy
+        seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
+        self._note(case.case_id)
+        if case.status == OPEN and case.step == F4:
+            self._to_compare[case.case_id] = None
+            return True
+        if case.status == OPEN and case.step == F5 and self._together:
+            self._to_review[case.case_id] = _stand_in(case)
+            return True
+        return seat.held
+
+    def _note(self, case_id: str) -> None:
+        seat = self._seats[case_id]
+        is_open = seat.status == OPEN
+        _mark(self._triaging, case_id, is_open and seat.step in TRIAGE)
+        _mark(self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES)
+        self._changed[self._family_of.get(case_id, "")] = None
+
+    def let_go(self) -> list[str]:
+        """Who may go on: nobody while cases are being triaged, then family by family; those that
+        have found something when nobody is looking any more."""
+        if self._triaging:
+            return []
+        changed, self._changed = self._changed, {}
+        gone = [name for family in changed for name in self._of(self._members.get(family, []))]
+        for name in gone:
+            self._seats[name].held = False
+            self._seats[name].worked = True
+            self._investigating.add(name)
+        if not self._investigating:
+            gone += self._to_compare
+            self._to_compare = {}
+        free = [name for name, other in self._to_review.items() if not self._in_question(other)]
+        for name in free:
+            del self._to_review[name]
+        return gone + free
+
+    def _in_question(self, name: str) -> bool:
+        """Whether it is not yet known how the review of that case ends."""
+        seat = self._seats.get(name)
+        return bool(seat and seat.status == OPEN and seat.step != F6)
+
+    def stand_in(self, case_id: str) -> Iterator[str]:
+        """Who of the family was investigated before this case, first things first."""
+        members = self._members.get(self._family_of.get(case_id, ""), [])
+        return (name for name in members if name != case_id and self._found(name))
+
+    def of_several(self) -> list[list[str]]:
+        """The members of each family of which several came to be investigated, the one that stands
+        for them first."""
+        found: list[list[str]] = []
+        for members in self._members.values():
+            came = [name for name in members if self._came(name)]
+            if len(came) > 1:
+                found.append(sorted(came, key=lambda name: self._seats[name].held))
+        return found
+
+    def _came(self, name: str) -> bool:
+        seat = self._seats.get(name)
+        return bool(seat and (seat.held or seat.worked))
+
+    def _of(self, members: list[str]) -> list[str]:
+        waiting = [name for name in members if name in self._seats and self._seats[name].held]
+        if not waiting:
+            return []
+        if any(self._found(name) for name in members):
+            return waiting
+        busy = any(self._at_work(name) for name in members)
+        return [] if busy else waiting[:1]
+
+    def _at_work(self, name: str) -> bool:
+        seat = self._seats.get(name)
+        return bool(seat and seat.worked and seat.status == OPEN and seat.step in _WORK)
+
+    def _found(self, name: str) -> bool:
+        """Investigated, and at its review or past it."""
+        seat = self._seats.get(name)
+        if not seat or not seat.worked or seat.step in TRIAGE:
+            return False
+        return (seat.status == OPEN and seat.step not in _WORK) or (
+            seat.status == ENDED and seat.healthy
+        )
 
 
-def find_family(word: str) -> StepFamily | None:
-    """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
-    return _BY_WORD.get(word.lower())
+def _stand_in(case: Case) -> str:
+    """Who was investigated for the case, when it comes to its review for the first time."""
+    linked = case.context.get(LINKED, {}) if case.visits.get(F5, 0) <= 1 else {}
+    return str(linked.get("representative", ""))
 
 
-def family_of(step: str) -> StepFamily:
-    """The family of a step that must have one."""
-    found = find_family(step)
-    if found is None:
-        known = ", ".join(family.step for family in FAMILIES)
-        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
-    return found
+def _mark(those: set[str], name: str, is_one: bool) -> None:
+    if is_one:
+        those.add(name)
+    else:
+        those.discard(name)
+
+
+_ABOUT = 100
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Questions that one answer settles, and what they are about."""
+
+    question_ids: list[int]
+    case_ids: list[str]
+    about: str
+
+
+def reviews_of(connection: Connection, run_id: int) -> list[Review]:
+    """What waits for review in a run, family by family; nothing if it is no investigation."""
+    if find_suite(connection, run_id=run_id) is None:
+        return []
+    groups: dict[tuple[str, object], list[tuple[int, CaseView]]] = {}
+    for number, look in open_reviews(connection, run_id).items():
+        groups.setdefault(_key(connection, look), []).append((number, look))
+    return [
+        Review(
+            [number for number, _ in members],
+            [look.case_id for _, look in members],
+            _about(connection, members[0][1]),
+        )
+        for members in groups.values()
+    ]
+
+
+def _about(connection: Connection, look: CaseView) -> str:
+    place = place_of(connection, look.case_no)
+    cause = rca(connection, place.rca_id) if place and place.rca_id else None
+    said = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
+    return " ".join(said.split())[:_ABOUT]
+
+
+def reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:
+    """The other open questions about the same root cause or, where there is none yet, about the
+    same family: each with its case."""
+    reviews = open_reviews(connection, run_id)
+    if question_id not in reviews:
+        return {}
+    key = _key(connection, reviews[question_id])
+    return {
+        number: look.case_id
+        for number, look in reviews.items()
+        if number != question_id and _key(connection, look) == key
+    }
+
+
+def _key(connection: Connection, look: CaseView) -> tuple[str, object]:
+    place = place_of(connection, look.case_no)
+    if place and place.rca_id:
+        return "rca", place.rca_id
+    return "family", look.input.get("family") or look.case_no

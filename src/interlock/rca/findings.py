@@ -1,134 +1,305 @@
-"""Findings: what is known about a suite when somebody asks, ready to be shown.
+"""Findings read back: what the store knows about a suite, ready for a report.
 
-Read back from the store; a report is made from this and from nothing else.
+Cases with one root cause are one family; of those without, the ones that were alike when they came.
+
+What of a suite may be told outside: reviewed cases with an item of their own, and no others.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from sys import intern
+from typing import Any, NamedTuple
 
 import msgspec
+from sqlalchemy import Connection
 
-from interlock.rca.launch import Launch, Repo
+from interlock.engine.circuit import Circuit
+from interlock.journal.history import JournalLine, each_line
+from interlock.journal.runs import find_run, journal_of
+from interlock.rca.config import RcaConfig
+from interlock.rca.knowledge.causes import Rca, history_of
+from interlock.rca.knowledge.suites import (
+    CaseView,
+    Suite,
+    SuiteCase,
+    launches_of,
+    looks_of,
+    open_questions,
+    suite_cases,
+)
+from interlock.rca.prompt_data.facts import told
+from interlock.rca.records import (
+    CaseFinding,
+    Evidence,
+    FindingFamily,
+    Findings,
+    FindingStep,
+    Repo,
+    Suspect,
+)
+from interlock.rca.sources.reportportal.push import Update, comment
+from interlock.rca.steps import F3
 
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference an agent gave, and whether it was found where it points."""
-
-    ref: str
-    verdict: str = "unchecked"
-    """found, missing, or unchecked where there is no repository to look in."""
-    why: str = ""
-    url: str = ""
-
-
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit that may have brought the failure, with the reasons."""
-
-    repo: str
-    commit: str
-    subject: str = ""
-    author: str = ""
-    at: str = ""
-    files: tuple[str, ...] = ()
-    added: int = 0
-    removed: int = 0
-    """Lines put in and taken away; both 0 if that is not known."""
-    score: float = 0.0
-    why: str = ""
-    url: str = ""
-
-
-class FindingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision of a case's trail."""
-
-    step: str
-    attempt: int
-    at: str
-    rule: str
-    to: str
-    why: str = ""
-    read: Mapping[str, Any] = {}
-    by: str = ""
+_LONGEST_STACK = 4_000
 
 
-class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about one case."""
-
-    case_id: str
-    case_no: int
-    test_name: str
-    class_name: str = ""
-    job: str = ""
-    launch_id: str = ""
-    version: str = ""
-    at: str = ""
-    ended_at: str = ""
-    url: str = ""
-    error: str = ""
-    stack: str = ""
-    excerpt: str = ""
-    """The lines of its log that say most."""
-    status: str = "open"
-    """open, triaged, investigated, reviewed or closed."""
-    step: str = ""
-    question_id: int = 0
-    """What a reviewer answers, while one is asked: `interlock answer 12 approve`."""
-    stuck: str = ""
-    """Why it stopped before its end, if it did."""
-    category: str = ""
-    triaged: str = ""
-    """The category of the first look, where a later one was not sure."""
-    severity: str = ""
-    defect_type: str = ""
-    component: str = ""
-    message: str = ""
-    score: float | None = None
-    evidence: tuple[Evidence, ...] = ()
-    suspects: tuple[Suspect, ...] = ()
-    rca_id: int = 0
-    symptom_id: int = 0
-    seen: int = 1
-    """How often its symptom was seen in all, this time included."""
-    first_seen: str = ""
-    last_seen: str = ""
-    """When its symptom was seen before this time, the last of them."""
-    resolved_at: str = ""
-    """When its root cause was called resolved, if it came back after that."""
-    recalled: bool = False
-    inherited: bool = False
-    """Its root cause, with suspects and evidence, was found in an earlier suite."""
-    regression: bool = False
-    cascade: bool = False
-    clock_skew: bool = False
-    decision: str = ""
-    """approve or overturn, once somebody has reviewed it."""
-    reviewed_by: str = ""
-    notes: tuple[str, ...] = ()
-    draft: Mapping[str, Any] = {}
-    """The Jira draft of F6."""
-    trail: tuple[FindingStep, ...] = ()
+def findings_of(
+    connection: Connection,
+    suite: Suite,
+    circuit: Circuit,
+    terms: RcaConfig,
+    *,
+    at: float,
+    agent: str,
+) -> Findings:
+    """A suite as it stands at that time."""
+    run = find_run(connection, suite.run_id)
+    cases = suite_cases(connection, suite.suite_id)
+    given = {look.case_id: _given(look) for look in looks_of(connection, suite.suite_id)}
+    trails = _trails(each_line(connection, suite.run_id), circuit)
+    suspects = _suspects(connection, cases)
+    before = _seen_before(connection, cases)
+    asked = open_questions(connection, suite.run_id)
+    own = {case.case_no for case in cases}
+    return Findings(
+        suite_id=suite.suite_id,
+        name=suite.name,
+        made_at=told(at),
+        agent=agent,
+        launches=tuple(each.launch for each in launches_of(connection, suite.suite_id)),
+        repos=tuple(map(_shown, terms.repos)),
+        thresholds=dict(circuit.thresholds),
+        families=tuple(_families(cases, given)),
+        cases=tuple(
+            msgspec.structs.replace(
+                _finding(case, given[case.case_id], trails.get(case.case_id, ()), suspects, before),
+                question_id=asked.get(case.case_no, 0),
+                inherited=case.rca is not None and case.rca.case_no not in own,
+            )
+            for case in cases
+        ),
+        dispatches=run.spent.dispatches,
+        tokens=run.spent.tokens,
+        money=run.spent.money,
+    )
 
 
-class FindingFamily(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases with one cause. The first member stands for the others."""
+def _finding(
+    case: SuiteCase,
+    given: "_Given",
+    trail: Iterable[FindingStep],
+    suspects: Mapping[int, tuple[Suspect, ...]],
+    before: Mapping[int, float],
+) -> CaseFinding:
+    rca, triage, seen = case.rca, case.triage, case.seen
+    return CaseFinding(
+        case_id=case.case_id,
+        case_no=case.case_no,
+        test_name=case.name,
+        class_name=case.class_name,
+        job=case.job,
+        launch_id=case.launch_key,
+        version=case.version,
+        at=told(case.started_at),
+        ended_at=told(case.ended_at),
+        url=given.url,
+        error=case.error_message,
+        stack=given.stack,
+        excerpt=case.excerpt,
+        status=case.status,
+        step=case.step if case.engine_status == "open" else "",
+        stuck=_stuck(case),
+        category=rca.category if rca else triage.category if triage else "",
+        triaged=triage.category if triage else "",
+        severity=triage.severity if triage else "",
+        defect_type=rca.defect_type if rca else triage.hypothesis if triage else "",
+        component=rca.component if rca else "",
+        message=rca.description if rca else triage.notes if triage else "",
+        score=rca.convergence_score if rca else None,
+        evidence=tuple(_evidence(rca)),
+        suspects=suspects.get(rca.rca_id, ()) if rca else (),
+        rca_id=rca.rca_id if rca else 0,
+        symptom_id=seen.symptom_id if seen else 0,
+        seen=seen.occurrence_count if seen else 1,
+        first_seen=told(seen.first_seen_at) if seen else "",
+        last_seen=told(before.get(seen.symptom_id)) if seen else "",
+        resolved_at=told(rca.resolved_at) if rca else "",
+        recalled=case.recalled,
+        regression=case.is_regression,
+        cascade=bool(triage and triage.cascade),
+        clock_skew=bool(triage and triage.clock_skew),
+        decision=case.decision,
+        reviewed_by=case.reviewed_by,
+        notes=case.notes,
+        draft=case.draft,
+        trail=tuple(trail),
+    )
 
-    family_id: str
-    title: str
-    members: tuple[str, ...]
+
+def _seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dict[int, float]:
+    """Of each symptom that earlier launches had, when it was last seen in one."""
+    here = Counter(case.seen.symptom_id for case in cases if case.seen)
+    launches = {case.launch_id for case in cases}
+    found: dict[int, float] = {}
+    for case in cases:
+        seen = case.seen
+        if seen and seen.occurrence_count > here[seen.symptom_id] and seen.symptom_id not in found:
+            past = history_of(connection, case.fingerprint)
+            others = (
+                [each.at for each in past.occurrences if each.launch_id not in launches]
+                if past
+                else []
+            )
+            if others:
+                found[seen.symptom_id] = max(others)
+    return found
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite as it stands."""
+class _Given(NamedTuple):
+    """What a report tells of a case's input."""
 
-    suite_id: int
-    name: str
-    made_at: str
-    agent: str = ""
-    launches: tuple[Launch, ...] = ()
-    repos: tuple[Repo, ...] = ()
-    thresholds: Mapping[str, float] = {}
-    families: tuple[FindingFamily, ...] = ()
-    cases: tuple[CaseFinding, ...] = ()
-    dispatches: int = 0
-    tokens: int = 0
-    money: float = 0.0
+    family: str
+    url: str
+    stack: str
+
+
+def _given(look: CaseView) -> _Given:
+    stack = look.input.get("stack", "")
+    return _Given(
+        family=str(look.input.get("family", "")),
+        url=str(look.input.get("url", "")),
+        stack=_shortened(stack) if isinstance(stack, str) else "",
+    )
+
+
+def _shortened(stack: str) -> str:
+    """A long stack keeps its ends: languages differ in which of them has the fault."""
+    if len(stack) <= _LONGEST_STACK:
+        return stack
+    head, tail = stack[: _LONGEST_STACK // 2], stack[-_LONGEST_STACK // 2 :]
+    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
+    left = len(stack) - len(head) - len(tail)
+    return f"{head}\n… {left:,} characters left out …\n{tail}"
+
+
+def _stuck(case: SuiteCase) -> str:
+    if case.engine_status == "stuck":
+        return case.reason
+    return "" if case.end in ("", "DONE") else f"it ended as {case.end}"
+
+
+def _families(cases: Sequence[SuiteCase], given: Mapping[str, _Given]) -> Iterable[FindingFamily]:
+    groups: dict[str, list[SuiteCase]] = {}
+    for case in cases:
+        kin = given[case.case_id].family or case.case_id
+        key = f"rca-{case.rca.rca_id}" if case.rca else f"like-{kin}"
+        groups.setdefault(key, []).append(case)
+    for key, members in groups.items():
+        first = next(
+            (each for each in members if each.rca and each.rca.case_no == each.case_no), members[0]
+        )
+        others = [each.case_id for each in members if each is not first]
+        yield FindingFamily(family_id=key, title=_title(first), members=(first.case_id, *others))
+
+
+def _title(case: SuiteCase) -> str:
+    if case.rca:
+        return case.rca.title
+    first_line = case.error_message.strip().partition("\n")[0]
+    return first_line or case.name
+
+
+def _evidence(rca: Rca | None) -> Iterable[Evidence]:
+    return [msgspec.convert(each, Evidence) for each in rca.evidence] if rca else ()
+
+
+def _suspects(connection: Connection, cases: Iterable[SuiteCase]) -> dict[int, tuple[Suspect, ...]]:
+    """Of each root cause the suspects that its own case's investigation named."""
+    owners = {case.rca.rca_id: case.rca.case_no for case in cases if case.rca}
+    found: dict[int, tuple[Suspect, ...]] = {}
+    for rca_id, case_no in owners.items():
+        answers = [
+            answer
+            for decision, answer in journal_of(connection, case_no)
+            if decision.step == F3 and "rca_message" in answer
+        ]
+        found[rca_id] = suspects_in(answers[-1]) if answers else ()
+    return found
+
+
+def suspects_in(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
+    """The suspects an answer to F3 names; what is no suspect is passed over."""
+    said = answer.get("suspects")
+    found = map(_suspect, said) if isinstance(said, list) else ()
+    return tuple(each for each in found if each)
+
+
+def _suspect(said: Any) -> Suspect | None:
+    try:
+        return msgspec.convert(said, Suspect)
+    except msgspec.ValidationError:
+        return None
+
+
+def _trails(lines: Iterable[JournalLine], circuit: Circuit) -> dict[str, list[FindingStep]]:
+    trails: dict[str, list[FindingStep]] = {}
+    for line in lines:
+        decision = line.decision
+        rule = circuit.rule(decision.rule) or circuit.otherwise
+        trails.setdefault(line.case_id, []).append(
+            FindingStep(
+                step=intern(decision.step),
+                attempt=decision.attempt,
+                at=told(line.at),
+                rule=intern(decision.rule),
+                to=intern(decision.to),
+                why=decision.reason or (rule.why if rule else ""),
+                read=decision.read,
+            )
+        )
+    return trails
+
+
+def _shown(repo: Repo) -> Repo:
+    """A repository without its place on this machine."""
+    return msgspec.structs.replace(repo, path="")
+
+
+REVIEWED = ("reviewed", "closed")
+
+
+def updates(
+    findings: Findings, cases: Iterable[SuiteCase], submitted_by: str
+) -> tuple[list[Update], dict[str, int]]:
+    """An update for each reviewed case that ReportPortal has, and how many cases were left out for
+    which reason."""
+    found: list[Update] = []
+    left: dict[str, int] = {}
+    known = {each.case_id: each for each in findings.cases}
+    for case in cases:
+        finding = known[case.case_id]
+        why = _unfit(case, finding)
+        if why:
+            left[why] = left.get(why, 0) + 1
+            continue
+        found.append(
+            Update(
+                item_id=case.rp_item_id or 0,
+                defect_type=finding.defect_type,
+                comment=comment(finding.message, _links(finding.evidence), submitted_by),
+                launch_id=case.launch_key,
+            )
+        )
+    return found, left
+
+
+def _unfit(case: SuiteCase, finding: CaseFinding) -> str:
+    if case.status not in REVIEWED or not case.decision:
+        return "not reviewed"
+    if not case.rp_item_id:
+        return "not from ReportPortal"
+    return "" if finding.defect_type and finding.message else "without a finding"
+
+
+def _links(evidence: Iterable[Evidence]) -> list[str]:
+    return [each.url for each in evidence if each.url and each.verdict == "found"]

@@ -13,16 +13,13 @@ from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import NewCase
-from interlock.rca.analyst.bands import bands_of
 from interlock.rca.analyst.cluster import families
 from interlock.rca.analyst.evidence import excerpt
-from interlock.rca.analyst.fingerprint import fingerprint
-from interlock.rca.analyst.likeness import Traits, kept, restored, traits
-from interlock.rca.analyst.masking import masked
-from interlock.rca.failure import Failure
+from interlock.rca.analyst.masking import fingerprint, masked
+from interlock.rca.analyst.similarity import Traits, bands_of, kept, restored, traits
 from interlock.rca.knowledge.intake import Arrival, FailedCase, begin_suite
-from interlock.rca.launch import Launch
-from interlock.rca.sources.intake import SourceLaunch
+from interlock.rca.records import Failure, Launch
+from interlock.rca.sources.read import SourceLaunch
 
 _LONGEST_PATTERN = 2_000
 _LONGEST_EXCERPT = 4_000

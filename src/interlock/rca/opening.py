@@ -10,20 +10,20 @@ import msgspec
 from interlock.api.project import RunConfig, open_run, usual_options
 from interlock.cli.show import tell
 from interlock.rca import suites
-from interlock.rca.analysing import with_prompts
+from interlock.rca.config import with_prompts
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.engine.circuit import Circuit
+    from interlock.rca.config import RcaConfig
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.sources.intake import SourceLaunch
-    from interlock.rca.terms import RcaConfig
-    from interlock.runtime.library import Bundle
+    from interlock.rca.sources.read import SourceLaunch
+    from interlock.runtime.circuits import Bundle
 
 
 def read(sources: Sequence[str], name: str, rp_key: Path | None) -> "list[SourceLaunch]":
-    from interlock.rca.sources.intake import read_sources
+    from interlock.rca.sources.read import read_sources
 
     intakes = read_sources(sources, name=name, environ=os.environ, key_file=rp_key)
     for intake in intakes:
@@ -35,8 +35,8 @@ def read(sources: Sequence[str], name: str, rp_key: Path | None) -> "list[Source
 def circuit_for(words: list[str], prompts: Path | None) -> "tuple[Bundle, Circuit, dict[str, Any]]":
     """The circuit, as the project, the command line and the user's own templates change it."""
     from interlock.agents.wiring_files import RCA
-    from interlock.cli.verdict import refuse_unsound
-    from interlock.runtime.library import find_circuit
+    from interlock.cli.circuits import refuse_unsound
+    from interlock.runtime.circuits import find_circuit
     from interlock.runtime.settings import read_settings
 
     bundle = with_prompts(find_circuit(RCA, Path()), prompts)
@@ -56,7 +56,7 @@ def before(
 ) -> RunConfig:
     """What was agreed before: by the suite, or by the project and by what is usual."""
     from interlock.journal.runs import find_run
-    from interlock.rca.papers import CALIBRATE, INVESTIGATIONS
+    from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS
     from interlock.runtime.settings import read_settings
 
     if suite is not None:

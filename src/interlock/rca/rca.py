@@ -9,26 +9,26 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.files.batch import BatchCarrier
+from interlock.agents.function import Handler, PromptlessHandler
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.program import Handler, PromptlessHandler
 from interlock.agents.specs import UnstaffedRole
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import Run
-from interlock.rca.analysis import BuiltinAnalyst
 from interlock.rca.application import RcaApplication
-from interlock.rca.briefer import enriched
+from interlock.rca.briefing import enriched
+from interlock.rca.builtin_answers import BuiltinAnalyst
 from interlock.rca.check_answer import examine
+from interlock.rca.config import RcaConfig
 from interlock.rca.intake import begin_cases
 from interlock.rca.knowledge.suites import find_suite
 from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.sources.git.repos import repos_of
+from interlock.rca.sources.git.open import repos_of
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.rca.terms import RcaConfig
 from interlock.runtime.settings import Settings
 from interlock.runtime.staff import Application, RunSetup
-from interlock.signals.briefing import Briefing
+from interlock.signals.batch import Briefing
 
 _WITH_FAMILIES = (UnstaffedRole, BatchCarrier, McpCarrier)
 """Where one case of a family is investigated for all, unless the terms say otherwise."""

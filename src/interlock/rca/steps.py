@@ -1,9 +1,59 @@
 """The seven steps as code names them, and the files that belong to each; both from `families.py`.
 
 Two folders have two customs: `calibrate/` names prompts by family, `investigations/` by number.
+
+The seven families F0 to F6: what each step of the analysis is called, here and in its files.
+
+Knows names only: this is the one table of them. What a step asks for is in `artifacts.py`, what it
+warns of in `guards.py`.
 """
 
-from interlock.rca.families import FAMILIES, family_of
+from typing import Final
+
+import msgspec
+
+from interlock.system.errors import CircuitError
+
+
+class StepFamily(msgspec.Struct, frozen=True):
+    """A kind of step. `template` lies below the prompts folder, `artifact` in the case's folder."""
+
+    short: str
+    step: str
+    name: str
+    template: str
+    artifact: str
+
+
+FAMILIES: Final = (
+    StepFamily("F0", "F0_RECALL", "recall", "recall/judge-similarity.md", "recall-result.json"),
+    StepFamily("F1", "F1_TRIAGE", "triage", "triage/classify-symptoms.md", "triage-result.json"),
+    StepFamily("F2", "F2_RESOLVE", "resolve", "resolve/select-repo.md", "resolve-result.json"),
+    StepFamily("F3", "F3_INVESTIGATE", "investigate", "investigate/deep-rca.md", "artifact.json"),
+    StepFamily(
+        "F4", "F4_CORRELATE", "correlate", "correlate/match-cases.md", "correlate-result.json"
+    ),
+    StepFamily("F5", "F5_REVIEW", "review", "review/present-findings.md", "review-decision.json"),
+    StepFamily("F6", "F6_REPORT", "report", "report/regression-table.md", "jira-draft.json"),
+)
+_BY_WORD: Final = {
+    word.lower(): family for family in FAMILIES for word in (family.short, family.step, family.name)
+}
+
+
+def find_family(word: str) -> StepFamily | None:
+    """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
+    return _BY_WORD.get(word.lower())
+
+
+def family_of(step: str) -> StepFamily:
+    """The family of a step that must have one."""
+    found = find_family(step)
+    if found is None:
+        known = ", ".join(family.step for family in FAMILIES)
+        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
+    return found
+
 
 STEPS = tuple(family.step for family in FAMILIES)
 F0, F1, F2, F3, F4, F5, F6 = STEPS

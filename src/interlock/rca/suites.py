@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.engine.circuit import Circuit
-    from interlock.rca.findings import Findings
+    from interlock.rca.config import RcaConfig
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.sources.intake import SourceLaunch
-    from interlock.rca.terms import RcaConfig
-    from interlock.runtime.library import Bundle
+    from interlock.rca.records import Findings
+    from interlock.rca.sources.read import SourceLaunch
+    from interlock.runtime.circuits import Bundle
 
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
@@ -32,7 +32,7 @@ _PATTERN = "*?["
 def name_of(sources: Sequence[str], intakes: "Sequence[SourceLaunch]") -> str:
     """A suite's name by default: what its first source is called; for a pattern, its folder. A
     launch on a server has one name, in whatever form it was given."""
-    from interlock.rca.sources.reportportal.rp_address import launch_word
+    from interlock.rca.sources.reportportal.client import launch_word
 
     word = sources[0]
     if launch_word(word):
@@ -47,8 +47,7 @@ def name_of(sources: Sequence[str], intakes: "Sequence[SourceLaunch]") -> str:
 def find(connection: "Connection", name: str, intakes: "Sequence[SourceLaunch]") -> "Suite | None":
     """The suite of that name that these failures belong to: it is open, or has one of them."""
     from interlock.rca.intake import content_of
-    from interlock.rca.knowledge.looks import looks_of
-    from interlock.rca.knowledge.suites import find_suite
+    from interlock.rca.knowledge.suites import find_suite, looks_of
 
     suite = find_suite(connection, name=name)
     if suite is None or suite.status == "open":
@@ -81,9 +80,9 @@ def take_in(
     """The suite with what is new in the intakes, and how much that is."""
     from interlock.journal.runs import find_run, set_options
     from interlock.rca.intake import KnownFailures, arrivals
+    from interlock.rca.knowledge.causes import sweep_dormant
     from interlock.rca.knowledge.intake import begin_suite, extend_suite
-    from interlock.rca.knowledge.lifecycle import sweep_dormant
-    from interlock.rca.knowledge.looks import looks_of
+    from interlock.rca.knowledge.suites import looks_of
 
     at = time.time()
     sweep_dormant(connection, _moment_of(intakes, at))
@@ -123,7 +122,7 @@ def _moment_of(intakes: "Sequence[SourceLaunch]", now: float) -> float:
 def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
     """What is known about a suite at this moment."""
     from interlock.journal.runs import find_run
-    from interlock.rca.casework_findings import findings_of
+    from interlock.rca.findings import findings_of
 
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
@@ -135,7 +134,7 @@ def findings_now(connection: "Connection", suite: "Suite") -> "Findings":
 
 
 def terms_in(options: RunConfig) -> "RcaConfig":
-    from interlock.rca.terms import RcaConfig
+    from interlock.rca.config import RcaConfig
 
     return msgspec.convert(options.terms, RcaConfig)
 
@@ -154,7 +153,7 @@ def folder_of(name: str, out: Path | None) -> Path:
 
 def write_report(findings: "Findings", folder: Path) -> list[Path]:
     """Write all documents; drafts of an earlier report that are no more true are removed."""
-    from interlock.rca.report.write import documents
+    from interlock.rca.report.document import documents
     from interlock.system.safe_file import write_whole
 
     names = []
@@ -190,7 +189,7 @@ def _make_way(folder: Path) -> None:
 
 def thresholds_of(circuit: "Circuit", usual: dict[str, Any], words: list[str]) -> dict[str, Any]:
     """The thresholds that the project and the command line ask for."""
-    from interlock.cli.words import checked_thresholds, thresholds
+    from interlock.cli.options import checked_thresholds, thresholds
 
     known = {name: value for name, value in usual.items() if name in circuit.thresholds}
     return checked_thresholds(circuit, known) | thresholds(circuit, words)

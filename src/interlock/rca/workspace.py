@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from interlock.rca.findings import Evidence
-from interlock.rca.launch import Checkout, Launch
-from interlock.rca.sources.git.git_evidence import check_evidence
-from interlock.rca.sources.git.git_log import Commit
+from interlock.rca.config import RcaConfig
+from interlock.rca.records import Checkout, Evidence, Launch
+from interlock.rca.sources.git.evidence import check_evidence
+from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
-from interlock.rca.terms import RcaConfig
 
 _COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.engine.format import seconds_of
+from interlock.engine.circuit_file import seconds_of
 from interlock.engine.schedule import NO_LIMITS, Budget, Spent, used
 from interlock.system.errors import CircuitError, SourceError
 

@@ -3,6 +3,17 @@
 One turn handles everything that has arrived since the last one, for any number of cases, in one
 transaction. Nothing is carried out before it is committed; what was committed but not carried out
 when the process died is carried out again under the same dispatch_id.
+
+Asking: a case at a step becomes a dispatch, with a number of its own and its prompt filled.
+
+Knows how an ask is made, anew or from the journal. Refuses to know whether it may go out.
+
+The tally: how a run stands, in numbers, for whoever watches it.
+
+Newcomers: cases that join a run while it is worked on, and open ones that are changed.
+
+Knows which cases a run has, also those that are over, and that what joins is written with the batch
+of its turn. Refuses to know where they come from: an application brings them.
 """
 
 import asyncio
@@ -11,24 +22,178 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.engine.advance import advance, apply
+from interlock.agents.carrier import Ask, Carrier, Clock, ExecutionContext, Reply
+from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Refused, Signal
 from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
 from interlock.engine.schedule import Schedule, Spent, ready
 from interlock.journal.events import Tell, silence
-from interlock.journal.journal import CaseRow, Journal, JournalEntry, Pause, Refusal, TurnWrites
-from interlock.journal.runs import FINISHED, LoadedCase, OpenDispatch, RunStatus
+from interlock.journal.journal import (
+    CaseRow,
+    Journal,
+    JournalEntry,
+    NewDispatch,
+    Pause,
+    Refusal,
+    TurnWrites,
+)
+from interlock.journal.runs import (
+    FINISHED,
+    LoadedCase,
+    NewCase,
+    OpenDispatch,
+    RunStatus,
+    change_case,
+    insert_cases,
+)
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultApplication
-from interlock.runtime.asking import DispatchFactory
-from interlock.runtime.newcomers import JoiningCases
 from interlock.runtime.occasions import EventCollector
+from interlock.runtime.outbox import CarrierCapacity, DispatchQueue
+from interlock.runtime.prompts import fill
 from interlock.runtime.purse import RunBudget
-from interlock.runtime.rations import CarrierCapacity
-from interlock.runtime.tally import RunCounts
-from interlock.runtime.traffic import DispatchQueue
 from interlock.runtime.treasury import BudgetQuestion
+from interlock.system.errors import CircuitError
+
+
+class DispatchFactory:
+    """Makes asks for the cases of a run; `numbers` are those of its cases in the database."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        circuit: Circuit,
+        application: CaseHooks,
+        numbers: Mapping[str, int],
+    ) -> None:
+        self._journal = journal
+        self._circuit = circuit
+        self._application = application
+        self._numbers = numbers
+
+    def open(self, case: Case, at: float) -> tuple[Ask, NewDispatch, str]:
+        """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
+        step = self._circuit.steps[case.step]
+        dispatch_id = self._journal.new_dispatch_id()
+        number = self._numbers[case.case_id]
+        premises = self._application.premises(number, case, dispatch_id)
+        prompt, problem = self._prompt(number, case, premises)
+        ask = Ask(
+            *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
+            *(step.role, prompt, number, at, case),
+            language=step.language,
+            premises=premises,
+        )
+        new = NewDispatch(
+            dispatch_id, ask.case_no, ask.step, ask.attempt, ask.role, prompt, step.gate
+        )
+        return ask, new, problem
+
+    def again(self, dispatch: OpenDispatch, case: Case) -> Ask:
+        """The ask of a dispatch that was sent, or about to be, when an earlier sitting ended."""
+        number, dispatch_id = self._numbers[dispatch.case_id], dispatch.dispatch_id
+        return Ask(
+            *(dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
+            *(dispatch.attempt, dispatch.role, dispatch.prompt, number),
+            *(dispatch.at, case),
+            language=self._circuit.steps[dispatch.step].language,
+            premises=self._application.premises(number, case, dispatch_id),
+        )
+
+    def _prompt(self, case_no: int, case: Case, premises: ExecutionContext) -> tuple[str, str]:
+        """The filled prompt, or why it cannot be filled."""
+        try:
+            facts = self._application.facts(case_no, case, premises)
+            return fill(self._circuit, case, facts), ""
+        except CircuitError as error:
+            return "", str(error)
+
+
+class RunCounts(msgspec.Struct):
+    """How a run stands, in numbers."""
+
+    cases: int = 0
+    ended: int = 0
+    unhealthy: int = 0
+    stuck: int = 0
+    halted: str = ""
+    """The case whose end stopped the run."""
+    in_flight: int = 0
+    questions: int = 0
+    refused: int = 0
+    limited: int = 0
+    """Dispatches that wait for the end of a rate limit."""
+    limited_until: float = 0.0
+    """When the first account goes on again; 0 if none rests."""
+
+
+class JoiningCases:
+    """Lets cases join: into the database, the plan, and the loop's `cases` and `numbers`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        circuit: Circuit,
+        suite: Schedule,
+        cases: dict[str, Case],
+        numbers: dict[str, int],
+        tally: RunCounts,
+        place: Callable[[Case], None],
+    ) -> None:
+        self._journal = journal
+        self._circuit = circuit
+        self._suite = suite
+        self._cases = cases
+        self._numbers = numbers
+        self._tally = tally
+        self._place = place
+        self._over: dict[str, bool] = {}
+
+    def ended(self, case_id: str, healthy: bool) -> None:
+        self._over[case_id] = healthy
+
+    def take(self, news: Iterable[NewCase], batch: TurnWrites) -> None:
+        """New ones are placed, open ones changed; those that are over stay as they are."""
+        new: list[NewCase] = []
+        for each in news:
+            if each.case_id in self._cases:
+                self._change(each, batch)
+            elif each.case_id not in self._numbers:
+                new.append(each)
+        if new:
+            self._join(new, batch)
+
+    def _change(self, new: NewCase, batch: TurnWrites) -> None:
+        run_id, blobs = self._journal.run_id, self._journal.blobs
+        self._journal.carry_out(lambda raw, _at: change_case(raw, run_id, new, blobs), batch.at)
+        batch.joined = True
+        before = self._cases[new.case_id]
+        self._cases[new.case_id] = msgspec.structs.replace(before, input=new.input)
+        self._suite.change(new.case_id, new.priority, self._open(new.needs))
+
+    def _join(self, new: list[NewCase], batch: TurnWrites) -> None:
+        journal, circuit = self._journal, self._circuit
+
+        def note(some: list[tuple[int, NewCase]]) -> None:
+            self._numbers.update((each.case_id, number) for number, each in some)
+
+        journal.carry_out(
+            lambda raw, _at: insert_cases(raw, circuit, journal.run_id, new, note, journal.blobs),
+            batch.at,
+        )
+        batch.joined = True
+        for each in new:
+            self._suite.add(each.case_id, each.priority, self._open(each.needs))
+        for each in new:
+            case = open_case(circuit, each.case_id, each.input)
+            self._cases[each.case_id] = case
+            self._tally.cases += 1
+            self._place(case)
+
+    def _open(self, needs: Iterable[str]) -> list[str]:
+        """The needs that are not met: one that ended badly never will be."""
+        return [need for need in needs if not self._over.get(need)]
+
 
 _encode = msgspec.json.Encoder().encode
 _PATIENCE = 0.002

@@ -3,25 +3,31 @@
 Listens for SIGINT and SIGTERM: the first lets what is out come in, the second ends at once; so does
 the first where answers keep until the run goes on. Either way nothing is lost; the next sitting
 goes on from the journal.
+
+One round: every case is sent to an agent at most once, then it rests until the next sitting.
+
+Stands before any application and holds cases back; our own programs and humans are no agents, so
+what was sent comes in and is looked at. Refuses to know circuits.
 """
 
 import asyncio
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier, Clock, KeepsAnswers
+from interlock.agents.carrier import Carrier, Clock, ExecutionContext, KeepsAnswers
+from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, silence
-from interlock.journal.journal import Journal
-from interlock.journal.runs import Run, RunStatus, holds_of, load_cases, open_dispatches
-from interlock.journal.standstill import newest_pauses
+from interlock.journal.journal import Effect, Journal
+from interlock.journal.runs import NewCase, Run, RunStatus, holds_of, load_cases, open_dispatches
+from interlock.journal.usage import newest_pauses
 from interlock.runtime.application import CaseHooks
-from interlock.runtime.loop import RunLoop
-from interlock.runtime.tally import RunCounts
+from interlock.runtime.loop import RunCounts, RunLoop
 from interlock.runtime.treasury import BudgetQuestion
 
 
@@ -103,3 +109,49 @@ class RunSession:
             self._draining(self.tally.in_flight)
         self.stopped_by = self.stopped_by or number
         self._loop.stop()
+
+
+class OneRound:
+    """An application of which each case gets one agent's turn."""
+
+    def __init__(self, inner: CaseHooks, circuit: Circuit, free: Collection[str]) -> None:
+        """The roles that are `free` are asked as often as it takes."""
+        self._inner = inner
+        self._circuit = circuit
+        self._free = free
+        self._sent: set[str] = set()
+        self._steps: dict[str, str] = {}
+
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        if self._circuit.steps[case.step].role not in self._free:
+            self._sent.add(case.case_id)
+        return self._inner.premises(case_no, case, dispatch_id)
+
+    def held(self, case_no: int, case: Case) -> bool:
+        self._steps[case.case_id] = case.step
+        held = self._inner.held(case_no, case)
+        return held or (case.status == OPEN and self._rests(case.case_id))
+
+    def let_go(self) -> Iterable[str]:
+        return [name for name in self._inner.let_go() if not self._rests(name)]
+
+    def _rests(self, case_id: str) -> bool:
+        role = self._circuit.steps[self._steps[case_id]].role
+        return case_id in self._sent and role not in self._free
+
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+        return self._inner.facts(case_no, case, premises)
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        return self._inner.examine(case_no, case, signal)
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        return self._inner.effects(case_no, case, decision, data, by)
+
+    def news(self) -> Iterable[NewCase]:
+        return self._inner.news()
+
+    def notes(self) -> Iterable[str]:
+        return self._inner.notes()

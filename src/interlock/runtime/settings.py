@@ -12,12 +12,12 @@ import msgspec
 
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.agents import check_tables
-from interlock.agents.answerers import EVERYBODY, AnswerPolicy
-from interlock.agents.query_desk import QueryBroker
-from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText
+from interlock.agents.human import EVERYBODY, AnswerPolicy
+from interlock.agents.queries import QueryBroker
+from interlock.delivery.plan.yaml import CheckText, EnvironmentText
 from interlock.delivery.terms import DeliverySettings
 from interlock.epic.terms import EpicSettings, check_settings
-from interlock.runtime.library import read_text
+from interlock.runtime.circuits import read_text
 from interlock.system.errors import SourceError
 
 DATABASE = Path(".interlock") / "interlock.db"

@@ -10,7 +10,7 @@ from interlock.agents.carrier import Carrier
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, begin_run
 from interlock.runtime.application import CaseHooks
-from interlock.signals.briefing import Briefing
+from interlock.signals.batch import Briefing
 
 
 class RunSetup(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.case import Refused
 from interlock.engine.circuit import HUMAN
 from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites
-from interlock.journal.standstill import OpenInquiry
+from interlock.journal.usage import OpenInquiry
 from interlock.runtime.limits import Words, read_limits
 from interlock.runtime.occasions import EventCollector
 from interlock.runtime.purse import RunBudget

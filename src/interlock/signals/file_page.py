@@ -8,13 +8,18 @@ Refuses to know any field or status that is not in the catalogue.
 
 from typing import Final
 
-from interlock.signals.batch import budget_of, encode_budget, encode_manifest, subagent_prompt
-from interlock.signals.briefing import Briefing, BriefingSymptom, render_briefing
-from interlock.signals.catalogue import rows
-from interlock.signals.columns import SignalField
-from interlock.signals.file_examples import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
-from interlock.signals.file_rows import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS
+from interlock.signals.batch import (
+    Briefing,
+    BriefingSymptom,
+    budget_of,
+    encode_budget,
+    encode_manifest,
+    render_briefing,
+    subagent_prompt,
+)
+from interlock.signals.catalogue import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS, SignalField, rows
 from interlock.signals.signal_file import encode_artifact, encode_signal
+from interlock.signals.skills import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 
 _BRIEFING: Final = Briefing(
     batch_id=2,

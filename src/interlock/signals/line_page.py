@@ -7,8 +7,7 @@ Knows how to explain them. Refuses to know any that is not in the catalogue.
 
 from typing import Final
 
-from interlock.signals.catalogue import rows
-from interlock.signals.columns import SignalRow
+from interlock.signals.catalogue import SignalRow, rows
 
 _RULES: Final = """\
 # Line signals

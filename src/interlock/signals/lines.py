@@ -2,18 +2,238 @@
 
 Knows lines, chunks and whose last word counts. Refuses to know processes and JSON: a carrier feeds
 it text and says how the stream ended. How the text is cut into chunks never changes the result.
+
+One line signal's type and payload against the catalogue.
+
+Knows fields, verbs and placeholders. Refuses to know where the line came from.
+
+The block forms in which older tools print line signals.
+
+Knows the three of them: rows of `=` or of `═` around a header and KEY: value lines.
+Refuses to repair: a block with any damage is refused whole.
+
+Line signals of an agent's session, from its decoded stream.
+
+Knows which words are the agent's own and where one message ends and the next begins. Refuses to
+know any CLI's JSON: the stream decoders know that.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeGuard
 
 import msgspec
 
-from interlock.signals.legacy_block import LegacyBlock, is_rule, open_block
-from interlock.signals.line_payload import LineRefusal, LineSignal, canonical_line, read_payload
-from interlock.signals.line_rows import PREFIX
+from interlock.signals.catalogue import PREFIX, SignalRow, row_of, rows
 from interlock.signals.own_words import units
 from interlock.signals.reading import Reason
+from interlock.signals.streams import StreamFormat, StreamReader
+from interlock.signals.streams.events import AssistantText, StreamEvent, TurnEnd
+
+TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_VERBS: Final = tuple(row.name.partition(":")[2] for row in rows("line") if ":" in row.name)
+_WRITE: Final = "CHECKPOINT:WRITE"
+_PLACEHOLDER: Final = re.compile(r"\{.*\}\Z|\[.*\]\Z|<.*>\Z")
+_ISSUE: Final = re.compile(r"issue:#?(0*[1-9][0-9]{0,17})\Z")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class LineSignal(msgspec.Struct, frozen=True, tag_field="kind", tag="signal"):
+    """A line signal as it was claimed. A repeated one is journaled and has no effect."""
+
+    type: str
+    payload: str
+    fields: dict[str, str | int]
+    where: int
+    known: bool = True
+    repeated: bool = False
+
+    @property
+    def is_success(self) -> bool:
+        """Whether this says that the epic succeeded: only in so many words."""
+        row = row_of("line", self.type)
+        return bool(row and row.passing and self.fields.get("status") == "success")
+
+
+class LineRefusal(msgspec.Struct, frozen=True, tag_field="kind", tag="refusal"):
+    """A line that was meant as a signal and is none, with the reason."""
+
+    sentence: str
+    text: str
+    where: int
+    reason: Reason = Reason.MALFORMED
+
+
+def read_payload(kind: str, payload: str, where: int) -> LineSignal | str:
+    """The signal, or the sentence that says why it is refused."""
+    if not TYPE.match(kind):
+        return f"a type is upper case: {PREFIX}{kind.upper()[:40]}"
+    if _CONTROL.search(payload):
+        return "a payload holds no control characters"
+    if kind == "CHECKPOINT":
+        return _checkpoint(payload, where)
+    row = row_of("line", kind)
+    if row is None:
+        return LineSignal(kind, payload, {}, where, known=False)
+    return _fill(row, payload, where)
+
+
+def _checkpoint(payload: str, where: int) -> LineSignal | str:
+    verb, _, rest = payload.partition(":")
+    if verb == "MISSING":
+        return LineSignal("CHECKPOINT:MISSING", rest, {}, where)
+    if verb in _VERBS:
+        row = row_of("line", f"CHECKPOINT:{verb}")
+        return _fill(row, rest, where) if row else f"{verb} is unknown"
+    row = row_of("line", _WRITE)
+    if row is None or payload.count(":") != 3:
+        return f"CHECKPOINT takes {', '.join(_VERBS)}, or exactly epic:story:phase:task"
+    return _fill(row, payload, where)
+
+
+def _fill(row: SignalRow, payload: str, where: int) -> LineSignal | str:
+    fields = _fields(row, payload)
+    lacking = [field.name for field in row.payload if field.required and field.name not in fields]
+    if lacking:
+        return f"{row.name} lacks {', '.join(lacking)}: write {row.template}"
+    return LineSignal(row.name, payload, fields, where)
+
+
+def _fields(row: SignalRow, payload: str) -> dict[str, str | int]:
+    if not payload or not row.payload:
+        return {}
+    if row.payload[0].kind == "number":
+        issue = _ISSUE.match(payload.strip())
+        return {row.payload[0].name: int(issue[1])} if issue else {}
+    values = [value.strip() for value in payload.split(":", len(row.payload) - 1)]
+    named = zip((field.name for field in row.payload), values, strict=False)
+    return {name: value for name, value in named if value and not _PLACEHOLDER.match(value)}
+
+
+def canonical_line(
+    kind: str, payload: str | Sequence[str] | Mapping[str, str] | None = None
+) -> str:
+    """The one line to print for a signal. A ValueError says why it would be refused."""
+    text = _joined(kind, payload)
+    line = f"{PREFIX}{kind}:{text}" if text else f"{PREFIX}{kind}"
+    name, _, rest = line.removeprefix(PREFIX).partition(":")
+    read = read_payload(name, rest, 1)
+    if isinstance(read, str):
+        raise ValueError(read)
+    return line
+
+
+def _joined(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None) -> str:
+    if payload is None or isinstance(payload, str):
+        return " ".join((payload or "").split())
+    row = row_of("line", kind)
+    names = [field.name for field in row.payload] if row else list(payload)
+    values = [payload.get(n, "") for n in names] if isinstance(payload, Mapping) else list(payload)
+    values = [" ".join(value.split()) for value in values]
+    if any(":" in value for value in values[:-1]):
+        raise ValueError("only the last field may hold a colon")
+    if row and row.payload and row.payload[0].kind == "number":
+        values = [f"issue:{value}" for value in values if value]
+    return ":".join(values).rstrip(":")
+
+
+_RULE: Final = re.compile(r"={40,}[ \t]*\Z|═{3,}[ \t]*\Z")
+_DECORATED: Final = re.compile(r"═{3,}[ \t]*SAGE_SIGNAL:CHECKPOINT[ \t]*═{3,}[ \t]*\Z")
+_HEADER: Final = re.compile(r"(?:SAGE_SIGNAL:|SIGNAL:[ \t]+)([A-Z][A-Z0-9_]*)[ \t]*\Z")
+_FIELD: Final = re.compile(r"([A-Z][A-Z0-9_]*):(?:[ \t]+(.*?))?[ \t]*\Z")
+_CHECKPOINT_FILE: Final = re.compile(r"(?:.*/)?([^/]+)\.json\Z")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}\Z")
+# Where older tools have another word for a field of the catalogue.
+_NAMES: Final = {
+    "ISSUE_NUMBER": "issue",
+    "GITHUB_ISSUE": "issue",
+    "REVERTED_TO": "commit_hash",
+    "ERROR": "error",
+    "CODE": "error_code",
+}
+# What else they print under a header.
+KEYS: Final = (
+    *_NAMES,
+    "APPROVED_BY",
+    "CHECKPOINT_FILE",
+    "COMMIT",
+    "ISSUE_URL",
+    "NEXT_ACTION",
+    "REASON",
+    "REVIEW_TYPE",
+    "REVISION_NOTES",
+)
+# A checkpoint block names its file and commit in the place of the line's four fields.
+CHECKPOINT: Final = "CHECKPOINT:WRITE"
+CHECKPOINT_FIELDS: Final = ("checkpoint_file", "commit")
+_MOST_LINES: Final = 64
+
+
+class LegacyBlock(msgspec.Struct):
+    """A block that has been opened; `positional` is what stood there without a key."""
+
+    kind: str
+    where: int
+    decorated: bool = False
+    lines: list[str] = msgspec.field(default_factory=list)
+    keys: dict[str, str] = msgspec.field(default_factory=dict)
+    positional: str = ""
+
+    def take(self, line: str) -> bool:
+        """Whether the line belongs to the block."""
+        self.lines.append(line)
+        name, mark, value = line.rpartition(": ")
+        if mark and name == value.strip():  # an argument without `=` is printed twice
+            self.positional = name
+            return len(self.lines) <= _MOST_LINES
+        field = _FIELD.match(line)
+        if field:
+            self.keys[field[1]] = field[2] or ""
+        return bool(field) and len(self.lines) <= _MOST_LINES
+
+    def read(self) -> LineSignal | LineRefusal:
+        found = self._checkpoint() if self.decorated else self._signal()
+        return self.refuse(found) if isinstance(found, str) else found
+
+    def refuse(self, sentence: str) -> LineRefusal:
+        return LineRefusal(sentence, "\n".join([self.kind, *self.lines])[:500], self.where)
+
+    def _checkpoint(self) -> LineSignal | str:
+        file = _CHECKPOINT_FILE.match(self.keys.get("CHECKPOINT_FILE", ""))
+        if not file or not _COMMIT.match(self.keys.get("COMMIT", "")):
+            return "the checkpoint block lacks CHECKPOINT_FILE or a COMMIT of 40 hex digits"
+        fields: dict[str, str | int] = {"epic_id": file[1], **self._named()}
+        return LineSignal(CHECKPOINT, self._payload(), fields, self.where)
+
+    def _signal(self) -> LineSignal | str:
+        issue = self.keys.get("ISSUE_NUMBER", self.keys.get("GITHUB_ISSUE", ""))
+        payload = f"issue:{issue.lstrip('#')}" if issue else self.positional
+        found = read_payload(self.kind, payload, self.where)
+        if isinstance(found, str):
+            return found
+        fields = {**self._named(), **found.fields}
+        return msgspec.structs.replace(found, fields=fields, payload=payload or self._payload())
+
+    def _named(self) -> dict[str, str]:
+        named = {_NAMES.get(key, key.lower()): value for key, value in self.keys.items()}
+        named.pop("issue", None)
+        return named
+
+    def _payload(self) -> str:
+        return " ".join(f"{key}={value}" for key, value in self.keys.items())
+
+
+def is_rule(line: str) -> bool:
+    return bool(_RULE.match(line))
+
+
+def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
+    """A block, if this line is the header of one."""
+    if _DECORATED.match(line):
+        return LegacyBlock("CHECKPOINT", where, decorated=True)
+    header = _HEADER.match(line) if after_rule else None
+    return LegacyBlock(header[1], where) if header else None
+
 
 __all__ = ["LineReader", "LineRefusal", "LineSignal", "canonical_line"]
 
@@ -181,3 +401,41 @@ def _single(line: str, where: int) -> Found:
     kind, _, payload = line.removeprefix(PREFIX).partition(":")
     found = read_payload(kind, payload, where)
     return LineRefusal(found, line[:500], where) if isinstance(found, str) else found
+
+
+class SessionLines:
+    """Feeds the agent's own messages, one by one, to a reader of line signals."""
+
+    def __init__(self) -> None:
+        self._reader = LineReader("message")
+        self._message_id: str | None = None
+
+    def take(self, events: list[StreamEvent]) -> list[Found]:
+        found: list[Found] = []
+        for event in events:
+            if isinstance(event, AssistantText) and not event.by_subagent:
+                found += self._take_text(event)
+            elif isinstance(event, TurnEnd) and self._message_id is not None:
+                found += self._reader.end_message()
+                self._message_id = None
+        return found
+
+    def close(self, ended_by_itself: bool) -> list[Found]:
+        """The session is over; its last word counts only if it had one."""
+        ended = self._reader.end_message() if self._message_id is not None else []
+        return [*ended, *self._reader.close(ended_by_itself)]
+
+    def _take_text(self, event: AssistantText) -> list[Found]:
+        """A message comes in pieces that carry its id; one without an id is a whole message."""
+        goes_on = bool(event.message_id) and event.message_id == self._message_id
+        ended = [] if goes_on or self._message_id is None else self._reader.end_message()
+        self._message_id = event.message_id
+        self._reader.feed(event.text if event.text.endswith("\n") else event.text + "\n")
+        return ended
+
+
+def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[Found]:
+    """Every line signal of a whole recorded session, in the order in which it was said."""
+    stream, lines = StreamReader(stream_format), SessionLines()
+    found = lines.take([*stream.feed(text), *stream.close(ended_by_itself)])
+    return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

@@ -8,11 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from interlock.signals.batch import BatchBudget, BatchManifest
-from interlock.signals.catalogue import rows
-from interlock.signals.columns import Section, SignalField, SignalRow
+from interlock.signals.body import Criterion, FileNote, Pair, ReportedCheck, ReviewIssue
+from interlock.signals.catalogue import Section, SignalField, SignalRow, rows
 from interlock.signals.grammar import LONGEST_ID
-from interlock.signals.items import Criterion, FileNote, Pair, ReportedCheck, ReviewIssue
-from interlock.signals.legacy_block import CHECKPOINT, CHECKPOINT_FIELDS
+from interlock.signals.lines import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.signals.signal_file import Artifact, SignalFile
 from interlock.system.strict_json import INT64
 

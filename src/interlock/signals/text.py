@@ -2,20 +2,88 @@
 
 Knows the order of the questions: is there a signal, which one counts, is it sound.
 Refuses to know where the message came from: the caller hands over the agent's own final words.
+
+Which of several signals counts, and whether the role may say it.
+
+Knows priorities, ambiguity and authority. Refuses to know bodies: the one it names is checked
+elsewhere, and if that fails nothing takes its place.
 """
 
 from collections import deque
+from collections.abc import Sequence
 
-from interlock.signals import sentences
-from interlock.signals.catalogue import legal_for, role_named
-from interlock.signals.choice import choose
-from interlock.signals.claim import SignalClaim, check, check_any_nonce, claim_of
-from interlock.signals.filled import is_present
-from interlock.signals.grammar import SAGE_LINES, UNKNOWN, names_a_signal
-from interlock.signals.items import value_of
-from interlock.signals.lookalike import last_lookalike
-from interlock.signals.message import ExpectedReply, Message, open_message
+from interlock.signals import text_check
+from interlock.signals.body import value_of
+from interlock.signals.catalogue import legal_for, may_say, role_named
+from interlock.signals.grammar import (
+    SAGE_LINES,
+    UNKNOWN,
+    SignalName,
+    last_lookalike,
+    names_a_signal,
+)
 from interlock.signals.reading import Accepted, Reading, Reason, SignalRefused
+from interlock.signals.text_check import (
+    ExpectedReply,
+    Message,
+    SignalClaim,
+    check,
+    check_any_nonce,
+    claim_of,
+    is_present,
+    open_message,
+)
+
+
+def choose(message: Message) -> SignalName | SignalRefused:
+    """The signal that counts among all that are live in the message."""
+    said = [one for block in message.blocks for one in block.said]
+    legal = [one for one in said if may_say(message.asked.role, one.row)]
+    if not legal:
+        return _wrong_role(message, said[-1])
+    level = min(one.row.level for one in legal)
+    top = [one for one in legal if one.row.level == level]
+    winner = _only(message, top)
+    if (winner is None or winner.row.verdict) and (stray := _illegal_after(message, said, top)):
+        return _wrong_role(message, stray)
+    if winner is None:
+        return message.refuse(Reason.AMBIGUOUS, text_check.ambiguous(top), top[-1].start)
+    return winner
+
+
+def _only(message: Message, top: Sequence[SignalName]) -> SignalName | None:
+    """The one claim of the highest level, or None if that cannot be told."""
+    claims = {(one.row.name, one.subject) for one in top}
+    names = {name for name, _ in claims}
+    if len(claims) > len(names) or (len(names) > 1 and _is_mixed(message, top)):
+        return None
+    return None if len(names) > 1 and top[-1].row.passing else top[-1]
+
+
+def _is_mixed(message: Message, top: Sequence[SignalName]) -> bool:
+    """Whether one block says two different things of the same level."""
+    level = top[0].row.level
+    role = message.asked.role
+    return any(
+        len({o.row.name for o in block.said if o.row.level == level and may_say(role, o.row)}) > 1
+        for block in message.blocks
+    )
+
+
+def _illegal_after(
+    message: Message, said: Sequence[SignalName], top: Sequence[SignalName]
+) -> SignalName | None:
+    """A word of another role after a verdict: it cannot be told whose verdict it is."""
+    verdicts = [one.start for one in top if one.row.verdict]
+    if not verdicts:
+        return None
+    later = (one for one in said if one.start > verdicts[0])
+    return next((one for one in later if not may_say(message.asked.role, one.row)), None)
+
+
+def _wrong_role(message: Message, one: SignalName) -> SignalRefused:
+    sentence = text_check.wrong_role(one.row, message.asked.role)
+    return message.refuse(Reason.WRONG_ROLE, sentence, one.start)
 
 
 def read_message(
@@ -59,13 +127,13 @@ def _unsaid(message: Message) -> SignalRefused:
     source, task_id = message.source, message.asked.task_id
     legal = legal_for(message.asked.role)
     if meant := last_lookalike(source):
-        sentence = sentences.looks_like(meant[0], legal, task_id)
+        sentence = text_check.looks_like(meant[0], legal, task_id)
         return message.refuse(Reason.MALFORMED, sentence, meant[1])
     strangers = deque(SAGE_LINES.find(source), maxlen=1)
     if not strangers and UNKNOWN.anywhere.search(source) and not names_a_signal(source):
         strangers = deque(UNKNOWN.find(source), maxlen=1)
     if not strangers:
-        return message.refuse(Reason.MISSING, sentences.missing(legal, task_id))
+        return message.refuse(Reason.MISSING, text_check.missing(legal, task_id))
     name = strangers[-1][0].strip().partition(":")[0]
-    sentence = sentences.unknown(name, legal, task_id)
+    sentence = text_check.unknown(name, legal, task_id)
     return message.refuse(Reason.UNKNOWN, sentence, strangers[-1].start())

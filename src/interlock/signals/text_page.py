@@ -7,8 +7,7 @@ Knows how to explain them. Refuses to know any that is not in the catalogue.
 
 from typing import Final
 
-from interlock.signals.catalogue import rows
-from interlock.signals.columns import WORKING, SignalRow
+from interlock.signals.catalogue import WORKING, SignalRow, rows
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 from interlock.signals.text_rules import TEXT_RULES

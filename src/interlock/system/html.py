@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from interlock.rca.findings import CaseFinding, Evidence, FindingStep
-from interlock.rca.report import kinds, links
+from interlock.rca.records import CaseFinding, Evidence, FindingStep
+from interlock.rca.report import words
 from interlock.rca.report.jira import draft_text
-from interlock.rca.report.verdict import advice, history, kind_label, made_by, standing
+from interlock.rca.report.summary import advice, history, kind_label, made_by, standing
 from interlock.system import text
 
 _ERROR, _STACK, _EXCERPT, _MESSAGE, DRAFT = 4_000, 8_000, 6_000, 4_000, 6_000
@@ -58,12 +58,12 @@ def environment() -> Environment:
         lasted=text.lasted,
         counted=text.counted,
         machine_time=machine_time,
-        link=links.safe_link,
-        suspect_link=links.suspect_link,
-        launch_link=links.launch_link,
-        state=kinds.state_of,
-        trust=kinds.trust_of,
-        meaning=kinds.defect_meaning,
+        link=words.safe_link,
+        suspect_link=words.suspect_link,
+        launch_link=words.launch_link,
+        state=words.state_of,
+        trust=words.trust_of,
+        meaning=words.defect_meaning,
         standing=standing,
         kind_label=kind_label,
         advice=advice,
@@ -71,14 +71,14 @@ def environment() -> Environment:
         history=history,
         values=values,
         draft=_draft,
-        step_title=kinds.step_title,
-        asks=lambda step: kinds.QUESTIONS.get(kinds.step_name(step), ""),
+        step_title=words.step_title,
+        asks=lambda step: words.QUESTIONS.get(words.step_name(step), ""),
     )
     made.globals.update(
-        KINDS=kinds.KINDS,
-        STATES=kinds.STATES,
-        DECISIONS=kinds.DECISIONS,
-        SEVERITIES=kinds.SEVERITIES,
+        KINDS=words.KINDS,
+        STATES=words.STATES,
+        DECISIONS=words.DECISIONS,
+        SEVERITIES=words.SEVERITIES,
         error=lambda case: text.block(case.error, _ERROR),
         stack=lambda case: text.block(case.stack, _STACK),
         excerpt=lambda case: text.block(case.excerpt, _EXCERPT),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from interlock.rca.demo.chronicle import PEOPLE, DemoCommit, Tree, trees
+from interlock.rca.demo.history import PEOPLE, DemoCommit, Tree, trees
 from interlock.system.errors import SourceError
 
 BRANCH = "main"

@@ -1,11 +1,24 @@
 """Text from outside, made fit to be shown: harmless, bounded, on one line where it must be.
 
 Knows characters, lengths and dates. Refuses to know markup: each document escapes for itself.
+
+Text from outside inside Markdown: it stays text, in a forge, in a chat and in a plain reader.
+
+Knows how markup, tables, mentions and bare links come about. Refuses to know documents.
+
+Text of any length within a bound: its head, its tail, and a line that says what was cut.
+
+Knows sizes in characters. Refuses to know what the text means.
 """
 
 import re
 import unicodedata
+from collections import deque
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from interlock.rca.report.words import safe_link
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNSEEN = re.compile(
@@ -113,3 +126,112 @@ def fitted(text: str, width: int) -> str:
             break
         taken += sign
     return (taken.rstrip() + "…") if width > 0 else ""
+
+
+_MARKS = re.compile(r"([\\`*_\[\]|~$^])")
+_OPENERS = re.compile(r"^([-+=#>!]|\d{1,9}[.)])")
+_CALLS = re.compile(r"(?<![^\W_])([@#])(?=\w)|\b(GH)-(?=\d)")
+BAR = r"\|"
+_APART = "\u200b"
+"""Between a sign and a name, so that nobody is called by a test's name."""
+
+
+def prose(text: str, limit: int = 2000) -> str:
+    """One line of words: no markup, no HTML, no mention, no link."""
+    said = line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    said = _MARKS.sub(r"\\\1", said)
+    said = said.replace("://", r":\//").replace("www.", r"www\.").replace("WWW.", r"WWW\.")
+    said = _OPENERS.sub(_opener, said)
+    return _CALLS.sub(lambda found: f"{found[1] or 'GH-'}{_APART}", said)
+
+
+def _opener(found: re.Match[str]) -> str:
+    """What would open a list, a heading or a quote."""
+    mark = found[1]
+    return f"{mark[:-1]}\\{mark[-1]}"
+
+
+def code(text: str, limit: int = 300) -> str:
+    """A code span. One with a bar is written as HTML: readers of tables do not agree on bars."""
+    said = line(text, limit)
+    if "|" in said:
+        return f"<code>{prose(said, limit).replace(BAR, '&#124;')}</code>"
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", said)), default=0))
+    inner = f" {said} " if said.startswith("`") or said.endswith("`") else said
+    return f"{ticks}{inner}{ticks}" if said else ""
+
+
+def code_list(texts: Iterable[str], limit: int = 12) -> str:
+    all_ = list(texts)
+    said = ", ".join(code(text) for text in all_[:limit])
+    return f"{said} and {len(all_) - limit:,} more" if len(all_) > limit else said
+
+
+def link(said: str, url: str) -> str:
+    """A link that cannot end early, also in a table; its text alone if the address is not safe."""
+    address = safe_link(url).replace("|", "%7C")
+    return f"[{said}](<{address}>)" if address and said else said
+
+
+def fence(text: str) -> str:
+    """A block that nothing inside can close."""
+    said = clean(text).strip("\n")
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", said)), default=0))
+    return f"{ticks}text\n{said}\n{ticks}"
+
+
+LOG_BOUND: Final = 256 * 1024
+"""How much of one failure's log is kept, in characters."""
+
+
+class ClippedText:
+    """Takes text in pieces; holds no more than about its bound, however much comes."""
+
+    __slots__ = ("_bound", "_head", "_head_size", "_tail", "_tail_size", "total")
+
+    def __init__(self, bound: int = LOG_BOUND) -> None:
+        self.total = 0
+        self._bound = bound
+        self._head: list[str] = []
+        self._head_size = 0
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+
+    def add(self, piece: str) -> None:
+        self.total += len(piece)
+        room = self._bound // 2 - self._head_size
+        if room > 0:
+            taken, piece = piece[:room], piece[room:]
+            self._head.append(taken)
+            self._head_size += len(taken)
+        if piece:
+            self._add_to_tail(piece)
+
+    def _add_to_tail(self, piece: str) -> None:
+        keep = self._bound - self._bound // 2
+        piece = piece[-keep:]
+        self._tail.append(piece)
+        self._tail_size += len(piece)
+        while self._tail_size - len(self._tail[0]) >= keep:
+            self._tail_size -= len(self._tail.popleft())
+
+    @property
+    def truncated(self) -> bool:
+        return self.total > self._bound
+
+    def text(self) -> str:
+        head, tail = "".join(self._head), "".join(self._tail)
+        if not self.truncated:
+            return head + tail
+        tail = tail[-(self._bound - self._bound // 2) :]
+        cut = self.total - len(head) - len(tail)
+        return f"{head}\n[{cut:,} characters cut]\n{tail}"
+
+
+def bounded(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
+    """The text within the bound, and whether something was cut."""
+    if len(text) <= bound:
+        return text, False
+    kept = ClippedText(bound)
+    kept.add(text)
+    return kept.text(), True

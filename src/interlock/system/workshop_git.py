@@ -74,7 +74,7 @@ def unheeded(_: str) -> None:
     """Nobody is told."""
 
 
-class Git:
+class CloneGit:
     """git on one git directory, with or without a work tree, with an index of its own if given."""
 
     def __init__(

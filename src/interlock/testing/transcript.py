@@ -10,11 +10,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from interlock.signals.catalogue import ANYONE, row_of
-from interlock.signals.line_payload import LineRefusal, LineSignal
-from interlock.signals.lines import Found, LineReader
+from interlock.signals.lines import Found, LineReader, LineRefusal, LineSignal, read_session
 from interlock.signals.reading import Reading, Reason, SignalRefused
-from interlock.signals.session_lines import read_session
-from interlock.signals.streams.stream import StreamReader
+from interlock.signals.streams import StreamReader
 from interlock.signals.text import read_message
 
 Format = Literal["text", "claude-stream-json", "codex-jsonl", "lines"]

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from interlock.agents.mcp.pull_words import LONGEST_LEASE
-from interlock.agents.mcp.roster import Hire, WorkerRegistry
+from interlock.agents.mcp.messages import LONGEST_LEASE
 from interlock.agents.mcp.server import SESSION, make_server
+from interlock.agents.mcp.worker import Hire, WorkerRegistry
 from interlock.web.access import LONGEST_BODY, App, Message, Receive, Send
-from interlock.web.house import MountedApp
+from interlock.web.server import MountedApp
 
 PATH: Final = "/mcp"
 ABSENCE: Final = 5.0

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from interlock.delivery import params
-from interlock.delivery.brief import CheckCommand, CheckLocation, Expert, Point, TaskContext
+from interlock.delivery import parameters
+from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
-from interlock.runtime import prompt
-from interlock.runtime.library import bundle, shelves
+from interlock.runtime import prompts
+from interlock.runtime.circuits import bundle, shelves
 
 FENCE = "5e1fc0ffee42"
 GATES = ("CLARIFY", "INFRA_GATE")
@@ -94,11 +94,11 @@ def case_at(step: str, **more: Any) -> Case:
 
 
 def made(case: Case, brief: TaskContext) -> dict[str, Any]:
-    return params.parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
+    return parameters.parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
 
 
 def filled(case: Case, brief: TaskContext) -> str:
-    return prompt.fill(CIRCUIT, case, made(case, brief))
+    return prompts.fill(CIRCUIT, case, made(case, brief))
 
 
 def outside(text: str) -> str:

@@ -5,8 +5,8 @@ import string
 from hypothesis import strategies as st
 
 from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.fields import nothing
 from interlock.delivery.plan.plan import Phase, Plan, Task
-from interlock.delivery.plan.plan_words import nothing
 
 _SIGNS = string.ascii_letters + string.digits + " .,:;#*_`|<>[](){}-+!?/\\\"'&$~=é→\u2028\x85\xa0\t"
 _LOUD = (

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from interlock.delivery.plan.assess import assess
+from interlock.delivery.plan.check import assess
 from interlock.delivery.plan.plan import Task
 
 READY = Task(

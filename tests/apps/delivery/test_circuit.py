@@ -11,14 +11,13 @@ from tests.apps.delivery.briefs import CIRCUIT, GATES
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import BACK, FAILURES
-from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.simulate import AnswerSampler, simulate
 from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Hop
-from interlock.engine.verify.graph import paths_from
 from interlock.engine.verify.proof import Proof
-from interlock.engine.verify.routes import signals_at, target_of
-from interlock.runtime.library import shelves
+from interlock.engine.verify.routes import paths_from, signals_at, target_of
+from interlock.runtime.circuits import shelves
 from interlock.signals.catalogue import legal_for, rows
 from interlock.system.yaml_text import read_yaml
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.delivery.plan.criteria import is_placeholder, vague
+from interlock.delivery.plan.check import is_placeholder, vague
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.brief import Point
-from interlock.delivery.feedback import LONGEST_POINT, tell
+from interlock.delivery.parameters import LONGEST_POINT, tell
+from interlock.delivery.task_context import Point
 
 POINTS = st.lists(
     st.builds(

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.plan.check import MOST_CYCLES, check_plan, has_errors
+from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
-from interlock.delivery.plan.plan_check import MOST_CYCLES, check_plan, has_errors
-from interlock.delivery.plan.plan_markdown import read_markdown
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
 TESTS = Check("Tests", ("pytest",))

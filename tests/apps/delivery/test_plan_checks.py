@@ -5,7 +5,7 @@ import pytest
 
 from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.plan.plan import Plan
-from interlock.delivery.plan.plan_checks import CheckText, EnvironmentText, with_project
+from interlock.delivery.plan.yaml import CheckText, EnvironmentText, with_project
 from interlock.system.errors import SourceError
 
 PLAN = Plan(checks=(Check("Tests", ("pytest",), line=5),), environments=(Environment("Box"),))

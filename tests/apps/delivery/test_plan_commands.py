@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.plan.plan_commands import code, exit_code, prefix, timeout, words
+from interlock.delivery.plan.fields import code, exit_code, prefix, timeout, words
 from interlock.system.errors import SourceError
 
 

@@ -6,10 +6,9 @@ from hypothesis import given
 from tests.apps.delivery.plan_strategies import LINES, plans
 
 from interlock.delivery.checks.records import Environment
+from interlock.delivery.plan.markdown import read_markdown, write_markdown
 from interlock.delivery.plan.plan import Plan, contents
-from interlock.delivery.plan.plan_markdown import read_markdown
-from interlock.delivery.plan.plan_writing import write_markdown
-from interlock.delivery.plan.plan_yaml import read_yaml_plan, write_yaml_plan
+from interlock.delivery.plan.yaml import read_yaml_plan, write_yaml_plan
 
 GOLDEN = Path(__file__).parent / "golden"
 MARKDOWN = (GOLDEN / "plan.md").read_text(encoding="utf-8")

@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.plan.plan import Plan, Task
-from interlock.delivery.plan.plan_graph import (
+from interlock.delivery.plan.plan import (
+    Plan,
+    Task,
     critical_path,
     cycles,
     dependents,

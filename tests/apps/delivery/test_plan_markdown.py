@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Plan, Task, contents
-from interlock.delivery.plan.plan_markdown import read_markdown
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
 

@@ -1,8 +1,8 @@
 """The tables of a plan: any order of columns, bars in commands, lists, and bad rows."""
 
 from interlock.delivery.checks.records import Check
+from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Plan
-from interlock.delivery.plan.plan_markdown import read_markdown
 
 
 def read(*lines: str) -> Plan:

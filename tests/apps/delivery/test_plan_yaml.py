@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.delivery.plan.plan_yaml import read_yaml_plan
+from interlock.delivery.plan.yaml import read_yaml_plan
 from interlock.system.errors import SourceError
 
 

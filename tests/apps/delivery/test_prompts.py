@@ -27,14 +27,13 @@ from tests.apps.delivery.briefs import (
 )
 from tests.wire.test_fence import HOSTILE
 
-from interlock.delivery.brief import CheckCommand, CheckLocation, Expert, Point, TaskContext
-from interlock.delivery.params import BLOCKS, LARGEST, NAMES
+from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
+from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
-from interlock.runtime.prompt import FACTS, unfillable
-from interlock.runtime.sandbox import Sandbox
+from interlock.runtime.prompts import FACTS, Sandbox, unfillable
 from interlock.signals.catalogue import legal_for
 from interlock.signals.reading import Accepted, SignalRefused
-from interlock.signals.signal_block import signal_block
+from interlock.signals.skills import signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import lint_prompt
 

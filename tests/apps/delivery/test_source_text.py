@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.diff_findings.source_text import take_apart
+from interlock.delivery.diff_findings.source import take_apart
 
 TEXTS = st.text(st.sampled_from("ab \n'\"`#/*\\x"), max_size=60)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.delivery.diff_findings import MOST, find_tells, is_script
-from interlock.delivery.diff_findings.tell import DiffFinding
+from interlock.delivery.diff_findings.source import DiffFinding
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.checkpoints.checkpoint import (
+from interlock.epic.checkpoints.legacy import ReadCheckpoint, read_checkpoint
+from interlock.epic.checkpoints.record import (
     Checkpoint,
     Epic,
     EpicFailure,
@@ -18,10 +19,10 @@ from interlock.epic.checkpoints.checkpoint import (
     Recovery,
     StatedPosition,
     Story,
+    check_epic_id,
+    encode,
     moved,
 )
-from interlock.epic.checkpoints.checkpoint_file import check_epic_id, encode
-from interlock.epic.checkpoints.migrate import ReadCheckpoint, read_checkpoint
 from interlock.epic.status import Status
 from interlock.system.errors import SourceError, StateError
 

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from tests.apps.epic.legacy_files import COMMIT, SHAPES, flat, nested
 from tests.apps.epic.test_checkpoint import a_checkpoint, checkpoints
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, GitWork, NextAction, Position
-from interlock.epic.checkpoints.checkpoint_file import checksum, encode
-from interlock.epic.checkpoints.migrate import ReadCheckpoint, UnreadableCheckpoint, read_checkpoint
+from interlock.epic.checkpoints.legacy import ReadCheckpoint, UnreadableCheckpoint, read_checkpoint
+from interlock.epic.checkpoints.record import (
+    Checkpoint,
+    GitWork,
+    NextAction,
+    Position,
+    checksum,
+    encode,
+)
 from interlock.epic.status import Status
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.epic.checkpoints.checkpoint import Checkpoint, Epic, Hitl
+from interlock.epic.checkpoints.record import Checkpoint, Epic, Hitl
 from interlock.epic.recovery.policy import DEFAULTS
 from interlock.epic.status import ALIASES, NEXT, Status
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from interlock.rca.families import FAMILIES
-from interlock.rca.prompt_data.artifacts import (
+from interlock.rca.prompt_data.instructions import (
     ARTIFACTS,
     DECISIONS,
     LOOP_TARGETS,
     example_of,
     schema_text,
 )
+from interlock.rca.steps import FAMILIES
 from interlock.rca.taxonomy import TAXONOMY
 
 REQUIRED = {

@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apps.rca.world import BARE, RICH, made
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Launch
 from interlock.rca.prompt_data.clocks import (
     ClockLimits,
     between,
@@ -17,6 +15,7 @@ from interlock.rca.prompt_data.clocks import (
     moment,
     spell,
 )
+from interlock.rca.records import Failure, Job, Launch
 
 START = datetime(2024, 5, 3, 10, tzinfo=UTC)
 LIMITS = ClockLimits()

@@ -9,7 +9,6 @@ import pytest
 from interlock.engine.advance import advance
 from interlock.engine.case import Case, Signal
 from interlock.engine.circuit import ARTIFACT, CRASH, TIMEOUT, UNREADABLE
-from interlock.rca.consequences import consequences, title_of
 from interlock.rca.effects import (
     Closed,
     Correlated,
@@ -19,10 +18,12 @@ from interlock.rca.effects import (
     Reviewed,
     SentBack,
     Triaged,
+    consequences,
+    title_of,
 )
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 
 CIRCUIT = find_circuit("rca", Path()).open().circuit
 TRIAGE: dict[str, Any] = {

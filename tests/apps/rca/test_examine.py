@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.engine.case import Case
 from interlock.rca.check_answer import WITHOUT_EVIDENCE, Examined, examine, selected_repos, vague
-from interlock.rca.findings import Evidence
+from interlock.rca.records import Evidence
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.rca.taxonomy import TAXONOMY
 

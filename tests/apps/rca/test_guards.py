@@ -7,9 +7,8 @@ import msgspec
 import pytest
 from tests.apps.rca.world import BARE, FAILURE, LAUNCH, RICH, SHORTS, rendered
 
-from interlock.rca.history import PriorKnowledge
-from interlock.rca.launch import TestCounts
-from interlock.rca.prompt_data.guards import CONDITIONS, GUARDS, guard_page, guards_for
+from interlock.rca.prompt_data.instructions import CONDITIONS, GUARDS, guard_page, guards_for
+from interlock.rca.records import PriorKnowledge, TestCounts
 
 FAMILIES = {
     "clock-skew": "F1",

@@ -19,14 +19,13 @@ from tests.apps.rca.world import (
 )
 
 from interlock.engine.case import Case
-from interlock.rca.families import FAMILIES, family_of, find_family
-from interlock.rca.history import PriorCause, PriorKnowledge, Sibling
-from interlock.rca.launch import Checkout
 from interlock.rca.prompt_data.groups import short_name
 from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.prompt_data.subject import PromptLimits
+from interlock.rca.records import Checkout, PriorCause, PriorKnowledge, Sibling
+from interlock.rca.steps import FAMILIES, family_of, find_family
 from interlock.runtime.fence import MISSING
-from interlock.runtime.prompt import FACTS
+from interlock.runtime.prompts import FACTS
 from interlock.system.errors import CircuitError
 
 

@@ -27,15 +27,12 @@ from tests.apps.rca.world import (
 from tests.wire.test_fence import HOSTILE
 
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure
-from interlock.rca.families import FAMILIES
-from interlock.rca.history import PriorKnowledge, Sibling
-from interlock.rca.launch import Checkout, Launch
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
 from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.prompt_data.subject import PromptLimits
-from interlock.runtime.prompt import FACTS
-from interlock.runtime.sandbox import Sandbox
+from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
+from interlock.rca.steps import FAMILIES
+from interlock.runtime.prompts import FACTS, Sandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"

@@ -5,19 +5,20 @@ from pathlib import Path
 import pytest
 from tests.apps.rca.world import PROMPTS
 
-from interlock.rca.families import FAMILIES, family_of
 from interlock.rca.steps import (
     ARTIFACTS,
     F0,
     F3,
     F6,
+    FAMILIES,
     LINKED,
     STEPS,
     TRIAGE,
+    family_of,
     named_prompt,
     numbered_prompt,
 )
-from interlock.runtime.library import find_circuit
+from interlock.runtime.circuits import find_circuit
 from interlock.system.errors import CircuitError
 
 

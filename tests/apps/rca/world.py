@@ -5,12 +5,21 @@ from typing import Any
 
 import interlock.rca as rca
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure, Ticket
-from interlock.rca.families import FAMILIES, StepFamily
-from interlock.rca.history import PriorCause, PriorKnowledge, Sibling, SymptomInfo
-from interlock.rca.launch import Checkout, Job, Launch, TestCounts
 from interlock.rca.prompt_data.params import parameters
-from interlock.runtime import prompt
+from interlock.rca.records import (
+    Checkout,
+    Failure,
+    Job,
+    Launch,
+    PriorCause,
+    PriorKnowledge,
+    Sibling,
+    SymptomInfo,
+    TestCounts,
+    Ticket,
+)
+from interlock.rca.steps import FAMILIES, StepFamily
+from interlock.runtime import prompts
 
 FENCE = "5e1fc0ffee42"
 PROMPTS = Path(str(rca.__file__)).parent / "prompts"
@@ -213,7 +222,7 @@ def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str
     """The whole prompt, through the machinery that fills prompts in a run."""
     loops = case.loops if case else {}
     known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
-    return prompt._filled(template(short), known, family(short).step)
+    return prompts._filled(template(short), known, family(short).step)
 
 
 def outside(text: str, mark: str = FENCE) -> str:

@@ -12,8 +12,8 @@ from tests.core.circuits import (
     summary,
 )
 
+from interlock.engine.circuit_file import CircuitSource
 from interlock.engine.expression import Scope, parse
-from interlock.engine.notation import CircuitSource
 from interlock.engine.verify import verify
 
 GIVE_UP = "  - {id: give-up, at: ANY, on: [timeout, crash, unreadable], to: abandoned}\n"

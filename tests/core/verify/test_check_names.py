@@ -11,7 +11,7 @@ from tests.core.circuits import (
     summary,
 )
 
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.core.circuits import (
     summary,
 )
 
-from interlock.engine.notation import CircuitSource, read_circuit
+from interlock.engine.circuit_file import CircuitSource, read_circuit
 
 PIT = """\
   - {id: sink, at: pit, on: [artifact, timeout, crash, unreadable], to: AGAIN, loop: rework}

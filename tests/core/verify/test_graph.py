@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.verify.graph import cycles, longest_path, paths_from, reaching
+from interlock.engine.verify.routes import cycles, longest_path, paths_from, reaching
 
 EDGES = {
     "a": [("ab", "b"), ("ac", "c")],

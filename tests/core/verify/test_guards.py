@@ -10,8 +10,7 @@ from tests.core.circuits import one_step
 
 from interlock.engine.shape import shape_of
 from interlock.engine.verify.cells import Cell, cell_of
-from interlock.engine.verify.domain import Hints, representatives, sample
-from interlock.engine.verify.guards import ABSENT, placed
+from interlock.engine.verify.domains import ABSENT, Hints, placed, representatives, sample
 from interlock.engine.verify.names import Names
 
 

@@ -11,7 +11,7 @@ from tests.core.circuits import (
     press,
 )
 
-from interlock.engine.notation import read_circuit
+from interlock.engine.circuit_file import read_circuit
 from interlock.engine.verify import verify
 
 

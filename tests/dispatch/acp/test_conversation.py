@@ -9,7 +9,7 @@ from tests.world.bench import Bench, appears, ask
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.workplace import Session, WorkFolder
+from interlock.agents.cli.carrier import Session, WorkFolder
 
 GOOD = Reply(1, b'{"n":1}')
 

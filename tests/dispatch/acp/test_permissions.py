@@ -14,17 +14,17 @@ from tests.world.clock import FakeClock
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.terms import AcpSettings, Policy
 from interlock.agents.carrier import Clock, Reply
-from interlock.agents.permission_desk import PermissionBroker
-from interlock.agents.query import (
+from interlock.agents.queries import (
     AgentQuery,
+    PermissionBroker,
+    QueryBroker,
     QueryReply,
     open_queries,
     put_query,
     put_reply,
     reply_to,
 )
-from interlock.agents.query_desk import QueryBroker
-from interlock.system.clock import SystemClock
+from interlock.system.time import SystemClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
 

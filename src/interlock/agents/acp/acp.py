@@ -12,10 +12,9 @@ import msgspec
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.agents import agents_folder, ours
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.cli.process import AgentHome, nonce
-from interlock.agents.cli.profile import profiles
-from interlock.agents.permission_desk import PermissionBroker
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.cli.carrier import AgentHome, nonce
+from interlock.agents.cli.profiles import profiles
+from interlock.agents.queries import PermissionBroker, QueryBroker
 from interlock.system.errors import CircuitError, SourceError
 
 _ADAPTERS = {

@@ -13,16 +13,15 @@ from pathlib import Path
 from interlock.agents.acp.talk import AcpDispatch
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.cli.carrier import AgentHome, workplace
 from interlock.agents.cli.environment import cleaned
-from interlock.agents.cli.process import AgentHome
 from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.workplace import workplace
 from interlock.agents.command import variables_of
-from interlock.agents.permission_desk import PermissionBroker
+from interlock.agents.queries import PermissionBroker
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
-from interlock.system.lookout import ProcessSnapshot
+from interlock.system.process_table import ProcessSnapshot
 
 
 class AcpAgent:

@@ -23,8 +23,8 @@ from interlock.agents.acp import outcome
 from interlock.agents.acp.host import Host
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Reply
+from interlock.agents.cli.carrier import Session, WorkFolder
 from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.workplace import Session, WorkFolder
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH
 

@@ -26,8 +26,8 @@ from acp.schema import (
 
 from interlock.agents.acp.terms import Policy
 from interlock.agents.carrier import MAX_ANSWER
-from interlock.agents.cli.sight import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
-from interlock.agents.permission_desk import Leave, PermissionRequest
+from interlock.agents.cli.timeouts import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
+from interlock.agents.queries import Leave, PermissionRequest
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.system.work_files import NotAllowedError, OpenFolder
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from acp import RequestError
 
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.limit_text import reset_time
-from interlock.agents.cli.process import zone_named
+from interlock.agents.cli.carrier import zone_named
+from interlock.agents.cli.outcome import reset_time
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in

@@ -11,21 +11,18 @@ from typing import Any, cast
 
 from acp import Client, connect_to_agent
 
-from interlock.agents.acp.agent_process import AcpProcess
+from interlock.agents.acp.connection import AcpProcess, AcpTransport
 from interlock.agents.acp.conversation import Conversation, offers
 from interlock.agents.acp.host import Host
-from interlock.agents.acp.line import AcpTransport
 from interlock.agents.acp.terms import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.clocks import ClockName, TimeoutWatch
+from interlock.agents.cli.carrier import WorkFolder
 from interlock.agents.cli.health import AgentHealth, facts_of, standing
-from interlock.agents.cli.sight import Sight
 from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.workplace import WorkFolder
-from interlock.agents.permission_desk import Leave, PermissionBroker, PermissionRequest
+from interlock.agents.cli.timeouts import ClockName, Sight, TimeoutWatch
+from interlock.agents.queries import Leave, PermissionBroker, PermissionRequest
 from interlock.engine.circuit import CRASH, TIMEOUT
-from interlock.system.census import Census, Process, census
-from interlock.system.lookout import ProcessSnapshot
+from interlock.system.process_table import Census, Process, ProcessSnapshot, census
 from interlock.system.work_files import OpenFolder
 
 _COURTESY = 1.0

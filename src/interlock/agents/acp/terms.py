@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import CLOCK_NAMES, Timeouts
-from interlock.engine.format import seconds_of
+from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
+from interlock.engine.circuit_file import seconds_of
 from interlock.system.errors import SourceError
 
 Verdict = Literal["allow", "ask", "reject"]

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import ClockName, Timeouts
 from interlock.agents.cli.health import AgentHealth
-from interlock.system.supervise_tree import Survivor
+from interlock.agents.cli.timeouts import ClockName, Timeouts
+from interlock.system.process_tree import Survivor
 
 By = Literal["itself", "us"] | ClockName
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.agents.cli.clocks import TimeoutWatch
+from interlock.agents.cli.timeouts import TimeoutWatch
 
 Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
 QUIET = 30.0

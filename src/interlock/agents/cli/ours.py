@@ -10,7 +10,7 @@ import msgspec
 
 from interlock.agents.cli.reap import OrphanReport, nothing_is_over, reap
 from interlock.agents.cli.tag import ProcessTag
-from interlock.system.supervise_tree import Clock
+from interlock.system.process_tree import Clock
 
 
 class WorkspaceOwner(msgspec.Struct, frozen=True):

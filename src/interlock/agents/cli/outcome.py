@@ -1,22 +1,62 @@
-"""What an agent's session came to, by the truth table of its CLI.
+"""What is heard of one agent's session: its stream, turned into sights for the clocks and, at the
+end, into the facts on which it is judged.
+
+Knows events of any dialect. Refuses to know processes and verdicts. Lines that come after our own
+signal change nothing.
+
+What an agent's session came to, by the truth table of its CLI.
 
 Knows the facts a row can name and that the first row that holds decides. Never the exit code
 alone, never a word of a tool, a thought or a sub-agent. Refuses to know any CLI: the rows are in
 its profile.
+
+When a rate limit ends, from the sentence in which an agent says so.
+
+Knows the ways it is said: a moment since the epoch, a span ("in 3 hours 5 minutes"), a date with a
+time, or a time of day alone, which is the next one to come. Refuses to know the present time and
+the local zone: both are arguments.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from math import isfinite
+from typing import Final, Literal
 
 import msgspec
 
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.profile import OutcomeRule, When
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.profiles import OutcomeRule, Profile, When
+from interlock.agents.cli.timeouts import (
+    Alive,
+    OutputLine,
+    RateLimited,
+    ResultSeen,
+    Sight,
+    ToolBegan,
+    ToolEnded,
+    WaitsForPermission,
+)
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE, Language
 from interlock.signals.answer_text import NoObject, object_in
+from interlock.signals.streams import StreamReader
+from interlock.signals.streams.events import (
+    AgentNotice,
+    AssistantText,
+    BadLine,
+    RateLimit,
+    SessionStarted,
+    StreamError,
+    StreamEvent,
+    ToolResult,
+    ToolStarted,
+    TurnEnd,
+    UsageReported,
+)
 
-_LONGEST = 2_000
+_LONGEST_REASON = 2_000
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +154,7 @@ def _answer(told: SessionReport) -> SessionOutcome:
 
 def _failed(failure: str, reason: str, told: SessionReport, until: float = 0) -> SessionOutcome:
     noted = f"; {'; '.join(told.notes)}" if told.notes else ""
-    whole = f"{reason}{noted}"[:_LONGEST]
+    whole = f"{reason}{noted}"[:_LONGEST_REASON]
     return SessionOutcome(b"", failure, whole, until, told.notes, told.usage)
 
 
@@ -125,3 +165,271 @@ def _reason(row: OutcomeRule, told: SessionReport) -> str:
     for name, word in words.items():
         reason = reason.replace(name, word or "it said nothing")
     return reason
+
+
+Zones = Callable[[str], tzinfo | None]
+"""A time zone by its name; the empty name is the machine's own."""
+_JUST_NOW: Final = 120.0
+"""A time of day that has just passed is the one that was meant: texts tell no seconds."""
+_FURTHEST: Final = 366 * 86_400.0
+_EPOCH: Final = re.compile(r"\|(\d{10})\b")
+_SPAN: Final = re.compile(
+    r"\b(?:in|after)\s+(?=\d)((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?){1,5})", re.IGNORECASE
+)
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_TIME: Final = re.compile(
+    r"\b(?:resets?|again)\s+(?:(?:at|on)\s+)?"
+    r"(?:(?P<month>[a-z]{3})[a-z]*\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:at\s+)?"
+    r"(?:(?P<year>20\d\d),?\s+(?:at\s+)?)?)?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]\.?m\b\.?)?"
+    r"(?:\s*\((?P<zone>[A-Za-z_]+(?:/[A-Za-z_+-]+)*)\))?",
+    re.IGNORECASE,
+)
+
+
+def reset_time(text: str, now: float, zones: Zones) -> float | None:
+    """Seconds since the epoch; None if the text does not say, or says what cannot be."""
+    text = text[:10_000]
+    found = _epoch(text) or _after(text, now) or _at(text, now, zones)
+    return found if found is not None and now - _JUST_NOW <= found <= now + _FURTHEST else None
+
+
+def _epoch(text: str) -> float | None:
+    found = _EPOCH.search(text)
+    return float(found[1]) if found else None
+
+
+def _after(text: str, now: float) -> float | None:
+    found = _SPAN.search(text)
+    parts = _PART.findall(found[1]) if found else []
+    seconds = sum(float(number) * _unit(name) for number, name in parts)
+    return now + seconds if seconds else None
+
+
+def _unit(name: str) -> float:
+    name = name.lower()
+    return _UNITS["ms"] if name.startswith(("ms", "milli")) else _UNITS.get(name[0], 0.0)
+
+
+def _at(text: str, now: float, zones: Zones) -> float | None:
+    for found in _TIME.finditer(text):
+        zone = zones(found["zone"] or "")
+        if zone is not None and (found["half"] or found["minute"]):
+            return _moment(found, datetime.fromtimestamp(now, UTC).astimezone(zone))
+    return None
+
+
+def _moment(found: "re.Match[str]", now: datetime) -> float | None:
+    hour = int(found["hour"])
+    if found["half"]:
+        hour = hour % 12 + (12 if found["half"][0] in "pP" else 0)
+    try:
+        moment = now.replace(hour=hour, minute=int(found["minute"] or 0), second=0, microsecond=0)
+        if found["month"]:
+            month = _MONTHS.index(found["month"].lower()) + 1
+            year = int(found["year"] or now.year)
+            moment = moment.replace(year=year, month=month, day=int(found["day"]))
+            soon = found["year"] or moment >= now - timedelta(days=1)
+            return (moment if soon else moment.replace(year=year + 1)).timestamp()
+    except ValueError:
+        return None
+    if (now - moment).total_seconds() > _JUST_NOW:
+        moment += timedelta(days=1)
+    return moment.timestamp()
+
+
+_LIMIT = re.compile(r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE)
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_MOST_NOTES = 20
+_MOST_PLAIN = 4_000_000
+_MOST_TOKENS = 10**12
+_TAIL = 1_000
+
+
+class SessionMonitor:
+    """A reader for the supervisor. `now` is when its session began, for limits told as spans."""
+
+    def __init__(self, profile: Profile, now: float, zones: Zones) -> None:
+        self.session_id = ""
+        self._profile = profile
+        self._now = now
+        self._zones = zones
+        self._reader = StreamReader(profile.dialect)
+        self._plain: list[bytes] | None = [] if profile.dialect == "plain-text" else None
+        self._plain_size = 0
+        self._began = False
+        self._limited = False
+        self._limit_ends: float | None = None
+        self._errors: list[str] = []
+        self._notes: dict[str, None] = {}
+        self._spent = UsageReported()
+
+    def __call__(self, line: OutputLine) -> Iterable[Sight]:
+        if line.late:
+            return ()
+        if self._plain is not None:
+            return self._hear_plain(line)
+        if line.cut:
+            self._note("a line was longer than the limit and is lost")
+            return ()
+        text = line.text.decode("utf-8", "replace")
+        events = self._reader.feed(f"{text}\n")
+        return [sight for event in events for sight in self._take(event)]
+
+    @property
+    def spent(self) -> UsageReported:
+        """What the CLI says that it cost."""
+        return self._spent
+
+    def facts(self, ended: ProcessEnd) -> SessionFacts:
+        end = self._reader.end
+        code = ended.exit_code
+        turns = None if end is None else end.turns
+        return SessionFacts(
+            end=end.name if end else "",
+            error=end.is_error if end else False,
+            turns="unknown" if turns is None else "some" if turns > 0 else "none",
+            text=bool(self._final()),
+            open=end.left_open if end else False,
+            limited=self._is_limited(ended),
+            began=self._began,
+            by=ended.by if ended.by in ("itself", "us") else "clock",
+            exit=_exit_word(code),
+            exit_code=code,
+        )
+
+    def testimony(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
+        notes = [*self._notes, *self._left(ended)]
+        return SessionReport(
+            final=self._final(),
+            said=self._said(ended),
+            clock=_clock(ended),
+            stderr=_tail(ended.stderr),
+            exit=_exit(ended.exit_code),
+            notes=tuple(notes[:_MOST_NOTES]),
+            resets_at=self._resets_at(ended),
+            usage=usage,
+        )
+
+    def _hear_plain(self, line: OutputLine) -> Iterable[Sight]:
+        assert self._plain is not None  # noqa: S101
+        self._began = True
+        self._plain_size += len(line.text) + 1
+        if self._plain_size <= _MOST_PLAIN:
+            self._plain.append(line.text)
+        return (Alive(),)
+
+    def _take(self, event: StreamEvent) -> Iterator[Sight]:
+        match event:
+            case SessionStarted(session_id):
+                self._began = True
+                self.session_id = session_id or self.session_id
+                yield Alive()
+            case AssistantText() | BadLine():
+                self._began = self._began or not isinstance(event, BadLine)
+                yield Alive()
+            case ToolStarted(tool_id):
+                yield ToolBegan(tool_id)
+            case ToolResult():
+                yield ToolEnded(event.tool_id)
+            case TurnEnd():
+                if event.reason:
+                    self._errors.append(event.reason)
+                yield ResultSeen()
+            case UsageReported():
+                self._spent = _sane(event)
+            case _:
+                yield from self._take_trouble(event)
+
+    def _take_trouble(self, event: StreamEvent) -> Iterator[Sight]:
+        match event:
+            case StreamError(message, passing):
+                self._errors.append(message)
+                limited = passing and _LIMIT.search(message)
+                yield RateLimited() if limited else Alive()
+            case RateLimit("rejected", resets_at, message):
+                self._limited = True
+                self._limit_ends = self._limit_ends if resets_at is None else float(resets_at)
+                if message:
+                    self._errors.append(message)
+                yield RateLimited(self._limit_ends)
+            case RateLimit(_, _, message):
+                self._note(f"a rate limit is near {message}".rstrip())
+            case AgentNotice(kind, text):
+                self._note(f"{_NOTICES[kind]}: {text}"[:300])
+                if kind == "asks":
+                    yield WaitsForPermission(text)
+            case _:
+                yield Alive()
+
+    def _note(self, text: str) -> None:
+        if len(self._notes) < _MOST_NOTES:
+            self._notes[text] = None
+
+    def _final(self) -> str:
+        if self._plain is not None:
+            return b"\n".join(self._plain).decode("utf-8", "replace")
+        return self._reader.final_message or ""
+
+    def _is_limited(self, ended: ProcessEnd) -> bool:
+        if self._limited:
+            return True
+        words = [word.lower() for word in self._profile.limit_words]
+        told = f"{self._said(ended)}\n{_tail(ended.stderr)}".lower()
+        return any(word in told for word in words)
+
+    def _said(self, ended: ProcessEnd) -> str:
+        """Its last complaint; else the last words on stderr."""
+        last = self._errors[-1] if self._errors else ""
+        return (last or _tail(ended.stderr))[:_TAIL].strip()
+
+    def _resets_at(self, ended: ProcessEnd) -> float | None:
+        if self._limit_ends is not None:
+            return self._limit_ends
+        now = self._now + max(0.0, ended.ended_at - ended.started_at)
+        texts = [*reversed(self._errors[-5:]), _tail(ended.stderr)]
+        times = (reset_time(text, now, self._zones) for text in texts)
+        return next((time for time in times if time is not None), None)
+
+    def _left(self, ended: ProcessEnd) -> list[str]:
+        if not ended.left:
+            return []
+        return [f"{len(ended.left)} processes had to be ended with it"]
+
+
+_NOTICES = {
+    "denied": "not allowed",
+    "server-missing": "MCP server not connected",
+    "work-stopped": "work was stopped",
+    "asks": "it asked for a permission",
+}
+
+
+def _exit_word(code: int | None) -> Literal["zero", "other", "signal", "unknown"]:
+    if code is None:
+        return "unknown"
+    return "signal" if code < 0 else "other" if code else "zero"
+
+
+def _exit(code: int | None) -> str:
+    if code is None:
+        return "it cannot be waited for"
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _clock(ended: ProcessEnd) -> str:
+    if ended.by in ("itself", "us"):
+        return ""
+    name = ended.by.replace("_", " ")
+    return f"the clock '{name}' ended it: {'; '.join(ended.last.reasons)}"
+
+
+def _tail(raw: bytes) -> str:
+    return _ANSI.sub("", raw[-_TAIL:].decode("utf-8", "replace")).strip()
+
+
+def _sane(spent: UsageReported) -> UsageReported:
+    money = spent.money if isfinite(spent.money) and spent.money >= 0 else 0.0
+    return UsageReported(min(max(spent.tokens, 0), _MOST_TOKENS), money, spent.of_session)

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.clocks import Timeouts
-from interlock.agents.cli.launch import environment
-from interlock.agents.cli.profile import Profile
-from interlock.agents.cli.settings import AgentSettings
-from interlock.agents.cli.sight import OutputLine
+from interlock.agents.cli.profiles import AgentSettings, Profile, environment
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.timeouts import OutputLine, Timeouts
 from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError
 

@@ -5,7 +5,7 @@ Knows Markdown. Everything on the page comes from the profiles.
 
 import msgspec
 
-from interlock.agents.cli.profile import OutcomeRule, Profile, profiles
+from interlock.agents.cli.profiles import OutcomeRule, Profile, profiles
 
 _HEAD = """# Agent CLIs
 

@@ -14,10 +14,16 @@ import msgspec
 
 from interlock.agents.cli.start import owner
 from interlock.agents.cli.tag import ProcessTag, read_tag
-from interlock.system.census import Census, Process, SeenProcess, census, is_there
-from interlock.system.kinship import descendants, line_above
-from interlock.system.signals import send
-from interlock.system.supervise_tree import Clock, KillReport, Survivor, fell
+from interlock.system.process_table import (
+    Census,
+    Process,
+    SeenProcess,
+    census,
+    descendants,
+    is_there,
+    line_above,
+)
+from interlock.system.process_tree import Clock, KillReport, Survivor, fell, send
 
 
 class OrphanReport(msgspec.Struct, frozen=True):

@@ -15,8 +15,8 @@ from typing import IO, Final
 
 import msgspec
 
-from interlock.system.census import HAS_PROC, look
 from interlock.system.errors import SourceError
+from interlock.system.process_table import HAS_PROC, look
 
 WIDE: Final = 512 * 1024
 """Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""

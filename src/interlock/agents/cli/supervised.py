@@ -14,21 +14,35 @@ from math import isinf
 from subprocess import Popen
 from typing import Any, TypeVar
 
-from interlock.agents.cli.clocks import Timeouts, TimeoutWatch
 from interlock.agents.cli.ended import By, ProcessEnd
 from interlock.agents.cli.health import AgentHealth, HealthFacts, facts_of, standing
-from interlock.agents.cli.sight import OutputLine, Reader
 from interlock.agents.cli.start import ProcessSpec, abandon, owner, spawn
 from interlock.agents.cli.tag import checked, variables
-from interlock.system.census import Census, OnSight, Process, SeenProcess, census, look
+from interlock.agents.cli.timeouts import OutputLine, Reader, Timeouts, TimeoutWatch
 from interlock.system.errors import SourceError
-from interlock.system.exits import ProcessExit
-from interlock.system.kinship import family, line_above
-from interlock.system.lines import LONGEST, Lines
-from interlock.system.lookout import ProcessSnapshot
-from interlock.system.pipes import Inlet, Outlet
-from interlock.system.signals import HAS_HANDLES, send
-from interlock.system.supervise_tree import Clock, KillReport, fell
+from interlock.system.process_table import (
+    Census,
+    OnSight,
+    Process,
+    ProcessSnapshot,
+    SeenProcess,
+    census,
+    family,
+    line_above,
+    look,
+)
+from interlock.system.process_tree import (
+    HAS_HANDLES,
+    LONGEST,
+    Clock,
+    Inlet,
+    KillReport,
+    Lines,
+    Outlet,
+    ProcessExit,
+    fell,
+    send,
+)
 
 T = TypeVar("T")
 _UNBORN = HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)

@@ -13,15 +13,15 @@ from typing import Any, assert_never
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.files.artifact import reckoned
-from interlock.agents.files.briefer import ProgressGauge
-from interlock.agents.mcp import pull_words as words
-from interlock.agents.mcp.pull_board import LeaseBoard
-from interlock.agents.mcp.pull_door import WorkerSocket
-from interlock.agents.query_desk import QueryBroker
+from interlock.agents.files.batch import ProgressGauge
+from interlock.agents.files.case_folder import reckoned
+from interlock.agents.mcp import messages as words
+from interlock.agents.mcp.leases import LeaseBoard
+from interlock.agents.mcp.socket import WorkerSocket
+from interlock.agents.queries import QueryBroker
 from interlock.engine.case import Refused
 from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE, Step
-from interlock.engine.shape_schema import schema_of
+from interlock.engine.shape import schema_of
 
 MOST_REFUSED = 10
 """Answers to one dispatch that may be refused before the attempt ends as unreadable."""

@@ -14,9 +14,8 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from interlock import __version__
-from interlock.agents.mcp.doorway import StdioTransport
-from interlock.agents.mcp.greeting import HANDSHAKES, NAME
-from interlock.agents.mcp.tools import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
+from interlock.agents.mcp.messages import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
+from interlock.agents.mcp.stdio import HANDSHAKES, NAME, StdioTransport
 from interlock.agents.mcp.worker import Worker
 from mcp import types
 

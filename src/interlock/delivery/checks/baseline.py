@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.checks.checks import Bounds, OnResult, Site, run_checks
 from interlock.delivery.checks.records import CheckCell, CheckResult
+from interlock.delivery.checks.run import Bounds, OnResult, Site, run_checks
 from interlock.system.errors import SourceError
-from interlock.system.supervise_tree import Clock
+from interlock.system.process_tree import Clock
 
 SCHEMA_VERSION = 1
 _LARGEST = 256 * 1024 * 1024

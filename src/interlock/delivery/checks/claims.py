@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from interlock.delivery.checks.records import Check, CheckResult, canonical
-from interlock.signals import items
+from interlock.signals import body
 
 Said = Literal["pass", "fail", "unclear", "changed"]
 Found = Literal["verified", "refuted", "unchecked"]
@@ -76,7 +76,7 @@ def rows_of(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, ...]:
     return tuple(
         _row(each)
         for section in _SECTIONS.get(signal, ())
-        for each in _entries(fields.get(section), items.ReportedCheck)
+        for each in _entries(fields.get(section), body.ReportedCheck)
         if each.status or not _HEADER.match(each.name)
     )
 
@@ -108,7 +108,7 @@ def file_claims(
     real = sorted(set(changed))
     paths: dict[str, None] = {}
     for section in _FILE_SECTIONS:
-        for each in _entries(fields.get(section), items.FileNote):
+        for each in _entries(fields.get(section), body.FileNote):
             path = _path(each.file, root)
             if path.casefold() not in _NO_FILE:
                 paths[path] = None
@@ -143,7 +143,7 @@ def _entries(value: Any, kind: Any) -> list[Any]:
         return []
 
 
-def _row(said: items.ReportedCheck) -> ClaimRow:
+def _row(said: body.ReportedCheck) -> ClaimRow:
     name, environment, detail = said.name, said.environment, said.detail
     if not environment and (joined := _JOINED.match(name)):
         name, environment, detail = joined.groups()
@@ -161,7 +161,7 @@ def _outcome(status: str) -> Said:
     if _CROSS.match(word):
         return "fail"
     bare = word.lstrip("✅✓✔ ")
-    if items.is_negative(items.ReportedCheck("", bare.strip("*_`. "))):
+    if body.is_negative(body.ReportedCheck("", bare.strip("*_`. "))):
         return "fail"
     return "pass" if _GOOD.match(word) else "unclear"
 

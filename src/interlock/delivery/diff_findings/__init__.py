@@ -10,13 +10,10 @@ from typing import Final
 
 import msgspec
 
-from interlock.delivery.diff_findings.braces import brace_tells
-from interlock.delivery.diff_findings.dead_comments import dead_comments
-from interlock.delivery.diff_findings.source_text import SourceText, take_apart
-from interlock.delivery.diff_findings.tell import DiffFinding, Severity
-from interlock.delivery.diff_findings.tell_python import parse, python_tells
-from interlock.delivery.diff_findings.tell_rows import by_rows
-from interlock.delivery.diff_findings.tell_secrets import secrets
+from interlock.delivery.diff_findings.braces import brace_tells, dead_comments
+from interlock.delivery.diff_findings.patterns import by_rows, secrets
+from interlock.delivery.diff_findings.python import parse, python_tells
+from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText, take_apart
 from interlock.system.file_kind import FileKind, kind_of, language_of
 
 MOST: Final = 1_000

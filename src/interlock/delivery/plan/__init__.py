@@ -7,9 +7,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Plan
-from interlock.delivery.plan.plan_markdown import read_markdown
-from interlock.delivery.plan.plan_yaml import read_yaml_plan
+from interlock.delivery.plan.yaml import read_yaml_plan
 from interlock.system.errors import SourceError
 
 MOST: Final = 10_000_000

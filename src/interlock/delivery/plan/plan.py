@@ -2,9 +2,18 @@
 
 Knows what a plan is once it is read, whatever form it was written in, and what can be said about
 one. Refuses to know Markdown, YAML and files; judging a plan is plan_check's.
+
+What waits for what: order, roots, dependents, rounds, the critical path, and cycles.
+
+Knows tasks as ids and their blockers. Works on any plan, also a broken one: a blocker that does not
+exist never ends, and of tasks with one id the first counts. Nothing here recurses.
 """
 
 import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final, Literal
 
 import msgspec
@@ -91,3 +100,211 @@ def contents(plan: Plan) -> Plan:
         source_form="markdown",
         remarks=(),
     )
+
+
+Blockers = Mapping[str, tuple[str, ...]]
+
+
+def blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """For each task, in the plan's order, whom it waits for, each once."""
+    found: dict[str, tuple[str, ...]] = {}
+    for task in plan.tasks:
+        found.setdefault(task.id, tuple(dict.fromkeys(task.blocked_by)))
+    return found
+
+
+def direct_dependents(waits: Blockers) -> dict[str, list[str]]:
+    """For each task, which tasks name it as their blocker."""
+    found: dict[str, list[str]] = {name: [] for name in waits}
+    for name, needed in waits.items():
+        for blocker in needed:
+            if blocker in found:
+                found[blocker].append(name)
+    return found
+
+
+def roots(plan: Plan) -> tuple[str, ...]:
+    """The tasks that wait for nobody."""
+    return tuple(name for name, needed in blockers(plan).items() if not needed)
+
+
+def startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
+    """The tasks that are not done and whose blockers all are."""
+    ended = set(done)
+    return tuple(
+        name
+        for name, needed in blockers(plan).items()
+        if name not in ended and ended.issuperset(needed)
+    )
+
+
+def order(plan: Plan) -> tuple[str, ...]:
+    """Every task that can ever start, after all it waits for; else in the plan's order."""
+    waits = blockers(plan)
+    place = {name: index for index, name in enumerate(waits)}
+    names = list(waits)
+    freed = direct_dependents(waits)
+    left = {name: len(needed) for name, needed in waits.items()}
+    free = [place[name] for name, count in left.items() if not count]
+    heapify(free)
+    found: list[str] = []
+    while free:
+        name = names[heappop(free)]
+        found.append(name)
+        for dependent in freed[name]:
+            left[dependent] -= 1
+            if not left[dependent]:
+                heappush(free, place[dependent])
+    return tuple(found)
+
+
+def rounds(plan: Plan) -> dict[str, int]:
+    """In which round each task can start at the earliest, from 1, if all rounds take equally long.
+
+    Tasks that can never start are left out.
+    """
+    waits = blockers(plan)
+    found: dict[str, int] = {}
+    for name in order(plan):
+        found[name] = 1 + max((found[blocker] for blocker in waits[name]), default=0)
+    return found
+
+
+def dependents(plan: Plan) -> dict[str, int]:
+    """How many tasks wait for each one, directly or through others.
+
+    Those who wait are kept as the bits of one number, so that a wide plan stays cheap.
+    """
+    waits = blockers(plan)
+    bit = {name: 1 << index for index, name in enumerate(waits)}
+    waiting = dict.fromkeys(waits, 0)
+    for name in reversed(order(plan)):
+        for blocker in waits[name]:
+            waiting[blocker] |= waiting[name] | bit[name]
+    return {name: mask.bit_count() for name, mask in waiting.items()}
+
+
+def critical_path(plan: Plan) -> tuple[str, ...]:
+    """The longest chain of tasks that wait for each other; the first such in the plan's order."""
+    depth = rounds(plan)
+    if not depth:
+        return ()
+    waits = blockers(plan)
+    name = max(waits, key=lambda each: depth.get(each, 0))
+    chain = [name]
+    while waits[name]:
+        name = next(each for each in waits[name] if depth[each] == depth[name] - 1)
+        chain.append(name)
+    return tuple(reversed(chain))
+
+
+class Cycles(msgspec.Struct, frozen=True):
+    """Chains that end where they began, and every task that is caught in one."""
+
+    paths: tuple[tuple[str, ...], ...]
+    caught: tuple[str, ...]
+
+
+def cycles(plan: Plan, most: int) -> Cycles:
+    """Cycles, short ones first from each task, until every wait that is part of one is shown.
+
+    Each path begins with the task that stands first in the plan, and lists each task once.
+    At most so many are shown.
+    """
+    waits = blockers(plan)
+    knots = _knots(waits)
+    paths = tuple(islice((path for knot in knots for path in _paths(waits, knot)), most))
+    caught = {name for knot in knots for name in knot}
+    return Cycles(paths, tuple(name for name in waits if name in caught))
+
+
+def _paths(waits: Blockers, knot: set[str]) -> Iterable[tuple[str, ...]]:
+    """For every wait inside a knot that no path has shown yet, the shortest way around."""
+    shown: set[tuple[str, str]] = set()
+    members = [name for name in waits if name in knot]
+    place = {name: index for index, name in enumerate(members)}
+    for name in members:
+        for blocker in waits[name]:
+            if blocker not in knot or (name, blocker) in shown:
+                continue
+            path = [name, *_way(waits, knot, blocker, name)]
+            shown.update(zip(path, [*path[1:], name], strict=True))
+            first = min(range(len(path)), key=lambda at: place[path[at]])
+            yield (*path[first:], *path[:first])
+
+
+def _way(waits: Blockers, knot: set[str], start: str, goal: str) -> list[str]:
+    """The shortest way from start to just before goal; inside a knot there always is one."""
+    if start == goal:
+        return []
+    came: dict[str, str] = {start: ""}
+    queue = deque([start])
+    while goal not in came:
+        name = queue.popleft()
+        for blocker in waits[name]:
+            if blocker in knot and blocker not in came:
+                came[blocker] = name
+                queue.append(blocker)
+    way: list[str] = []
+    name = came[goal]
+    while name:
+        way.append(name)
+        name = came[name]
+    return way[::-1]
+
+
+def _knots(waits: Blockers) -> list[set[str]]:
+    """Groups of tasks that all wait for each other, and tasks that wait for themselves."""
+    groups = _components(waits)
+    return [
+        group for group in groups if len(group) > 1 or any(name in waits[name] for name in group)
+    ]
+
+
+def _components(waits: Blockers) -> list[set[str]]:
+    """Strongly connected groups: who is reached from a task, both along and against the waits."""
+    against = direct_dependents(waits)
+    finished = _finishing_order(waits)
+    seen: set[str] = set()
+    groups: list[set[str]] = []
+    for name in reversed(finished):
+        if name in seen:
+            continue
+        group, stack = {name}, [name]
+        while stack:
+            for other in against[stack.pop()]:
+                if other not in seen and other not in group:
+                    group.add(other)
+                    stack.append(other)
+        seen |= group
+        groups.append(group)
+    first = {name: index for index, name in enumerate(waits)}
+    return sorted(groups, key=lambda group: min(first[name] for name in group))
+
+
+def _finishing_order(waits: Blockers) -> list[str]:
+    finished: list[str] = []
+    seen: set[str] = set()
+    for start in waits:
+        if start in seen:
+            continue
+        seen.add(start)
+        stack = [(start, iter(waits[start]))]
+        while stack:
+            name, rest = stack[-1]
+            deeper = next((each for each in rest if each in waits and each not in seen), None)
+            if deeper is None:
+                finished.append(name)
+                stack.pop()
+            else:
+                seen.add(deeper)
+                stack.append((deeper, iter(waits[deeper])))
+    return finished
+
+
+def task_named(plan: Plan) -> dict[str, Task]:
+    """The tasks by id; of several with one id, the first."""
+    found: dict[str, Task] = {}
+    for task in plan.tasks:
+        found.setdefault(task.id, task)
+    return found

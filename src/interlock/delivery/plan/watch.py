@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.plan import read_plan
-from interlock.delivery.plan.plan import Plan, Task
-from interlock.delivery.plan.plan_check import check_plan, has_errors
-from interlock.delivery.plan.plan_checks import with_project
-from interlock.delivery.plan.plan_graph import dependents
+from interlock.delivery.plan.check import check_plan, has_errors
+from interlock.delivery.plan.plan import Plan, Task, dependents
+from interlock.delivery.plan.yaml import with_project
 from interlock.delivery.terms import DeliveryConfig
 from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError

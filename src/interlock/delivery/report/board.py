@@ -2,19 +2,109 @@
 
 Pure: rows of cases, costs and the standing of agents in, a bounded record out. Times are moments,
 not ages, so that it need not be made anew to be drawn again. Refuses to know screens.
+
+Where the tasks of a delivery stand, each as one word and why; and the word for all of them.
+
+Pure: rows of cases in, words out. Refuses to know how anything is shown.
+
+Looks at a delivery while it is at work, as often as somebody wants to see its board.
+
+Reads only what is committed, with a connection of its own, and little each time: titles are kept,
+holds are followed from where the last look ended.
 """
 
-from collections import Counter
+import re
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
+from sqlalchemy import Connection
 
+from interlock.agents.status import AgentStanding, read_standings
 from interlock.delivery import steps
-from interlock.delivery.report.places import Outcome, TaskState, Word, outcome, places
+from interlock.delivery.steps import COMPLETE
+from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.turns import CaseProgress
+from interlock.journal.history import CaseProgress, costs_of, lines_since, stands_of
+from interlock.journal.runs import given_cases
+
+Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
+Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
+
+
+class TaskState(msgspec.Struct, frozen=True):
+    """One task."""
+
+    word: Word
+    why: str = ""
+
+
+def places(stands: Iterable[CaseProgress]) -> dict[str, TaskState]:
+    """A place for each task, in their order."""
+    rows = {each.case_id: each for each in stands}
+    dead = _dead(rows)
+    return {name: _place(each, rows, dead) for name, each in rows.items()}
+
+
+def outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
+    """The word for how a delivery stands; `status` is its run's, or `interrupted`."""
+    if ends.get("HALTED"):
+        return "HALTED"
+    if status == "done":
+        return "COMPLETE"
+    if status == "unhealthy":
+        return "PARTIAL" if ends.get(COMPLETE) else "FAILED"
+    if status == "running":
+        return "REMEDIATING" if is_held else "RUNNING"
+    return "PAUSED"
+
+
+def _dead(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
+    """The open tasks that can never start, each with the one that is in its way."""
+    after: dict[str, list[str]] = {}
+    for name, each in rows.items():
+        for need in each.needs if each.status == OPEN else ():
+            after.setdefault(need, []).append(name)
+    found: dict[str, str] = {}
+    queue = deque(name for name, each in rows.items() if _is_bad(each))
+    while queue:
+        before = queue.popleft()
+        for name in after.get(before, ()):
+            if name not in found:
+                found[name] = before
+                queue.append(name)
+    return found
+
+
+def _is_bad(stand: CaseProgress) -> bool:
+    return stand.status != OPEN and stand.end != COMPLETE
+
+
+def _place(
+    stand: CaseProgress, rows: Mapping[str, CaseProgress], dead: Mapping[str, str]
+) -> TaskState:
+    if stand.status != OPEN:
+        good = stand.end == COMPLETE
+        return TaskState("complete" if good else "failed", stand.end or stand.status.upper())
+    if stand.dispatch_id:
+        return TaskState(
+            "asks" if stand.role == HUMAN else "at work", f"waits for the {stand.role}"
+        )
+    if stand.case_id in dead:
+        need = dead[stand.case_id]
+        before = rows[need]
+        how = before.end or ("blocked" if before.status == OPEN else before.status)
+        return TaskState("blocked", f"comes after {need}, which is {how}")
+    first = next((need for need in stand.needs if _is_open(rows.get(need))), "")
+    return TaskState("waits", f"comes after {first}" if first else "waits for its turn")
+
+
+def _is_open(stand: CaseProgress | None) -> bool:
+    return stand is not None and stand.status == OPEN
+
 
 MOST: Final = 200
 """Rows that are kept; a screen shows fewer."""
@@ -147,3 +237,60 @@ def agent_of(role: str, agents: Mapping[str, str]) -> str:
     if role in steps.PROGRAMS:
         return "interlock"
     return agents.get(role) or ("human" if role == HUMAN else agents.get("") or role)
+
+
+_HEARD: Final = re.compile(r"its last byte came (\d+) s ago")
+
+
+class BoardReader:
+    """One who watches one run."""
+
+    def __init__(
+        self, connection: Connection, run_id: int, agents: Mapping[str, str], papers: Path
+    ) -> None:
+        """`papers` is the folder where carriers leave how their agents stand."""
+        self._connection = connection
+        self._run_id = run_id
+        self._agents = agents
+        self._papers = papers
+        self._titles: dict[str, str] = {}
+        self._holds: dict[str, str] = {}
+        self._seq = 0
+
+    def look(self, spent: Spent = NOTHING, status: str = "running") -> Board:
+        stands = stands_of(self._connection, self._run_id)
+        if len(stands) != len(self._titles):
+            given = given_cases(self._connection, self._run_id)
+            self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}
+        self._follow_holds()
+        found = read_standings(self._papers)
+        return board(
+            self._run_id,
+            stands,
+            titles=self._titles,
+            agents=self._agents,
+            costs=costs_of(self._connection, self._run_id),
+            signs={each.dispatch_id: sign_of(each) for each in found},
+            holder=next(iter(self._holds.values()), ""),
+            spent=spent,
+            status=status,
+        )
+
+    def _follow_holds(self) -> None:
+        for line in lines_since(self._connection, self._run_id, self._seq):
+            self._seq, decision = line.seq, line.decision
+            if decision.hold:
+                self._holds.setdefault(decision.hold, line.case_id)
+            self._holds.pop(decision.release, None)
+            if decision.status != OPEN:
+                self._holds = {
+                    name: who for name, who in self._holds.items() if who != line.case_id
+                }
+
+
+def sign_of(standing: AgentStanding) -> Sign:
+    """When an agent was last heard of, as those who look after it say."""
+    for reason in standing.reasons:
+        if found := _HEARD.fullmatch(reason):
+            return Sign(standing.at - float(found[1]), standing.word)
+    return Sign(0.0, standing.word)

@@ -17,7 +17,7 @@ from interlock.delivery.worktrees.source import SourceRepo
 from interlock.system.errors import SourceError
 from interlock.system.files import remove, write_whole
 from interlock.system.git import first_line
-from interlock.system.workshop_git import MAIL, NAME, PATIENCE, Git, Heed, program
+from interlock.system.workshop_git import MAIL, NAME, PATIENCE, CloneGit, Heed, program
 
 CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
 ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclude"
@@ -29,8 +29,8 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     making = home / MAKING
     remove(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = Git(making, heed=heed, safe=found.safe, lock=lock)
-    _clone(Git(home, heed=heed, safe=found.safe, lock=lock), found, making)
+    git = CloneGit(making, heed=heed, safe=found.safe, lock=lock)
+    _clone(CloneGit(home, heed=heed, safe=found.safe, lock=lock), found, making)
     if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
@@ -46,7 +46,7 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     making.rename(home / CLONE)
 
 
-def refs_of(git: Git) -> dict[str, str]:
+def refs_of(git: CloneGit) -> dict[str, str]:
     """Every ref and where it leads."""
     said = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
     # Of this clone no line is anything else; names cannot hold blanks.
@@ -59,7 +59,7 @@ def _plain(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _clone(git: Git, found: SourceRepo, making: Path) -> None:
+def _clone(git: CloneGit, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
         ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
@@ -71,7 +71,7 @@ def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     )
 
 
-def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
+def _settings(git: CloneGit, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
     name, mail = (_of_user(found, key) for key in ("user.name", "user.email"))
     hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
     settings = {
@@ -92,7 +92,7 @@ def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None
     (git.git_dir / "worktrees").mkdir(exist_ok=True)
 
 
-def _rename_branches(git: Git, slug: str) -> None:
+def _rename_branches(git: CloneGit, slug: str) -> None:
     """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
     said = git.ask("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []

@@ -14,7 +14,7 @@ import msgspec
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import write_whole
 from interlock.system.git import first_line
-from interlock.system.workshop_git import Git, Heed, unheeded
+from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 GONE = ""
 
@@ -55,7 +55,7 @@ class RefLedger:
         with self._turn:
             yield
 
-    def move(self, git: Git, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
+    def move(self, git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
         """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
         with self._turn:
             self._write(msgspec.structs.replace(self._page, moving=dict(changes)))
@@ -65,14 +65,14 @@ class RefLedger:
                 raise MovedError(ran_into) if old else SourceError(ran_into)
             self._write(_moved(self._page))
 
-    def restore(self, git: Git, refs: Mapping[str, str]) -> None:
+    def restore(self, git: CloneGit, refs: Mapping[str, str]) -> None:
         """Put refs back that somebody else moved. The ledger knows them already, or never did."""
         with self._turn:
             ran_into = _update(git, refs, {})
             if ran_into:
                 raise SourceError(ran_into)
 
-    def settle(self, git: Git) -> None:
+    def settle(self, git: CloneGit) -> None:
         """After a crash: what was begun is done to its end."""
         with self._turn:
             if not self._page.moving:
@@ -109,7 +109,7 @@ def _moved(page: RefRecord) -> RefRecord:
     return msgspec.structs.replace(page, refs=refs, moving={})
 
 
-def _update(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
+def _update(git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
     """Move them all or none. What went wrong, or nothing."""
     lines = [
         f"delete {name}" if at == GONE else f"update {name} {at} {old.get(name, '')}".rstrip()

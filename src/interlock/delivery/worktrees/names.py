@@ -1,10 +1,16 @@
 """Names made of ids: a folder and a branch for a task, whatever characters its id has.
 
 Knows that two ids never share a name, also where upper and lower case are the same. Pure.
+
+What an agent did in its tree that it may not do, as data.
+
+Refuses to know what follows from it.
 """
 
 import hashlib
 import re
+
+import msgspec
 
 from interlock.system.errors import SourceError
 
@@ -57,3 +63,15 @@ def published_ref(slug: str) -> str:
 def shown(path: bytes) -> str:
     """A path for people and JSON: bytes that are no UTF-8 are written out."""
     return path.decode(errors="backslashreplace")
+
+
+class Violation(msgspec.Struct, frozen=True, order=True):
+    """What it was is put right already; the sentence tells the agent what to do instead.
+
+    Kinds of git: tree-replaced, git-file, head-moved, history-rewritten, line-moved, ref-made,
+    ref-moved, ref-deleted, stash. Kinds of files, which are left out of the snapshot: too-large,
+    symlink-outside, nested-repository, submodule-moved, special-file, unreadable.
+    """
+
+    kind: str
+    sentence: str

@@ -18,11 +18,11 @@ import msgspec
 
 from interlock.agents.cli.environment import cleaned
 from interlock.delivery.worktrees.names import shown
+from interlock.delivery.worktrees.snapshot import changed, untracked
 from interlock.delivery.worktrees.submodules import fill_submodules
-from interlock.delivery.worktrees.taking import changed, untracked
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
-from interlock.system.workshop_git import Git
+from interlock.system.workshop_git import CloneGit
 
 PATIENCE = 600.0
 _TAIL = 16_000
@@ -35,7 +35,7 @@ class PrepareTarget(Protocol):
     shop: DeliveryWorkspace
     root: Path
     folder: Path
-    git: Git
+    git: CloneGit
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]: ...
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from interlock.delivery.worktrees.source import SourceRepo
 from interlock.system.git import first_line
-from interlock.system.workshop_git import Git
+from interlock.system.workshop_git import CloneGit
 
 _KEY = re.compile(r"submodule\.(.+)\.path\n(.*)", re.DOTALL)
 
 
-def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
+def fill_submodules(git: CloneGit, found: SourceRepo) -> list[str]:
     """A note for each that stays empty."""
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
@@ -23,7 +23,7 @@ def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
     return [note for name, path in pairs if (note := _fill(git, found, name, path))]
 
 
-def _fill(git: Git, found: SourceRepo, name: str, path: str) -> str:
+def _fill(git: CloneGit, found: SourceRepo, name: str, path: str) -> str:
     store = Path(found.shared) / "modules" / name
     inside = Path(found.shared, "modules") in store.resolve().parents
     if not inside or not (store / "objects").is_dir() or name.startswith("-"):

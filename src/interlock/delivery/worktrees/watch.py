@@ -12,9 +12,8 @@ import msgspec
 
 from interlock.delivery.worktrees.founding import refs_of
 from interlock.delivery.worktrees.ledger import GONE, RefLedger
-from interlock.delivery.worktrees.names import kept_ref, line_ref
-from interlock.delivery.worktrees.violation import Violation
-from interlock.system.workshop_git import Git
+from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref
+from interlock.system.workshop_git import CloneGit
 
 _STASH = "refs/stash"
 
@@ -31,7 +30,7 @@ class RefGuard:
 
     def __init__(
         self,
-        git: Git,
+        git: CloneGit,
         ledger: RefLedger,
         slug: str,
         origin: Mapping[str, str],

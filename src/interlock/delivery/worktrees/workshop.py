@@ -28,10 +28,10 @@ from interlock.delivery.worktrees.names import checked_slug
 from interlock.delivery.worktrees.source import SourceRepo, look
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove, write_whole
-from interlock.system.workshop_git import Git, Heed, unheeded
+from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 if TYPE_CHECKING:
-    from interlock.delivery.worktrees.line import MergeBranch
+    from interlock.delivery.worktrees.merge_branch import MergeBranch
     from interlock.delivery.worktrees.tree import TaskTree
 
 MANIFEST = "workshop.json"
@@ -145,7 +145,7 @@ class DeliveryWorkspace:
 
     @property
     def line(self) -> "MergeBranch":
-        from interlock.delivery.worktrees.line import MergeBranch
+        from interlock.delivery.worktrees.merge_branch import MergeBranch
 
         return MergeBranch(self)
 
@@ -167,10 +167,10 @@ class DeliveryWorkspace:
         tree: Path | None = None,
         index: Path | None = None,
         safe: tuple[str, ...] = (),
-    ) -> Git:
+    ) -> CloneGit:
         """git on that directory; with a tree it is one of ours, which shares our clone."""
         shared = self.repo if tree is not None else None
-        return Git(
+        return CloneGit(
             git_dir,
             tree=tree,
             index=index,

@@ -4,28 +4,27 @@ Knows which checks there are and in which order they speak. Everything they find
 place in the file and what to write instead; nothing here changes or runs a circuit.
 """
 
-from interlock.engine.notation import CircuitSource
-from interlock.engine.verify.check_guards import (
-    gaps,
-    loops_without_exit,
-    overlaps,
-    unhandled_signals,
-    unproven_cells,
-    unreachable_rules,
-)
-from interlock.engine.verify.check_names import unguarded_names, unknown_names, unknown_reads
-from interlock.engine.verify.check_routes import (
+from interlock.engine.circuit_file import CircuitSource
+from interlock.engine.verify.checks import (
     back_to_nowhere,
     dead_ends,
+    gaps,
+    loops_without_exit,
     missing_timeouts,
+    overlaps,
     self_reviews,
     unbounded_loops,
     ungated_writes,
+    unguarded_names,
+    unhandled_signals,
+    unknown_names,
+    unknown_reads,
+    unproven_cells,
     unreachable_places,
+    unreachable_rules,
 )
 from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
-from interlock.engine.verify.proof import Check, Proof
-from interlock.engine.verify.worst_case import worst_case
+from interlock.engine.verify.proof import Check, Proof, worst_case
 
 CHECKS: tuple[Check, ...] = (
     unknown_names,

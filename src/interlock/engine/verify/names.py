@@ -14,8 +14,7 @@ from interlock.engine.circuit import FAILURES, ROOTS, Circuit
 from interlock.engine.expression import Expression
 from interlock.engine.shape import Shape
 from interlock.engine.verify.finding import Hop
-from interlock.engine.verify.graph import paths_from
-from interlock.engine.verify.routes import StepState, any_rule, ways_through
+from interlock.engine.verify.routes import StepState, any_rule, paths_from, ways_through
 
 FAILED = Shape(
     kinds=("object",),

@@ -1,21 +1,35 @@
 """A circuit under examination: its text, its table tried out, and the ways through it.
 
 Knows what every check needs and where things stand in the file. Refuses to know the checks.
+
+The most dispatches one case can cost, and a way that reaches it.
+
+Knows how loops are counted and detours stacked, as the engine does it. Refuses to know values: each
+time a step is visited, any region of values may come.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from itertools import compress
+from math import prod
+from operator import ge
+from typing import Any, NamedTuple
 
 import msgspec
 
-from interlock.engine.circuit import Rule
-from interlock.engine.notation import CircuitSource
-from interlock.engine.verify.cells import Cell, Region
-from interlock.engine.verify.finding import Finding, Hop, Level
-from interlock.engine.verify.graph import paths_from
-from interlock.engine.verify.outcome import CellOutcome, OutcomeTable
-from interlock.engine.verify.routes import StepState, Ways, ways_through
+from interlock.engine.advance import MAX_DETOURS
+from interlock.engine.circuit import BACK, Circuit, Rule
+from interlock.engine.circuit_file import CircuitSource
+from interlock.engine.verify.cells import Cell, CellOutcome, OutcomeTable, Region
+from interlock.engine.verify.finding import Finding, Hop, Level, WorstCase
+from interlock.engine.verify.routes import (
+    StepState,
+    Ways,
+    longest_path,
+    paths_from,
+    target_of,
+    ways_through,
+)
 
 
 class Proof:
@@ -100,3 +114,93 @@ def said(path: Iterable[Hop]) -> str:
         text = text or hop.step
         text += f" -[{hop.rule}]-> {hop.to}"
     return text
+
+
+MAX_SITUATIONS = 200_000
+MAX_COUNTS = 100_000_000
+"""Where loops can be counted in more ways than this, the situations are not even tried."""
+
+
+class Situation(NamedTuple):
+    """All of a case that decides how far it can still go."""
+
+    step: str
+    counts: tuple[int, ...]
+    stack: tuple[str, ...] = ()
+
+
+def worst_case(table: OutcomeTable) -> WorstCase:
+    """Search all situations; where there are too many or no end of them, max_steps is the limit."""
+    circuit = table.circuit
+    if circuit.start not in circuit.steps:
+        return WorstCase(0, exact=False, reason="the circuit has no start")
+    if prod(loop.max + 1 for loop in circuit.loops.values()) > MAX_COUNTS:
+        reason = "its loops can be counted in too many ways: only max_steps is a limit"
+        return WorstCase(circuit.max_steps, exact=False, reason=reason)
+    walker = _Walker(table)
+    start = Situation(circuit.start, (0,) * len(circuit.loops))
+    found = longest_path(start, walker.leaving, MAX_SITUATIONS)
+    if found.problem:
+        reason = f"{found.problem}: only max_steps is a limit"
+        return WorstCase(circuit.max_steps, exact=False, reason=reason)
+    dispatches = len(found.path) + 1
+    if not all(cell.complete for cell in table.cells.values()):
+        reason = "some guards read too many values to try them all"
+        return WorstCase(min(dispatches, circuit.max_steps), exact=False, reason=reason)
+    if dispatches <= circuit.max_steps:
+        return WorstCase(dispatches, exact=True, path=found.path)
+    reason = f"max_steps cuts a way of {dispatches} dispatches"
+    path = found.path[: circuit.max_steps - 1]
+    return WorstCase(circuit.max_steps, exact=True, path=path, reason=reason)
+
+
+class _Walker:
+    def __init__(self, table: OutcomeTable) -> None:
+        self.table = table
+        self.circuit: Circuit = table.circuit
+        self.loops = tuple(self.circuit.loops.values())
+        self.limits = tuple(loop.max for loop in self.loops)
+        self.place = {loop.name: at for at, loop in enumerate(self.loops)}
+        self.per_step = [at for at, loop in enumerate(self.loops) if loop.per_step]
+        self.cells = {
+            step: [cell for (at, _), cell in table.cells.items() if at == step]
+            for step in self.circuit.steps
+        }
+        self._known: dict[tuple[str, tuple[bool, ...]], list[tuple[str, Rule]]] = {}
+
+    def leaving(self, now: Situation) -> Iterator[tuple[Hop, Situation]]:
+        is_spent = tuple(map(ge, now.counts, self.limits))
+        top = now.stack[-1] if now.stack else ""
+        seen: set[Situation] = set()
+        for signal, rule in self._moves(now.step, is_spent):
+            target = target_of(rule, now.step, top)
+            after = self._after(now, rule, target) if target in self.circuit.steps else None
+            if after is not None and after not in seen:
+                seen.add(after)
+                yield Hop(now.step, signal, rule.id, target), after
+
+    def _moves(self, step: str, is_spent: tuple[bool, ...]) -> list[tuple[str, Rule]]:
+        """What can be taken at a step while these loops are spent, and on which signal."""
+        if (step, is_spent) not in self._known:
+            spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
+            found: dict[tuple[str, str], Rule] = {}
+            for cell in self.cells[step]:
+                chosen = [self.table.chosen(cell, region, spent) for region in cell.regions]
+                if not cell.complete:
+                    chosen += [each for each in cell.rules if each.to and each.loop not in spent]
+                    chosen.append(self.circuit.otherwise)
+                found.update({(cell.signal, rule.id): rule for rule in chosen if rule})
+            self._known[step, is_spent] = [(signal, rule) for (signal, _), rule in found.items()]
+        return self._known[step, is_spent]
+
+    def _after(self, now: Situation, rule: Rule, target: str) -> Situation | None:
+        if rule.detour and len(now.stack) >= MAX_DETOURS:
+            return None
+        counts = list(now.counts)
+        if target != now.step:
+            for at in self.per_step:
+                counts[at] = 0
+        if rule.loop in self.place:
+            counts[self.place[rule.loop]] += 1
+        stack = now.stack[:-1] if rule.to == BACK else now.stack
+        return Situation(target, tuple(counts), (*stack, now.step) if rule.detour else stack)

@@ -16,26 +16,23 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.cli.clocks import Timeouts
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
+from interlock.agents.cli.carrier import AgentHome, WorkFolder, workplace
 from interlock.agents.cli.ended import ProcessEnd, why
-from interlock.agents.cli.process import AgentHome
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
-from interlock.agents.cli.workplace import WorkFolder, workplace
+from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import variables_of
-from interlock.agents.errands import TaskSet
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
 from interlock.epic.sessions.channel import Channel
 from interlock.epic.sessions.listen import AgentDialect, SessionListener
 from interlock.epic.sessions.record import HeardSignal, SessionRecord, Via
-from interlock.epic.signals import ENDING, ended_by
-from interlock.signals.line_payload import read_payload
-from interlock.signals.lines import Found
+from interlock.epic.status import ENDING, ended_by
+from interlock.signals.lines import Found, read_payload
 from interlock.system.errors import InterlockError
-from interlock.system.lookout import ProcessSnapshot
+from interlock.system.process_table import ProcessSnapshot
 
 ORCHESTRATED: Final = "SAGE_ORCHESTRATOR"
 _LONGEST_PAUSE: Final = 300.0

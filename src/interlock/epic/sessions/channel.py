@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.line_payload import read_payload
+from interlock.signals.lines import read_payload
 from interlock.system.errors import SourceError
 
 SOCKET_VARIABLE: Final = "INTERLOCK_CHANNEL"

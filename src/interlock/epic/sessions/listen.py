@@ -10,19 +10,13 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.clocks import Timeouts
 from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.hearing import SessionMonitor
-from interlock.agents.cli.launch import environment, launch
-from interlock.agents.cli.limit_text import Zones
-from interlock.agents.cli.outcome import SessionOutcome, judge
-from interlock.agents.cli.profile import Profile
-from interlock.agents.cli.settings import AgentSettings, clocks_of
-from interlock.agents.cli.sight import Alive, OutputLine, Sight
+from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, Zones, judge
+from interlock.agents.cli.profiles import AgentSettings, Profile, clocks_of, environment, launch
+from interlock.agents.cli.timeouts import Alive, OutputLine, Sight, Timeouts
 from interlock.engine.case import Usage
-from interlock.signals.lines import Found, LineReader
-from interlock.signals.session_lines import SessionLines
-from interlock.signals.streams.stream_events import StreamEvent
+from interlock.signals.lines import Found, LineReader, SessionLines
+from interlock.signals.streams.events import StreamEvent
 
 Hear = Callable[[list[Found]], None]
 

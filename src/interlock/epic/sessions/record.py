@@ -11,9 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.epic.signals import DECIDING, EFFECTS, ENDING, FIRM, deciding
-from interlock.signals.line_payload import LineRefusal, LineSignal
-from interlock.signals.lines import Found
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, deciding
+from interlock.signals.lines import Found, LineRefusal, LineSignal
 from interlock.system.errors import SourceError
 
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from interlock.rca.knowledge.investigation_schema import all_tables
+from interlock.rca.knowledge.schema import all_tables
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=all_tables)
 with context.begin_transaction():

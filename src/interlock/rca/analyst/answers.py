@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.analyst.culprit import CulpritLead
-from interlock.rca.analyst.spots import StackLocation
+from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.analyst.triage import is_check
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 
 SURE_KIND = 0.6
 """How sure triage must be of an environment failure or a flake to skip the investigation."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.rca.analyst.line_kind import LineKind, kind_of
+from interlock.rca.analyst.line_kinds import LineKind, kind_of
 from interlock.rca.analyst.masking import masked_line
-from interlock.system.test_output.ci_lines import bare
-from interlock.system.test_output.ci_names import HEADING, WENT_WRONG, read_name
+from interlock.system.test_output.counts import bare
+from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
 
 
 class EvidenceLine(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 from interlock.system.errors import SourceError
 
 TEXTS = ("test_name", "class_name", "type", "message", "stack", "log", "launch", "at")

@@ -8,13 +8,11 @@ import re
 from collections.abc import Sequence
 
 from interlock.rca.analyst.answers import FaultKind, Where
-from interlock.rca.analyst.candidate import language
-from interlock.rca.analyst.culprit import CulpritLead
-from interlock.rca.analyst.spots import StackLocation
+from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.names import language
+from interlock.rca.analyst.stack import StackLocation, words_of
 from interlock.rca.analyst.triage import is_check
-from interlock.rca.analyst.whereabouts import words_of
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Repo
+from interlock.rca.records import Failure, Repo
 from interlock.system.file_kinds import is_document
 from interlock.system.file_kinds import is_test as is_test_file
 

@@ -3,22 +3,192 @@
 Lines of one shape (all digits alike) are one template, found in a memo: that is nearly every line.
 A new shape becomes words; a word that many lines vary at the same place is a value. What is new in
 a block of lines is judged together. A number never changes its words, and memory is bounded.
+
+A log line as words, with `<*>` for what can only be a value: numbers, addresses, paths, quotes.
+
+The first half of template mining. It sees a line's shape, in which every digit is 0, so all lines
+of one shape have the same words. Bounded: the rest of a giant line is one value.
+
+Which words of log lines are values: what shows only when lines are compared with each other.
+
+The second half of template mining: judges words that stand in one place of otherwise equal lines.
+Knows no numbers of templates and keeps nothing.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from typing import BinaryIO
 
-from interlock.rca.analyst.line_words import VALUE, words_of
-from interlock.rca.analyst.template_values import (
-    Words,
-    fits,
-    merged,
-    tells,
-    varies,
-    vary_together,
-    with_value,
+VALUE = "<*>"
+_CHARS, _WORDS = 2_000, 100
+
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_DATE = (
+    rf"\b(?:{_DAY},? )?(?:{_MONTH} {{1,2}}\d+|\d+ {_MONTH})\b,?(?: \d+)?(?: \d+(?::\d+)+)?"
+    r"(?: [A-Z]{3,4}\b)?(?: \d{4}\b)?"
 )
+_PLAIN_VALUES = re.compile(
+    r"\b[a-zA-Z][\w+-]{0,20}://[^\s\"'<>,;()\[\]]+"
+    rf"|{_DATE}"
+    r"|(?<![\w:])(?:[0-9a-fA-F]{0,4}:){3,8}[0-9a-fA-F]{0,4}(?![\w:])"
+    r"|(?<![\w.])(?:~?/|[A-Za-z]:\\|\\\\)[^\s,:;()\[\]{}\"'=<>]+(?:\?[^\s\"']*)?"
+    r"|(?<![\w/.-])[\w.-]+/[\w.-]+/[\w./-]*"
+)
+_HINT = re.compile(rf"[/:\\]|{_MONTH} +\d|\d {_MONTH}")
+_BRACKETS = re.compile(r"[\"']|\(\)|\[\]")
+"""Most lines have nothing of the kind, and a look is cheaper than the work."""
+_SETTING = re.compile(
+    r"(?<=[\w\]])(?<!\bmsg)(?<!\bmessage)(?<!\berror)(?<!\berr)(?<!\breason)(?<!\bevent)"
+    r"=(?!=)(?:\"[^\"]*\"|\[[^\]\s]*\]|[^\s,;()\[\]{}]+)"
+)
+"""What a name is set to, except where it is the message itself."""
+_MEMBER = re.compile(r"\"([\w.@-]+)\": ?(\"(?:[^\"\\]|\\.)*\"|[^\s,{}\[\]]+),?")
+_SAYING = frozenset({"msg", "message", "event", "error", "err", "reason"})
+_QUOTED = re.compile(r"\"[^\"\s]*\"|(?<!\w)'[^'\s]*'(?!\w)|\(\)|\[\]")
+_SAID = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
+_NUMBERS = re.compile(
+    r"\b(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{6,}\b"
+    r"|[-+#*]{0,3}(?:\b[A-Za-z_]+-?)?\d\w*(?:[.:,/x-]{0,3}[-+]?\d\w*)*(?:%| ?[KMGT]?i?B\b)?"
+)
+_MAP = re.compile(r"\{\w+=<\*>(?:, \w+=<\*>)*\}")
+_LIST = re.compile(r"<\*>(?:, <\*>)+")
+"""However many they are, they are one value."""
+_ENDPOINT = re.compile(
+    r"(?<![\w./-])[A-Za-z][\w-]*(?:\.[\w-]+)+(?<!\.\w)(?<!\.(?:py|cc|go|rs|js|ts|rb))(?<!\.(?:cpp|php))"
+    r"(?<!\.java)(?<!\.scala)[:/@](?=<\*>)|(?<=<\*>)[:/@][\w-]+(?:\.[\w-]+)+"
+)
+"""A machine's or a program's dotted name, beside a port or an address; a source file is none."""
+_GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
+
+
+def words_of(shape: str) -> tuple[str, ...]:
+    """The words of a line; values that follow one another are one value."""
+    text = shape[:_CHARS]
+    if text.startswith('{"'):
+        text = _MEMBER.sub(_member, text)
+    if _HINT.search(text):
+        text = _PLAIN_VALUES.sub(VALUE, text)
+    if "=" in text:
+        text = _SETTING.sub("=" + VALUE, text)
+    if _BRACKETS.search(text):
+        text = _QUOTED.sub(_emptied, text)
+    text = _SAID.sub(VALUE, text)
+    if "0" in text:
+        text = _NUMBERS.sub(VALUE, text)
+    if VALUE in text and (", " in text or "{" in text):
+        text = _LIST.sub(VALUE, _MAP.sub(VALUE, text))
+    words: list[str] = []
+    for word in text.split(None, _WORDS)[:_WORDS]:
+        whole = _GLUED.sub(VALUE, _ENDPOINT.sub("", word)) if VALUE in word else word
+        if whole != VALUE or not words or words[-1] != VALUE:
+            words.append(whole)
+    return tuple(words)
+
+
+def _member(found: re.Match[str]) -> str:
+    """A member of a JSON object, as a setting; what is said stays."""
+    name, value = found[1], found[2]
+    return f"{name}={value if name in _SAYING else VALUE} "
+
+
+def _emptied(found: re.Match[str]) -> str:
+    return found[0][0] + VALUE + found[0][-1]
+
+
+Words = tuple[str, ...]
+
+_HAPPENED = re.compile(r".*(?:ed|ing)\W*$")
+_STATE = re.compile(r"[A-Z_]{2,}\W*$")
+"""A participle or a state says what happened; other such words are other messages."""
+_SET = re.compile(r"\w[:.]?\w+=<\*>")
+"""Another thing that is set is another message."""
+_NAME = re.compile(r".*\w[._@/\\-]\w")
+_NOUN = re.compile(
+    r"(?:user|host|hostname|name|device|file|driver|service|module|interface|process|job|task|node"
+    r"|server|client|domain|queue|topic|table|key|id)[:=]?$",
+    re.IGNORECASE,
+)
+"""What a name follows."""
+_TOLD = re.compile(r"[^<]*[A-Za-z]{2}[^<]*$")
+_ENOUGH_FIRST_WORDS, _ENOUGH_WORDS, _ENOUGH_NAMES, _ENOUGH_BESIDE_VALUE = 12, 5, 3, 2
+_MOST_COMPARED = 100
+"""How many lines of one length and first or last word are compared with each other."""
+
+
+def vary_together(group: list[Words]) -> list[Words]:
+    """Lines with values where several words vary at once among lines of one length."""
+    compared = rest = group[:_MOST_COMPARED]
+    found = []
+    while len(rest) >= _ENOUGH_WORDS:
+        pattern, rest = _joint(rest[0], compared), rest[1:]
+        if pattern:
+            found.append(pattern)
+            rest = [line for line in rest if not fits(line, pattern)]
+    return found
+
+
+def tells(line: Words) -> bool:
+    """Whether enough of a line with values is told to know it by that."""
+    told = sum(map(bool, map(_TOLD.match, line)))
+    return told >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
+
+
+def _joint(line: Words, group: list[Words]) -> Words | None:
+    """The line with values where it differs from many others that are otherwise the same."""
+    told = {at for at, word in enumerate(line) if _TOLD.match(word)}
+    differs = Counter(places for other in group if len(places := _apart(line, other)) > 1)
+    for places, times in differs.most_common(2):
+        if times < _ENOUGH_WORDS - 1 or len(told.difference(places)) < max(3, len(places)):
+            continue
+        same = [other for other in group if set(_apart(line, other)) <= set(places)]
+        if all(
+            varies({o[at] for o in same}, line[at - 1] if at else None, alone=False)
+            for at in places
+        ):
+            return tuple(VALUE if at in places else word for at, word in enumerate(line))
+    return None
+
+
+def _apart(one: Words, two: Words) -> tuple[int, ...]:
+    return tuple(at for at, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
+
+
+def fits(line: Words, pattern: Words) -> bool:
+    """Whether a line has the words of a pattern of its length, values aside."""
+    return all(b in (a, VALUE) for a, b in zip(line, pattern, strict=True))
+
+
+def merged(pattern: Words) -> Words:
+    """Values that meet become one."""
+    pairs = zip(("", *pattern), pattern, strict=False)
+    return tuple(word for before, word in pairs if word != VALUE or before != VALUE)
+
+
+def with_value(pattern: Words, at: int) -> Words:
+    """The pattern with a value at one place; values that meet become one."""
+    before, after = pattern[:at], pattern[at + 1 :]
+    if before[-1:] == (VALUE,):
+        before = before[:-1]
+    return (*before, VALUE, *(after[1:] if after[:1] == (VALUE,) else after))
+
+
+def varies(seen: Collection[str], before: str | None, *, alone: bool = True) -> bool:
+    """Whether words seen in one place are values. The first word of a line hardly ever is one."""
+    half = len(seen) / 2
+    if sum(map(bool, map(_SET.search, seen))) > half:
+        return False
+    if before is not None and any(VALUE in word for word in seen):
+        return len(seen) >= _ENOUGH_BESIDE_VALUE
+    if sum(bool(_HAPPENED.match(word) or (alone and _STATE.match(word))) for word in seen) > half:
+        return False
+    if sum(map(bool, map(_NAME.match, seen))) > half:
+        return len(seen) >= _ENOUGH_NAMES
+    if before is None:
+        return len(seen) >= _ENOUGH_FIRST_WORDS
+    return len(seen) >= (_ENOUGH_NAMES if _NOUN.match(before) else _ENOUGH_WORDS)
+
 
 BLOCK = 1 << 20
 """Bytes that are judged together."""

@@ -3,6 +3,10 @@
 Knows the ancestor's rules of what counts as what, so that results are comparable: `later` are the
 rules that its authors used in the end. Reads only, and never the truth: a result is the same
 whatever the labels say.
+
+Visits: every dispatch of a case that was decided, with its answer, its size and its time.
+
+Reads the journal as it is; refuses to know what an answer is worth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +15,55 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.calibrate.meter import BYTES_PER_TOKEN
-from interlock.engine.case import ENDED, OPEN
-from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.rca.calibration.case_result import CaseResult, StepCost
+from interlock.calibrate.campaign import BYTES_PER_TOKEN
+from interlock.engine.case import ENDED, OPEN, Decision
+from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
+from interlock.journal.database import driver
+from interlock.journal.journal import read_blob
+from interlock.rca.calibration.marks import CaseResult, StepCost
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
-from interlock.rca.calibration.visits import Visit, visits_of
-from interlock.rca.families import family_of
-from interlock.rca.knowledge.knowledge import Rca
-from interlock.rca.knowledge.rca_writer import BY_REVIEW
+from interlock.rca.knowledge.cause_writer import BY_REVIEW
+from interlock.rca.knowledge.causes import Rca
 from interlock.rca.knowledge.suites import SuiteCase, suite_cases
-from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, family_of
+
+_VISITS = (
+    "select j.decision, j.answer, d.prompt, d.at, j.at, j.tokens, j.money from journal j"
+    " join dispatches d on d.dispatch_id = j.dispatch_id"
+    " where j.case_no = ? order by j.dispatch_id"
+)
+_decision = msgspec.json.Decoder(Decision).decode
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """One asking that came to a decision."""
+
+    decision: Decision
+    data: Mapping[str, Any]
+    prompt_bytes: int
+    answer_bytes: int
+    sent_at: float
+    answered_at: float
+    tokens: int
+    money: float
+
+    @property
+    def failed(self) -> bool:
+        """Nothing usable came back."""
+        return self.decision.signal in FAILURES
+
+
+def visits_of(connection: Connection, case_no: int) -> list[Visit]:
+    """The decided dispatches of a case, in order."""
+    raw = driver(connection)
+    found: list[Visit] = []
+    for decision, answer, prompt, sent, at, tokens, money in raw.execute(_VISITS, (case_no,)):
+        body = read_blob(raw, answer)
+        size = len(read_blob(raw, prompt))
+        data = msgspec.json.decode(body)
+        found.append(Visit(_decision(decision), data, size, len(body), sent, at, tokens, money))
+    return found
+
 
 RECALL_HIT = 0.80
 """A constant of the measure: an agent's own threshold does not change what counts as a hit."""

@@ -11,14 +11,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.program import answer
+from interlock.agents.function import answer
 from interlock.engine.case import Case
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
-from interlock.rca.families import find_family
-from interlock.rca.knowledge.knowledge import rca
-from interlock.rca.knowledge.looks import CasePosition, place_of
-from interlock.rca.knowledge.rca_writer import BY_REVIEW
-from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.rca.knowledge.cause_writer import BY_REVIEW
+from interlock.rca.knowledge.causes import rca
+from interlock.rca.knowledge.suites import CasePosition, place_of
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, find_family
 from interlock.system.errors import StateError
 
 UNSURE = "ti001"

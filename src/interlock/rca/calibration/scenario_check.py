@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from interlock.calibrate.metric_table import metric_table
+from interlock.calibrate.metrics import metric_table
 from interlock.engine.verify.finding import Finding, Level
 from interlock.rca.calibration.scenario import LabelledCase, PlantedCommit, Scenario
 from interlock.rca.calibration.world import world_faults

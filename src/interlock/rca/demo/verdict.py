@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from interlock.rca.demo.truth import Planted
-from interlock.rca.findings import CaseFinding, FindingFamily, Findings
+from interlock.rca.demo.history import Planted
+from interlock.rca.records import CaseFinding, FindingFamily, Findings
 
 HEAD = ("planted", "tests", "found as", "together", "strangers", "category", "culprit", "seen", "")
 _SHORTEST_HASH = 7

@@ -2,24 +2,73 @@
 
 Makes nothing outside its folder, and touches no folder that is not its own. The same world comes
 out each time; only ids, ports and durations of the runs differ.
+
+The nightly job of the small world: clones side by side, and the job's own script run on them.
+
+Knows how the job is started; what it does is in the world's repositories.
 """
 
 import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from interlock.rca.demo.chronicle import pages, read_history
-from interlock.rca.demo.nightly import run_nightly
-from interlock.rca.demo.truth import Planted, planted
-from interlock.rca.launch import Repo
+from interlock.rca.demo.history import Planted, pages, planted, read_history
+from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
-from interlock.system.repository import BRANCH, require_git, revisions, write_repository
+from interlock.system.repository import (
+    BRANCH,
+    check_out,
+    plain_environment,
+    require_git,
+    revisions,
+    write_repository,
+)
+
+_PATIENCE = 120.0
+
+
+def run_nightly(
+    repos: Path, revisions: Mapping[str, str], workspace: Path, results: Path, *, began: str
+) -> bool:
+    """Run the tests at these revisions; the build's number is the name of the results' folder.
+
+    Returns whether all was green.
+    """
+    for name, revision in revisions.items():
+        check_out(repos / name, revision, workspace / name)
+    return run_job(workspace, results, began=began)
+
+
+def run_job(workspace: Path, results: Path, *, began: str) -> bool:
+    """Run the job in a workspace that is ready, as it is."""
+    script = workspace / "shop-deploy" / "ci" / "nightly.py"
+    try:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, script, workspace, results, "--build", results.name, "--began", began],
+            cwd=workspace,
+            env=plain_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"the tests in {workspace} did not end in {_PATIENCE:.0f} s") from None
+    if done.returncode not in (0, 1) or not any(results.glob("TEST-*.xml")):
+        said = done.stdout.decode(errors="replace").strip().splitlines()
+        why = said[-1] if said else f"see {results / 'logs' / 'console.log'}"
+        raise SourceError(f"the tests in {workspace} could not be run: {why}")
+    return done.returncode == 0
+
 
 PURPOSES = {
     "shop": "the product: the order service",

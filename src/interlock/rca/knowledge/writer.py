@@ -22,31 +22,32 @@ from interlock.rca.effects import (
     Triaged,
 )
 from interlock.rca.effects import Effect as RcaEffect
-from interlock.rca.knowledge.knowledge_schema import CATEGORIES
-from interlock.rca.knowledge.rca_case import (
+from interlock.rca.knowledge.cause_writer import (
+    BY_REVIEW,
+    CauseText,
     RcaCase,
+    SymptomMatch,
     add_note,
+    add_versions,
+    bring_along,
+    forget,
+    headline,
     link,
+    meet,
     read_case,
+    read_words,
+    retire_own,
+    reword,
     set_decision,
     set_recalled,
     set_regression,
     set_status,
-)
-from interlock.rca.knowledge.rca_writer import (
-    BY_REVIEW,
-    CauseText,
-    add_versions,
-    bring_along,
-    headline,
-    read_words,
-    retire_own,
-    reword,
     shared,
+    sight,
     status_of,
     write_own,
 )
-from interlock.rca.knowledge.symptom_writer import SymptomMatch, forget, meet, sight
+from interlock.rca.knowledge.schema import CATEGORIES
 
 _TRIAGE = "insert or replace into triages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CLOSE_SUITE = (

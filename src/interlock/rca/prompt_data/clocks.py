@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, Launch
+from interlock.rca.records import Failure, Job, Launch
 
 CLOCK_PLANE_NOTE: Final = (
     "Times are of up to three clocks: the executor's (CI job), the test node's (launch, tests), "

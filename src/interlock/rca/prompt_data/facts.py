@@ -11,15 +11,20 @@ from typing import Any
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure
-from interlock.rca.history import PriorCause, PriorKnowledge, Sibling, SymptomInfo
-from interlock.rca.knowledge.knowledge import Rca, history_of, rcas_of_suite
-from interlock.rca.knowledge.looks import CasePosition, environment_of, shared_by
-from interlock.rca.knowledge.suites import CaseBrief, briefs, launches_of, siblings
-from interlock.rca.launch import Launch
-from interlock.rca.lore import KnownCauses, StoredMatch
+from interlock.rca.knowledge.causes import Rca, history_of, rcas_of_suite
+from interlock.rca.knowledge.suites import (
+    CaseBrief,
+    CasePosition,
+    briefs,
+    environment_of,
+    launches_of,
+    shared_by,
+    siblings,
+)
+from interlock.rca.known_causes import KnownCauses, StoredMatch
 from interlock.rca.prompt_data.params import parameters
 from interlock.rca.prompt_data.subject import PromptLimits
+from interlock.rca.records import Failure, Launch, PriorCause, PriorKnowledge, Sibling, SymptomInfo
 from interlock.rca.steps import F0, F1, F3, F4
 from interlock.rca.taxonomy import Taxonomy
 from interlock.rca.workspace import CheckoutSet

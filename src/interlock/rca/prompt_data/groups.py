@@ -8,9 +8,9 @@ import re
 from collections import Counter
 from typing import Any, Final
 
-from interlock.rca.launch import Launch, TestCounts
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell, took
 from interlock.rca.prompt_data.subject import Subject
+from interlock.rca.records import Launch, TestCounts
 from interlock.runtime.fence import MISSING
 
 _NO_LAUNCH: Final = Launch(launch_id="")

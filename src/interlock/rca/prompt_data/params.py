@@ -10,16 +10,20 @@ from typing import Any, Final
 import msgspec
 
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure
-from interlock.rca.families import family_of
-from interlock.rca.history import PriorKnowledge, Sibling
-from interlock.rca.launch import Checkout, Launch
 from interlock.rca.prompt_data import groups, recollection
-from interlock.rca.prompt_data.artifacts import ARTIFACTS, example_of, schema_text
 from interlock.rca.prompt_data.blocks import BLOCKS, fill_blocks
 from interlock.rca.prompt_data.clocks import took
-from interlock.rca.prompt_data.guards import CONDITIONS, PromptGuard, guards_for
+from interlock.rca.prompt_data.instructions import (
+    ARTIFACTS,
+    CONDITIONS,
+    PromptGuard,
+    example_of,
+    guards_for,
+    schema_text,
+)
 from interlock.rca.prompt_data.subject import PromptLimits, Subject
+from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
+from interlock.rca.steps import family_of
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.runtime.fence import FencedText, PromptFence, ends, is_noisy
 

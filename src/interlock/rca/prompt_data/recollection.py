@@ -7,10 +7,10 @@ context. All of it is somebody else's words: every string leaves here harmless.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from interlock.rca.families import FAMILIES, find_family
-from interlock.rca.history import PriorCause, SymptomInfo
 from interlock.rca.prompt_data.clocks import days_between
 from interlock.rca.prompt_data.subject import Subject
+from interlock.rca.records import PriorCause, SymptomInfo
+from interlock.rca.steps import FAMILIES, find_family
 from interlock.runtime.fence import MISSING
 
 _WORDS_OF_REVIEW: Final = ("comment", "note", "reason")
@@ -33,7 +33,7 @@ def prior(about: Subject) -> dict[str, Any]:
         "attempt": about.case.attempt,
         "recall_match": _of(said, "recall").get("match") is True,
         "recall_candidate": _object(about, context.get("recall_candidate")),
-        **_repos(about, _of(said, "resolve")),
+        **_chosen_repos(about, _of(said, "resolve")),
         "findings": _rows(_tidy(about, context.get("findings"))),
         "evidence": _evidence(about, finding),
         "against": _listed(_tidy(about, finding.get("contradicting_evidence"))),
@@ -104,7 +104,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value else []
 
 
-def _repos(about: Subject, resolve: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen_repos(about: Subject, resolve: Mapping[str, Any]) -> dict[str, Any]:
     """Which repositories were chosen, and the one that this asking is about."""
     chosen = about.case.context.get("selected_repos") or resolve.get("selected_repos")
     selected = _rows(_tidy(about, chosen))

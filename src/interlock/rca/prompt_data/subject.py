@@ -9,11 +9,9 @@ from typing import Any
 import msgspec
 
 from interlock.engine.case import Case
-from interlock.rca.failure import Failure
-from interlock.rca.families import StepFamily
-from interlock.rca.history import PriorKnowledge, Sibling
-from interlock.rca.launch import Checkout, Job, Launch
 from interlock.rca.prompt_data.clocks import ClockLimits
+from interlock.rca.records import Checkout, Failure, Job, Launch, PriorKnowledge, Sibling
+from interlock.rca.steps import StepFamily
 from interlock.rca.taxonomy import Taxonomy
 from interlock.runtime.fence import PromptFence
 

@@ -2,16 +2,23 @@
 
 Nothing is cut here: what other documents leave out is in this one. Its JSON Schema is made from the
 same records and kept in `docs/report.schema.json`.
+
+All documents of a suite, one after the other. Whoever calls writes them.
+
+The same findings give the same documents, byte for byte.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from interlock.rca.findings import Findings
+from interlock.rca.records import Findings
+from interlock.rca.report.jira import drafts_of
+from interlock.rca.report.markdown import markdown_of, regressions_of
 from interlock.rca.report.outline import Outline, outline
-from interlock.rca.report.verdict import verdict
+from interlock.rca.report.page import page_of
+from interlock.rca.report.summary import verdict
 from interlock.system.text import writable
 
 SCHEMA_VERSION = 1
@@ -119,3 +126,15 @@ def _whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {_whole(name): _whole(each) for name, each in value.items()}
     return [_whole(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path below the report's folder, the page first. The data of a very red
+    night fill much memory: a file is made when it is asked for."""
+    told = outline(findings)
+    yield "report.html", page_of(told).encode()
+    yield "report.md", markdown_of(told).encode()
+    yield "report.json", document_of(told)
+    yield "regression-report.md", regressions_of(told).encode()
+    for name, text in drafts_of(told).items():
+        yield name, text.encode()

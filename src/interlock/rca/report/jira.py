@@ -12,13 +12,23 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.findings import CaseFinding, Findings
-from interlock.rca.report.kinds import defect_meaning
-from interlock.rca.report.links import suspect_link
+from interlock.rca.records import CaseFinding, Findings
 from interlock.rca.report.outline import Cause, Outline, outline
-from interlock.rca.report.verdict import history, standing, trust
-from interlock.system.markdown_text import code, code_list, fence, link, prose
-from interlock.system.text import block, clean, counted, first_line, line, writable
+from interlock.rca.report.summary import history, standing, trust
+from interlock.rca.report.words import defect_meaning, suspect_link
+from interlock.system.text import (
+    block,
+    clean,
+    code,
+    code_list,
+    counted,
+    fence,
+    first_line,
+    line,
+    link,
+    prose,
+    writable,
+)
 
 FOLDER = "jira-drafts"
 SCHEMA_VERSION = 1

@@ -12,13 +12,12 @@ from collections import Counter
 import msgspec
 from markupsafe import Markup
 
-from interlock.rca.findings import CaseFinding, Findings
-from interlock.rca.report.anchors import Anchors, anchors
+from interlock.rca.records import CaseFinding, Findings
 from interlock.rca.report.jira import draft_of, plain_text
-from interlock.rca.report.kinds import KINDS, kind_of, state_of
-from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.outline import Anchors, Cause, Outline, anchors, outline
+from interlock.rca.report.summary import trust, verdict_lines
 from interlock.rca.report.timeline import EDGE, shades, timeline
-from interlock.rca.report.verdict import trust, verdict_lines
+from interlock.rca.report.words import KINDS, kind_of, state_of
 from interlock.system.html import DRAFT, render, source
 from interlock.system.text import block, counted, writable
 

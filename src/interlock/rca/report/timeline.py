@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-from interlock.rca.findings import CaseFinding
+from interlock.rca.records import CaseFinding
 from interlock.rca.report.outline import Cause, Outline
 from interlock.system.text import counted, line, moment, span
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.rca.launch import Launch
+from interlock.rca.records import Launch
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "commit": (

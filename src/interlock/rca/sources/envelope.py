@@ -2,21 +2,124 @@
 
 Knows the document's keys, those of the first form and those that richer writers add. Refuses to
 know files.
+
+Failures as JSON lines, the form of `interlock analyst`, read without trust.
+
+Knows that parts may be missing or null. Refuses to know files.
+
+Names for failures: unique in their launch, readable, and the same for the same report.
+
+Knows which signs an id may have, so that it can be a file's name. Refuses to know sources.
 """
 
 import hashlib
-from typing import Any
+import re
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Launch, TestCounts
+from interlock.rca.records import Failure, Launch, TestCounts
 from interlock.rca.sources.build_facts import with_build_facts
-from interlock.rca.sources.failure_ids import FailureIds
 from interlock.rca.sources.reportportal import rp_items
 from interlock.system.errors import SourceError
-from interlock.system.moment import rfc3339
 from interlock.system.strict_json import Problem, decode_object
+from interlock.system.text import bounded
+from interlock.system.time import rfc3339
+
+_MOST_NOTES: Final = 5
+
+
+def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[str]]:
+    """The failures in the lines, and notes on lines that hold none."""
+    found: list[Failure] = []
+    bad: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(_failure(msgspec.json.decode(line)))
+        except (msgspec.MsgspecError, RecursionError, TypeError) as error:
+            bad.append(f"{name}:{number}: skipped, no failure: {error}")
+    if len(bad) > _MOST_NOTES:
+        bad = [*bad[:_MOST_NOTES], f"{name}: {len(bad) - _MOST_NOTES} more lines are no failures"]
+    return found, bad
+
+
+def _failure(row: Any) -> Failure:
+    if not isinstance(row, dict):
+        raise TypeError("it is no object")
+    told = {key: value for key, value in row.items() if value is not None}
+    told["id"] = str(told.get("id", ""))
+    facts = told.get("attributes", {})
+    if isinstance(facts, dict):
+        told["attributes"] = {key: _word(value) for key, value in facts.items()}
+    failure = msgspec.convert(told, Failure, strict=False)
+    log, log_cut = bounded(failure.log)
+    stack, stack_cut = bounded(failure.stack)
+    return msgspec.structs.replace(
+        failure,
+        log=log,
+        stack=stack,
+        log_truncated=failure.log_truncated or log_cut or stack_cut,
+    )
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+_LONGEST: Final = 80
+"""Long enough to be read, short enough for a file's name; `#12` may follow."""
+_FIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,119}")
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class FailureIds:
+    """Gives each failure an id that no other failure of the launch has."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, int] = {}
+        self._jobs: dict[str, str] = {}
+
+    def name(self, failure: Failure) -> Failure:
+        """The same failure with its id: `class.test`, with its job in front where that is needed
+        to tell it from another, and `#2` where nothing else does."""
+        base = _slug(_full_name(failure))
+        if self._jobs.setdefault(base, failure.job) != failure.job:
+            base = _slug(f"{failure.job}.{_full_name(failure)}")
+        number = self._given.get(base, 0) + 1
+        while number > 1 and f"{base}#{number}" in self._given:
+            number += 1
+        self._given[base] = number
+        found = base if number == 1 else f"{base}#{number}"
+        self._given.setdefault(found, 1)
+        return msgspec.structs.replace(failure, id=found)
+
+    def keep(self, failure: Failure) -> Failure:
+        """The same failure under the id it brings, if that is fit and free."""
+        if not _FIT.fullmatch(failure.id) or failure.id in self._given:
+            return self.name(failure)
+        self._given[failure.id] = 1
+        return failure
+
+
+def _full_name(failure: Failure) -> str:
+    test, owner = failure.test_name, failure.class_name
+    if not owner or test == owner or test.startswith(f"{owner}."):
+        return test or failure.job or "test"
+    return f"{owner}.{test}" if test else owner
+
+
+def _slug(name: str) -> str:
+    """Fit for an id; where signs were lost that tell names apart, a mark of the whole name."""
+    slug = _UNFIT.sub("-", name).strip("-.")
+    lost = len(slug) > _LONGEST or any(ord(sign) > 127 for sign in name) or not slug
+    if not lost:
+        return slug if slug[0].isalnum() else f"t{slug}"
+    mark = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+    head = slug[: _LONGEST - 9].strip("-._") or "test"
+    return f"{head if head[0].isalnum() else f't{head}'}-{mark}"
 
 
 def is_envelope(document: Any) -> bool:
@@ -54,7 +157,7 @@ def _launch(document: dict[str, Any], content: str) -> Launch:
         launch_id=rp_items.text(document, "run_id", "launch_id", "launch_uuid") or content,
         name=rp_items.text(document, "name"),
         uuid=rp_items.text(document, "launch_uuid", "uuid"),
-        number=rp_items.number(document.get("number")),
+        number=rp_items.read_number(document.get("number")),
         status=rp_items.text(document, "status"),
         started_at=rfc3339(document.get("startTime") or document.get("startTime_iso")),
         ended_at=rfc3339(document.get("endTime") or document.get("endTime_iso")),

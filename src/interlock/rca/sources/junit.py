@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, TestCounts
-from interlock.rca.sources import xml_salvage
+from interlock.rca.records import Failure, Job, TestCounts
+from interlock.rca.sources import xml_repair
 from interlock.rca.sources.junit_elements import JUnitElements
-from interlock.rca.sources.xml_text import XmlText
-from interlock.system.bounded import LOG_BOUND
+from interlock.rca.sources.xml_repair import XmlText
 from interlock.system.errors import SourceError
+from interlock.system.text import LOG_BOUND
 
 _LONGEST_TAG: Final = 4 * 1024 * 1024
 _MOST_RAW: Final = 1024 * 1024
@@ -141,9 +140,9 @@ class JUnitReport:
         begin, start = self._unread_tag(at), self._local(at)
         if self._raw[max(0, start - 2) : start] == b"</":
             start -= 2  # of a closing tag that closes nothing, the parser points at the name
-        end = xml_salvage.NEXT.search(self._raw, start)
+        end = xml_repair.NEXT.search(self._raw, start)
         if end and end.start() == self._local(begin) and not end[1]:
-            end = xml_salvage.NEXT.search(self._raw, end.end())
+            end = xml_repair.NEXT.search(self._raw, end.end())
         kept = self._raw[self._local(begin) : end.start() if end else len(self._raw)]
         while end is None:
             chunk = next(more, None)
@@ -152,7 +151,7 @@ class JUnitReport:
             seam = self._raw[-64:]
             self._raw_at += len(self._raw) - len(seam)
             self._raw = seam + chunk
-            end = xml_salvage.NEXT.search(self._raw)
+            end = xml_repair.NEXT.search(self._raw)
             if len(kept) < _MOST_RAW:
                 kept += self._raw[len(seam) : end.start() if end else len(self._raw)]
         self._take_broken(kept)
@@ -163,7 +162,7 @@ class JUnitReport:
     def _go_on(self, local: int, found: bool) -> bytes | None:
         """Begin again at that place with a new parser; a closing tag there is obeyed by hand."""
         self._elements.forget_position()
-        tag = xml_salvage.NEXT.match(self._raw, local) if found else None
+        tag = xml_repair.NEXT.match(self._raw, local) if found else None
         if tag and tag[1]:
             if tag[2] == b"testsuite":
                 self._elements.end_suite()
@@ -190,7 +189,7 @@ class JUnitReport:
 
     def _take_broken(self, raw: bytes) -> None:
         elements = self._elements
-        attributes = xml_salvage.case_attributes(raw)
+        attributes = xml_repair.case_attributes(raw)
         if attributes is not None:
             while elements.cases:
                 elements.end_case()
@@ -198,7 +197,7 @@ class JUnitReport:
             elements.start("testcase", attributes)
         if not elements.cases:
             return
-        for found in xml_salvage.results(raw):
+        for found in xml_repair.results(raw):
             if found.kind == "skipped":
                 elements.cases[-1].skipped = True
             else:
@@ -227,7 +226,7 @@ class JUnitReport:
     def _end_early(self, reason: str) -> None:
         begin = self._unread_tag(self._raw_at + len(self._raw))
         raw = self._raw[self._local(begin) :]
-        self._take_broken(raw if xml_salvage.results(raw) else b"")
+        self._take_broken(raw if xml_repair.results(raw) else b"")
         self._elements.cases.clear()
         self._notes.append(f"{self.name}: it ends too early ({reason}); what stood before was read")
 

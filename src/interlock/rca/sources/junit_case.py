@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from interlock.rca.failure import Failure
+from interlock.rca.records import Failure
 from interlock.rca.sources.build_facts import harmless_facts
 from interlock.rca.sources.telling import telling
-from interlock.rca.sources.xml_text import restored
-from interlock.system.bounded import ClippedText, bounded
-from interlock.system.moment import after, rfc3339
+from interlock.rca.sources.xml_repair import restored
+from interlock.system.text import ClippedText, bounded
+from interlock.system.time import after, rfc3339
 
 _MESSAGE_BOUND: Final = 16 * 1024
 _ATTACHMENT: Final = re.compile(r"\[\[ATTACHMENT\|([^\]\n]{1,500})\]\]")

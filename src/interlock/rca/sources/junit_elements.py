@@ -10,13 +10,12 @@ from typing import Final
 
 import msgspec
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Job, TestCounts
-from interlock.rca.sources.failure_ids import FailureIds
+from interlock.rca.records import Failure, Job, TestCounts
+from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.junit_case import JUnitCase, JUnitResult, JUnitSuite, failure_of
-from interlock.rca.sources.xml_text import restored
-from interlock.system.bounded import LOG_BOUND, ClippedText
-from interlock.system.moment import after, rfc3339
+from interlock.rca.sources.xml_repair import restored
+from interlock.system.text import LOG_BOUND, ClippedText
+from interlock.system.time import after, rfc3339
 
 _RERUNS: Final = ("rerunFailure", "rerunError")
 _FLAKY: Final = ("flakyFailure", "flakyError")

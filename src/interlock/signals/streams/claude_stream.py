@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.streams.lax import all_fitting, fitting
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams.events import (
     AgentNotice,
     AssistantText,
     OtherEvent,
@@ -22,6 +21,8 @@ from interlock.signals.streams.stream_events import (
     TurnEnd,
     UsageReported,
     UserTurn,
+    all_fitting,
+    fitting,
 )
 
 

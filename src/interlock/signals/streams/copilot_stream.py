@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams.events import (
     AgentNotice,
     AssistantText,
     OtherEvent,

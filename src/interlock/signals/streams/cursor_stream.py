@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.signals.streams.claude_stream import ClaudeStream
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams.events import (
     AgentNotice,
     AssistantText,
     OtherEvent,

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.streams.lax import fitting
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams.events import (
     AgentNotice,
     AssistantText,
     OtherEvent,
@@ -23,6 +22,7 @@ from interlock.signals.streams.stream_events import (
     TurnEnd,
     UsageReported,
     UserTurn,
+    fitting,
 )
 
 _LIMIT: Final = re.compile(r"quota|\b429\b|rate.?limit|RESOURCE_EXHAUSTED", re.IGNORECASE)

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.signals.streams.lax import fitting
-from interlock.signals.streams.stream_events import (
+from interlock.signals.streams.events import (
     AgentNotice,
     AssistantText,
     OtherEvent,
@@ -22,6 +21,7 @@ from interlock.signals.streams.stream_events import (
     ToolResult,
     TurnEnd,
     UsageReported,
+    fitting,
 )
 
 _LIMIT: Final = re.compile(

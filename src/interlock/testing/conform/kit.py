@@ -2,8 +2,13 @@
 
 Knows that nothing may be left running or lying about, whatever happens. Refuses to know what the
 scenarios check and how results are shown.
+
+Verdicts for machines: one record, or JUnit XML.
+
+Knows both formats and how to keep a watcher's words from breaking them. Refuses to know terminals.
 """
 
+import re
 import shutil
 import tempfile
 import threading
@@ -12,14 +17,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 
 from interlock.system.errors import SourceError
 from interlock.testing.conform.scenarios import ConformScenario
-from interlock.testing.conform.stage import Patience, Stage
-from interlock.testing.conform.verdict import FailedError, ScenarioResult, SkippedError, Word
-from interlock.testing.conform.watcher import Watcher
+from interlock.testing.conform.stage import (
+    FailedError,
+    Patience,
+    ScenarioResult,
+    SkippedError,
+    Stage,
+    Watcher,
+    Word,
+)
 from interlock.testing.conform.workspace import ScratchWorkspace
 
 
@@ -129,3 +142,69 @@ def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
     for word, path in words.items():
         filled = [each.replace(word, str(path)) for each in filled]
     return filled
+
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def record(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> dict[str, Any]:
+    return {
+        "command": list(command),
+        "conforms": conforms(verdicts),
+        **{f"{word}ed": _count(verdicts, word) for word in ("pass", "fail")},
+        "skipped": _count(verdicts, "skip"),
+        "scenarios": msgspec.to_builtins(list(verdicts)),
+    }
+
+
+def conforms(verdicts: Sequence[ScenarioResult]) -> bool:
+    return not _count(verdicts, "fail")
+
+
+def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
+    suite = ElementTree.Element(
+        "testsuite",
+        name="interlock conform",
+        tests=str(len(verdicts)),
+        failures=str(_count(verdicts, "fail")),
+        errors="0",
+        skipped=str(_count(verdicts, "skip")),
+        time=f"{sum(each.seconds for each in verdicts):.3f}",
+    )
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="command", value=_xml(" ".join(command)))
+    for verdict in verdicts:
+        _add(suite, verdict)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        classname="interlock.conform",
+        name=verdict.scenario,
+        time=f"{verdict.seconds:.3f}",
+    )
+    if verdict.verdict == "fail":
+        failure = ElementTree.SubElement(case, "failure", message=_xml(verdict.seen))
+        failure.text = _xml(
+            f"expected: {verdict.expected}\nseen: {verdict.seen}\nwhy it matters: {verdict.why}"
+        )
+    if verdict.verdict == "skip":
+        ElementTree.SubElement(case, "skipped", message=_xml(verdict.seen))
+    if verdict.notes:
+        ElementTree.SubElement(case, "system-out").text = _xml("\n".join(verdict.notes))
+
+
+def _count(verdicts: Sequence[ScenarioResult], word: str) -> int:
+    return sum(each.verdict == word for each in verdicts)
+
+
+def _xml(text: str) -> str:
+    """Characters that XML cannot hold, not even escaped, are shown as a question mark."""
+    return _NO_XML.sub("\ufffd", text)

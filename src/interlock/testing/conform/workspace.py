@@ -13,11 +13,12 @@ import msgspec
 from interlock.signals.batch import (
     BatchBudget,
     BatchManifest,
+    Briefing,
     budget_of,
     encode_budget,
     encode_manifest,
+    render_briefing,
 )
-from interlock.signals.briefing import Briefing, render_briefing
 from interlock.signals.signal_file import SignalFile, encode_signal
 from interlock.system.strict_json import LARGEST
 

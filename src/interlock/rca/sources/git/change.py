@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from interlock.rca.sources.git.git_log import Commit
+from interlock.rca.sources.git.history import Commit
 from interlock.system.file_kinds import indent_matters, is_comment, is_document, knows_comments
 
 BEHAVIOUR = "behaviour"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from interlock.rca.sources.git.git_log import rfc3339
+from interlock.rca.sources.git.history import rfc3339
 from interlock.system.errors import SourceError
 from interlock.system.git import Git, GitResult, first_line
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from interlock.rca.sources.git.browse import browse
+from interlock.rca.sources.git.repository import browse
 from interlock.rca.sources.git.stack_paths import names_code
 
 _MOST_WORDS = 40

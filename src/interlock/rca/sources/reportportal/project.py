@@ -10,9 +10,14 @@ from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote
 
-from interlock.rca.sources.reportportal.rp_address import PortalAddress
-from interlock.rca.sources.reportportal.rp_items import number
-from interlock.rca.sources.reportportal.rp_rest import TIMEOUT_S, Params, PortalError, Rest
+from interlock.rca.sources.reportportal.client import (
+    TIMEOUT_S,
+    Params,
+    PortalAddress,
+    PortalError,
+    Rest,
+)
+from interlock.rca.sources.reportportal.rp_items import read_number
 from interlock.system.errors import SourceError
 
 _PAGE: Final = 200
@@ -153,10 +158,12 @@ class ReportPortal:
         for page in range(1, _MOST_PAGES + 1):
             known = len(rows)
             content, about = self._page(path, {**params, "page.size": _PAGE}, page, what)
-            rows.update({number(row["id"]): row for row in content if number(row.get("id"))})
+            rows.update(
+                {read_number(row["id"]): row for row in content if read_number(row.get("id"))}
+            )
             if "totalElements" in about:
-                totals.add(number(about["totalElements"]))
-            pages = number(about.get("totalPages"))
+                totals.add(read_number(about["totalElements"]))
+            pages = read_number(about.get("totalPages"))
             if not content or (page >= pages if pages else len(rows) == known):
                 break
         return rows, totals
@@ -166,7 +173,7 @@ class ReportPortal:
         for page in range(1, _MOST_LOG_PAGES + 1):
             content, about = self._page(path, {**params, "page.size": _LOG_PAGE}, page, what)
             rows.extend(content)
-            if not content or page >= number(about.get("totalPages")):
+            if not content or page >= read_number(about.get("totalPages")):
                 return rows, False
         return rows, True
 

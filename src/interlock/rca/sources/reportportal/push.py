@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.rca.sources.reportportal.client import PROJECT, URL, PortalError
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_address import PROJECT, URL
-from interlock.rca.sources.reportportal.rp_items import number, text
-from interlock.rca.sources.reportportal.rp_rest import PortalError
+from interlock.rca.sources.reportportal.rp_items import read_number, text
 
 _CHUNK: Final = 50
 _GONE: Final = "ReportPortal does not have it"
@@ -90,7 +89,7 @@ class DefectTypes:
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = sorted(
             (row for row in rows if text(row, "locator")),
-            key=lambda row: (number(row.get("id")), text(row, "locator")),
+            key=lambda row: (read_number(row.get("id")), text(row, "locator")),
         )
 
     def locator(self, code: str) -> str:

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.failure import Failure, Ticket
-from interlock.rca.launch import Job, TestCounts
-from interlock.system.bounded import LOG_BOUND, bounded
-from interlock.system.moment import rfc3339
+from interlock.rca.records import Failure, Job, TestCounts, Ticket
+from interlock.system.text import LOG_BOUND, bounded
+from interlock.system.time import rfc3339
 
 _LONGEST_ID: Final = 10**18
 _FAILED: Final = ("FAILED", "INTERRUPTED", "")
@@ -61,7 +60,7 @@ def read_items(rows: Iterable[Any]) -> list[Item]:
 
 
 def read_item(row: Any) -> Item | None:
-    item_id = number(row.get("id")) if isinstance(row, dict) else 0
+    item_id = read_number(row.get("id")) if isinstance(row, dict) else 0
     if not item_id:
         return None
     issue = row.get("issue")
@@ -184,13 +183,13 @@ def tally(statistics: Any) -> TestCounts | None:
     if not isinstance(counts, dict):
         return None
     return TestCounts(
-        tests=number(counts.get("total")),
-        failed=number(counts.get("failed")),
-        skipped=number(counts.get("skipped")),
+        tests=read_number(counts.get("total")),
+        failed=read_number(counts.get("failed")),
+        skipped=read_number(counts.get("skipped")),
     )
 
 
-def number(value: Any) -> int:
+def read_number(value: Any) -> int:
     """An id or a count; 0 for what is none."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         value = int(value)
@@ -212,10 +211,10 @@ def _sound(value: Any) -> str:
 
 def _ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
     path = text(row, "path")
-    ids = [number(part) for part in path.split(".")]
+    ids = [read_number(part) for part in path.split(".")]
     if len(ids) > 1 and all(ids) and ids[-1] == item_id:
         return tuple(ids[:-1])
-    parent = number(row.get("parent")) or number(row.get("parent_id"))
+    parent = read_number(row.get("parent")) or read_number(row.get("parent_id"))
     return (parent,) if parent else ()
 
 

@@ -10,15 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.failure import Failure
-from interlock.rca.launch import Launch, TestCounts
+from interlock.rca.records import Failure, Launch, TestCounts
 from interlock.rca.sources.build_facts import with_build_facts
-from interlock.rca.sources.failure_ids import FailureIds
+from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.reportportal import rp_items
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.system.bounded import ClippedText, bounded
 from interlock.system.errors import SourceError
-from interlock.system.moment import rfc3339
+from interlock.system.text import ClippedText, bounded
+from interlock.system.time import rfc3339
 
 _ERRORS: Final = ("ERROR", "FATAL")
 _ERROR_LEVEL: Final = 40_000
@@ -33,7 +32,7 @@ _FEW: Final = 50
 def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure], list[str]]:
     """The launch with that id or uuid, its failures and notes."""
     document = portal.launch(word)
-    number = rp_items.number(document.get("id"))
+    number = rp_items.read_number(document.get("id"))
     if not number:
         raise SourceError(f"ReportPortal answers for launch {word} without an id.")
     launch = _launch(document, number, portal)
@@ -75,7 +74,7 @@ def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Laun
         launch_id=str(number),
         name=rp_items.text(document, "name"),
         uuid=rp_items.text(document, "uuid"),
-        number=rp_items.number(document.get("number")),
+        number=rp_items.read_number(document.get("number")),
         status=rp_items.text(document, "status"),
         started_at=rfc3339(document.get("startTime")),
         ended_at=rfc3339(document.get("endTime")),
@@ -118,7 +117,7 @@ class _Logs:
             rows, truncated = self._rows(failure.item_id, _DEEPEST)
         except SourceError as error:
             return error
-        rows.sort(key=lambda row: (rfc3339(row.get("time")), rp_items.number(row.get("id"))))
+        rows.sort(key=lambda row: (rfc3339(row.get("time")), rp_items.read_number(row.get("id"))))
         return _with_rows(failure, rows, truncated)
 
     def _heard(self, failure: Failure, answer: Failure | SourceError) -> Failure:
@@ -133,7 +132,7 @@ class _Logs:
         found, truncated = self._portal.logs(item_id)
         rows = [row for row in found if isinstance(row.get("message"), str)]
         steps = [
-            rp_items.number(row.get("id"))
+            rp_items.read_number(row.get("id"))
             for row in found
             if "message" not in row and rp_items.text(row, "status") in ("FAILED", "")
         ]

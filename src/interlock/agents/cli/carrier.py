@@ -1,0 +1,351 @@
+"""The carrier of agent CLIs: one process for each ask, supervised, judged by its profile's table.
+
+Knows the order of things: reap what a crash left, start, hear, judge, reply; and that a second
+attempt of the same case and step goes on with the first one's session where the CLI can. Refuses
+to know any CLI, and what an answer means.
+
+Where an agent's process works, and what is kept there of its sessions.
+
+Knows `ROOT/RUN/CASE/STEP/`: the agent's own work folder, its prompts, the session that a later
+attempt of the same case and step goes on with, and how each attempt ended. Refuses to know CLIs.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from hashlib import blake2b
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, judge
+from interlock.agents.cli.profiles import (
+    AgentSettings,
+    Profile,
+    clocks_of,
+    environment,
+    for_writing,
+    launch,
+)
+from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.command import variables_of
+from interlock.agents.files.case_folder import run_folder
+from interlock.agents.status import AgentStatusFile
+from interlock.engine.case import Usage
+from interlock.engine.circuit import CRASH
+from interlock.system.errors import InterlockError, SourceError
+from interlock.system.process_table import ProcessSnapshot
+from interlock.system.safe_file import read_regular, write_whole
+
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", re.ASCII)
+_LARGEST = 100_000
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A session that can be gone on with, and what it had cost when it was left."""
+
+    session_id: str
+    folder: str
+    tokens: int = 0
+
+
+class WorkFolder(msgspec.Struct, frozen=True):
+    """The folders of one case's step for one agent."""
+
+    folder: Path
+    work: Path
+    agent: str
+
+    def paper(self, attempt: int) -> Path:
+        return self.folder / f"prompt-{attempt}.md"
+
+    def write_prompt(self, paper: Path, prompt: str) -> None:
+        try:
+            write_whole(paper, prompt.encode(errors="replace"))
+        except OSError as error:
+            raise SourceError(f"the prompt {paper} cannot be written: {error.strerror}") from None
+
+    def session(self) -> Session | None:
+        """The session that was left here, if its note can be read."""
+        raw = read_regular(self._note(), _LARGEST)
+        try:
+            found = msgspec.json.decode(raw, type=Session) if isinstance(raw, bytes) else None
+        except (msgspec.DecodeError, UnicodeError):
+            return None
+        return found if found and _is_word(found.session_id) else None
+
+    def keep(self, session: Session) -> None:
+        """Note it; one that cannot be noted is only not gone on with."""
+        if _is_word(session.session_id):
+            self._write(self._note(), session)
+
+    def forget(self) -> None:
+        self._note().unlink(missing_ok=True)
+
+    def record(self, attempt: int, what: object) -> None:
+        """How an attempt ended, for whoever looks later."""
+        self._write(self.folder / f"{self.agent}-{attempt}.json", what)
+
+    def _note(self) -> Path:
+        return self.folder / f"{self.agent}.session.json"
+
+    def _write(self, path: Path, what: object) -> None:
+        try:
+            write_whole(path, msgspec.json.encode(what), sync=False)
+        except OSError:
+            return
+
+
+def workplace(root: Path, ask: Ask, agent: str) -> WorkFolder:
+    """The place of an ask, made if need be; SourceError if it cannot be, or leads elsewhere."""
+    if not _SAFE.fullmatch(ask.step):
+        raise SourceError(f"the step {ask.step!r} cannot name a folder")
+    case = _made(run_folder(root, ask.run_id), f"{ask.case_no}")
+    folder = _made(case, ask.step)
+    return WorkFolder(folder, _made(folder, "work"), agent)
+
+
+def _made(above: Path, name: str) -> Path:
+    folder = above / name
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        real = folder.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise SourceError(f"the folder {folder} cannot be used: {error}") from None
+    if real != above.resolve() / name:
+        raise SourceError(f"{folder} is a symbolic link; symbolic links are refused")
+    return real
+
+
+def _is_word(text: str) -> bool:
+    """A session's name goes onto a command line: it must not look like a flag."""
+    return _SAFE.fullmatch(text) is not None
+
+
+class AgentHome(msgspec.Struct, frozen=True):
+    """Where a carrier's agents work: the folder of their papers, the project, whose they are."""
+
+    root: Path
+    project: Path
+    ours: WorkspaceOwner
+    environ: Mapping[str, str]
+    nonce: Callable[[], str]
+
+
+class ProcessAgent:
+    """A carrier that starts an agent CLI for each ask."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        settings: AgentSettings,
+        program: str,
+        station: AgentHome,
+        clock: Clock,
+    ) -> None:
+        self._profile = profile
+        self._settings = settings
+        self._program = program
+        self._station = station
+        self._clock = clock
+        self._clocks = clocks_of(profile, settings)
+        self._environment = environment(profile, settings, station.environ)
+        self._lookout = ProcessSnapshot()
+        self._talks: dict[int, _Talk] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: asyncio.Task[None]
+        self._standings = AgentStatusFile(station.root / f"standing-{profile.name}.json", clock)
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._ready = asyncio.create_task(self._reap())
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            if ask.dispatch_id not in self._talks:
+                talk = self._talks[ask.dispatch_id] = _Talk()
+                task = asyncio.create_task(self._carry(ask, talk))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        talk = self._talks.pop(dispatch_id, None)
+        if talk is not None:
+            talk.hang_up()
+
+    def account(self, role: str) -> str:
+        """Asks to the same CLI with the same login share its limits, whoever sends them."""
+        logins = (self._environment.get(name, "") for name in self._profile.login.variables)
+        login = next((each for each in logins if each), "")
+        mark = blake2b(login.encode(errors="replace"), digest_size=6).hexdigest()
+        return f"{self._profile.name}:{mark}" if login else self._profile.name
+
+    async def close(self) -> None:
+        for dispatch_id in list(self._talks):
+            self.settled(dispatch_id)
+        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
+        self._standings.close()
+
+    async def _reap(self) -> None:
+        await self._station.ours.reap(self._clock, self._clocks.grace)
+
+    async def _carry(self, ask: Ask, talk: "_Talk") -> None:
+        try:
+            await self._ready
+            reply = (await self._work(ask, talk)).reply(ask.dispatch_id)
+        except (InterlockError, OSError) as error:
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
+        if self._talks.get(ask.dispatch_id) is talk:
+            del self._talks[ask.dispatch_id]
+            self._deliver(reply)
+
+    async def _work(self, ask: Ask, talk: "_Talk") -> SessionOutcome:
+        """Go on with the session of an earlier attempt; if the CLI has lost it, begin anew."""
+        place = workplace(self._station.root, ask, self._profile.name)
+        session = self._session(place, self._folder(ask, place))
+        outcome, began = await self._once(ask, talk, place, session)
+        if session is not None and not began and not talk.is_over:
+            place.forget()
+            outcome, _ = await self._once(ask, talk, place, None)
+        return outcome
+
+    async def _once(
+        self, ask: Ask, talk: "_Talk", place: WorkFolder, session: Session | None
+    ) -> tuple[SessionOutcome, bool]:
+        """One process, from its start to the verdict, and whether its session began."""
+        hearing = SessionMonitor(self._profile, self._clock.now(), zone_named)
+        start = self._start(ask, place, session)
+        agent = AgentProcess(start, self._clocks, hearing, self._clock, lookout=self._lookout)
+        talk.hold(agent)
+        self._standings.add(ask, self._profile.name, agent)
+        try:
+            ended = await agent.run()
+        finally:
+            self._standings.drop(ask.dispatch_id)
+        facts = hearing.facts(ended)
+        usage = self._keep(hearing, place, session, start.cwd)
+        told = hearing.testimony(ended, usage)
+        outcome = judge(self._profile.outcome, facts, told, ask.language)
+        self._record(place, ask, hearing, outcome, ended)
+        return outcome, facts.began
+
+    def _start(self, ask: Ask, place: WorkFolder, session: Session | None) -> ProcessSpec:
+        own = self._works_alone(ask)
+        paper = place.paper(ask.attempt)
+        settings = self._settings
+        if ask.premises.writes:
+            settings = for_writing(self._profile, settings)
+        command = launch(
+            self._profile,
+            settings,
+            self._program,
+            ask.prompt,
+            paper=paper,
+            own_folder=own,
+            directories=self._directories(own and not ask.premises.folder),
+            session_id=session.session_id if session else "",
+            language=ask.language,
+        )
+        if command.prompt_file is not None:
+            place.write_prompt(paper, command.prompt)
+        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
+        around = environment(self._profile, settings, self._station.environ)
+        variables = {**around, **variables_of(ask)}
+        return ProcessSpec(command.argv, command.stdin, self._folder(ask, place), variables, tag)
+
+    def _folder(self, ask: Ask, place: WorkFolder) -> Path:
+        """Where the agent works: in the folder of its task, its own, or the project's."""
+        if ask.premises.folder:
+            return Path(ask.premises.folder)
+        return place.work if self._works_alone(ask) else self._station.project
+
+    def _session(self, place: WorkFolder, here: Path) -> Session | None:
+        found = place.session() if self._settings.resume and self._profile.can_resume else None
+        if found is None or self._profile.resume_in == "any-folder":
+            return found
+        return found if found.folder == str(here) else None
+
+    def _keep(
+        self, hearing: SessionMonitor, place: WorkFolder, before: Session | None, cwd: Path
+    ) -> Usage:
+        """Note the session, and tell what this process alone cost."""
+        spent = hearing.spent
+        earlier = before.tokens if before and spent.of_session else 0
+        total = max(spent.tokens, earlier) if spent.of_session else 0
+        name = hearing.session_id or (before.session_id if before else "")
+        if name and self._profile.can_resume:
+            place.keep(Session(name, str(cwd), total))
+        return Usage(max(0, spent.tokens - earlier), spent.money)
+
+    def _record(
+        self,
+        place: WorkFolder,
+        ask: Ask,
+        hearing: SessionMonitor,
+        outcome: SessionOutcome,
+        ended: ProcessEnd,
+    ) -> None:
+        place.record(
+            ask.attempt,
+            {
+                "dispatch_id": ask.dispatch_id,
+                "session_id": hearing.session_id,
+                "failure": outcome.failure,
+                "reason": outcome.reason,
+                "notes": outcome.notes,
+                "usage": outcome.usage,
+                "exit_code": ended.exit_code,
+                "ended_by": ended.by,
+                "seconds": round(ended.ended_at - ended.started_at, 3),
+                "left_running": len(ended.left),
+            },
+        )
+
+    def _works_alone(self, ask: Ask) -> bool:
+        return bool(ask.premises.folder) or (self._settings.folder or self._profile.folder) == "own"
+
+    def _directories(self, own: bool) -> tuple[str, ...]:
+        if self._settings.directories is not None:
+            return self._settings.directories
+        return (str(self._station.project),) if own else ()
+
+
+class _Talk:
+    """One ask's process, which may not have started yet, or be the second one."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._agent: AgentProcess | None = None
+
+    def hold(self, agent: AgentProcess) -> None:
+        self._agent = agent
+        if self.is_over:
+            agent.stop()
+
+    def hang_up(self) -> None:
+        self.is_over = True
+        if self._agent is not None:
+            self._agent.stop()
+
+
+def zone_named(name: str) -> tzinfo | None:
+    """A time zone by its name; the machine's own for none."""
+    if not name:
+        return datetime.now().astimezone().tzinfo
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def nonce() -> str:
+    """What no two dispatches share."""
+    return os.urandom(8).hex()

@@ -1,0 +1,185 @@
+"""The five clocks of an agent: how long it may take for each thing, and which one rings next.
+
+Pure: told what was heard and when, it says when to look again. Time is the awake time of the
+machine; a suspended laptop is noticed because the time on the wall went on without it, and an
+agent that slept along is given its whole silence again: its connections are gone, it must retry.
+
+What a line of an agent's stream means to the clocks, and who says so.
+
+A `Reader` belongs to a profile: it is handed every line, keeps of it what it wants, and tells what
+it saw. Nothing here knows the language of any agent.
+"""
+
+from collections.abc import Callable, Iterable
+from math import inf, isnan
+from typing import Literal
+
+import msgspec
+
+from interlock.system.errors import SourceError
+
+
+class OutputLine(msgspec.Struct, frozen=True, gc=False):
+    """One line of stdout as bytes, without its end of line. Never longer than the limit."""
+
+    text: bytes
+    cut: bool = False
+    """It was longer than the limit; `text` is how it began."""
+    half: bool = False
+    """The stream ended before the line did."""
+    late: bool = False
+    """It came after our own signal to the agent: it does not count, and its sights are ignored."""
+
+
+class Alive(msgspec.Struct, frozen=True, gc=False):
+    """The agent goes on: it waits neither for a permission nor for a limit any more."""
+
+
+class ToolBegan(msgspec.Struct, frozen=True, gc=False):
+    """A tool is open until its end is seen: silence now counts against the tool clock."""
+
+    tool_id: str
+
+
+class ToolEnded(msgspec.Struct, frozen=True, gc=False):
+    tool_id: str
+
+
+class ResultSeen(msgspec.Struct, frozen=True, gc=False):
+    """The agent gave its result, good or bad: it should exit soon."""
+
+
+class WaitsForPermission(msgspec.Struct, frozen=True, gc=False):
+    what: str = ""
+
+
+class RateLimited(msgspec.Struct, frozen=True, gc=False):
+    """The account is limited; until `resets_at` (seconds since the epoch) silence is no fault."""
+
+    resets_at: float | None = None
+
+
+Sight = Alive | ToolBegan | ToolEnded | ResultSeen | WaitsForPermission | RateLimited
+Reader = Callable[[OutputLine], Iterable[Sight]]
+
+
+ClockName = Literal["first_byte", "silence", "after_result", "tool", "wall"]
+CLOCK_NAMES: tuple[ClockName, ...] = ("first_byte", "silence", "after_result", "tool", "wall")
+_MOST_TOOLS = 1_000
+_LONGEST_ID = 200
+_A_NAP = 5.0
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds; `math.inf` turns a clock off. The defaults let every healthy habit pass that is
+    known: retries after 300 silent seconds, an exit 5 seconds after the result."""
+
+    first_byte: float = 60.0
+    """From the start to the first byte on stdout."""
+    silence: float = 600.0
+    """Between two bytes, on stdout or stderr, while no tool is open."""
+    after_result: float = 15.0
+    """From the result to the exit."""
+    tool: float = 1_800.0
+    """The same as `silence`, while a tool is open."""
+    wall: float = 7_200.0
+    """From the start to the exit."""
+    grace: float = 5.0
+    """Between SIGTERM and SIGKILL."""
+    sleep_counts: bool = False
+    """Whether the time for which the machine was suspended counts against `wall`."""
+
+    def __post_init__(self) -> None:
+        for name in (*CLOCK_NAMES, "grace"):
+            seconds = getattr(self, name)
+            if isnan(seconds) or seconds < 0:
+                raise SourceError(
+                    f"the clock {name} takes a number of seconds, not {seconds}: write 0 or more"
+                )
+
+
+class Due(msgspec.Struct, frozen=True):
+    name: ClockName
+    when: float
+
+
+class TimeoutWatch:
+    """What is known of one agent's time."""
+
+    def __init__(self, clocks: Timeouts, now: float, wall: float) -> None:
+        self.clocks = clocks
+        self.started = now
+        self.heard_at = now
+        self.first_byte_at: float | None = None
+        self.result_at: float | None = None
+        self.tools: dict[str, float] = {}
+        self.permission: str | None = None
+        self.limited = False
+        self.resets_at: float | None = None
+        self.slept = 0.0
+        self._ahead = wall - now
+        self._woke_at = now
+
+    def hear(self, now: float) -> None:
+        """Bytes on stdout."""
+        self.heard_at = now
+        if self.first_byte_at is None:
+            self.first_byte_at = now
+
+    def murmur(self, now: float) -> None:
+        """Bytes on stderr: a sign of life, but no answer."""
+        self.heard_at = now
+
+    def see(self, sight: Sight, now: float) -> None:
+        match sight:
+            case Alive():
+                self._go_on()
+            case ToolBegan(tool_id):
+                self._go_on()
+                if len(self.tools) < _MOST_TOOLS:
+                    self.tools.setdefault(tool_id[:_LONGEST_ID], now)
+            case ToolEnded(tool_id):
+                self._go_on()
+                self.tools.pop(tool_id[:_LONGEST_ID], None)
+            case ResultSeen():
+                self._go_on()
+                self.result_at = now
+            case WaitsForPermission(what):
+                self.permission = what[:_LONGEST_ID]
+            case RateLimited(resets_at):
+                known = resets_at is not None and not isnan(resets_at)
+                self.limited, self.resets_at = True, resets_at if known else None
+
+    def wake(self, now: float, wall: float) -> bool:
+        """Whether the machine slept since the last look; forgives the silence if so."""
+        nap = wall - now - self._ahead
+        self._ahead = wall - now
+        if nap < _A_NAP:
+            return False
+        self.slept += nap
+        self.heard_at = self._woke_at = now
+        return True
+
+    def due(self) -> Due:
+        """The clock that rings next if nothing more is heard."""
+        clocks = self.clocks
+        wall = self.started + clocks.wall - (self.slept if clocks.sleep_counts else 0.0)
+        other = self._other()
+        return other if other.when <= wall else Due("wall", wall)
+
+    def _other(self) -> Due:
+        clocks = self.clocks
+        if self.result_at is not None:
+            return Due("after_result", max(self.result_at, self._woke_at) + clocks.after_result)
+        if self.first_byte_at is None:
+            return Due("first_byte", max(self.started, self._woke_at) + clocks.first_byte)
+        if self.tools:
+            return Due("tool", self.heard_at + clocks.tool)
+        return Due("silence", max(self.heard_at, self._limit_ends()) + clocks.silence)
+
+    def _limit_ends(self) -> float:
+        return self.resets_at - self._ahead if self.limited and self.resets_at else -inf
+
+    def _go_on(self) -> None:
+        self.permission = None
+        self.limited, self.resets_at = False, None

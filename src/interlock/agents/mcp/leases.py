@@ -1,0 +1,301 @@
+"""The board of work that is pulled: which asks are open, who holds each, and until when.
+
+Knows leases, the steps' own limits, and who may answer now. Refuses to know what workers say, and
+what an answer is worth (`pull.py`).
+
+Leases: which worker holds which dispatch, until when, under which fence.
+
+A fence rises each time a dispatch is handed out; only the newest lease may answer. The book is kept
+in a file, so that a coordinator that died and came back knows whom it had handed what.
+
+A bell for all who wait: it rings when something has changed, or when somebody's time is up.
+
+Knows waiting alone, under a clock that is an argument.
+"""
+
+import asyncio
+import hmac
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.agents.carrier import Ask, Clock
+from interlock.engine.case import Refused
+
+GRACE = 20.0
+"""Seconds a worker has to come back to a coordinator that was started anew."""
+_TOKEN = re.compile(r"([0-9]{1,16})\.([0-9]{1,9})\.[0-9a-f]{1,64}", re.ASCII)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """One dispatch in the hands of one worker."""
+
+    dispatch_id: int
+    fence: int
+    token: str
+    worker: str
+    ttl: float
+    until: float
+
+
+class _Page(msgspec.Struct):
+    leases: list[Lease] = []
+    fences: dict[int, int] = {}
+
+
+class LeaseBook:
+    """All leases of one coordinator."""
+
+    def __init__(self, path: Path, nonce: Callable[[], str]) -> None:
+        self._path = path
+        self._nonce = nonce
+        self._held: dict[int, Lease] = {}
+        self._fences: dict[int, int] = {}
+
+    def open(self, now: float) -> None:
+        """Take up what an earlier coordinator had handed out; its workers must come back soon."""
+        page = _Page()
+        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            page = msgspec.json.decode(self._path.read_bytes(), type=_Page)
+        self._fences = dict(page.fences)
+        self._held = {
+            each.dispatch_id: msgspec.structs.replace(each, until=now + min(each.ttl, GRACE))
+            for each in page.leases
+        }
+
+    def keep_only(self, dispatch_ids: set[int]) -> None:
+        """Forget dispatches that are no more."""
+        for dispatch_id in self._fences.keys() - dispatch_ids:
+            self._held.pop(dispatch_id, None)
+            del self._fences[dispatch_id]
+
+    def grant(self, dispatch_id: int, worker: str, ttl: float, now: float) -> Lease:
+        fence = self._fences.get(dispatch_id, 0) + 1
+        token = f"{dispatch_id}.{fence}.{self._nonce()}"
+        lease = Lease(dispatch_id, fence, token, worker, ttl, now + ttl)
+        self._fences[dispatch_id] = fence
+        self._held[dispatch_id] = lease
+        self._save()
+        return lease
+
+    def of(self, dispatch_id: int) -> Lease | None:
+        return self._held.get(dispatch_id)
+
+    def held_by(self, worker: str) -> list[Lease]:
+        return [each for each in self._held.values() if each.worker == worker]
+
+    def renew(self, worker: str, now: float, token: str = "") -> None:
+        """The worker lives: all its leases last longer, or the one it speaks of."""
+        for lease in self.held_by(worker):
+            if not token or hmac.compare_digest(token.encode(), lease.token.encode()):
+                longer = msgspec.structs.replace(lease, until=now + lease.ttl)
+                self._held[lease.dispatch_id] = longer
+
+    def release(self, dispatch_id: int) -> None:
+        """Nobody holds it any more; its fence is remembered."""
+        if self._held.pop(dispatch_id, None) is not None:
+            self._save()
+
+    def forget(self, dispatch_id: int) -> None:
+        """The dispatch is over."""
+        if self._fences.pop(dispatch_id, None) is not None:
+            self._held.pop(dispatch_id, None)
+            self._save()
+
+    def run_out(self, now: float) -> list[Lease]:
+        return [each for each in self._held.values() if each.until <= now]
+
+    def next_end(self) -> float | None:
+        return min((each.until for each in self._held.values()), default=None)
+
+    def problem(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
+        """Why this worker may not answer that open dispatch under that lease."""
+        lease = self._held.get(dispatch_id)
+        if lease is not None and hmac.compare_digest(token.encode(), lease.token.encode()):
+            if lease.worker == worker:
+                return None
+            return Refused("WrongTask", f"Dispatch {dispatch_id} is leased to another worker.")
+        spoken = _TOKEN.fullmatch(token)
+        if spoken is None or int(spoken[1]) != dispatch_id:
+            return Refused("WrongTask", f"This is no lease of dispatch {dispatch_id}; use its own.")
+        if int(spoken[2]) > self._fences.get(dispatch_id, 0):
+            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never given.")
+        now = "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
+        return Refused("Stale", f"The lease is over and {now}: take work with interlock_next.")
+
+    def _save(self) -> None:
+        """Without a sync: what must survive is the death of this process, not of the machine."""
+        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        page = _Page(sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences)
+        with suppress(OSError):
+            fresh.touch(mode=0o600)
+            fresh.write_bytes(msgspec.json.encode(page))
+            fresh.replace(self._path)
+
+
+class WakeEvent:
+    """Any number wait; one ring wakes them all, and each looks for itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def wait(self, until: float) -> None:
+        """Return when it rings, or at that time."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        cancel = self._clock.call_at(until, lambda: resolve(waiter, None))
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            cancel()
+            self._waiters.remove(waiter)
+
+    def ring(self) -> None:
+        for waiter in self._waiters:
+            resolve(waiter, None)
+
+
+def resolve(waiting: "asyncio.Future[Any]", value: object) -> None:
+    """Give it its value, unless it has one or nobody waits any more."""
+    if not waiting.done():
+        waiting.set_result(value)
+
+
+Late = Callable[[Ask, float], None]
+"""Told that an ask was not answered within so many seconds of its first worker."""
+
+
+class LeaseBoard:
+    """All asks of one coordinator, in or out of hand."""
+
+    def __init__(self, leases: Path, clock: Clock, nonce: Callable[[], str], late: Late) -> None:
+        self.asks: dict[int, Ask] = {}
+        self.book = LeaseBook(leases, nonce)
+        self.stir = WakeEvent(clock)
+        self.closed = False
+        self._clock = clock
+        self._late = late
+        self._settling: dict[int, asyncio.Future[str]] = {}
+        self._limits: dict[int, Callable[[], None]] = {}
+        self._ring: Callable[[], None] | None = None
+        self._first = True
+
+    def open(self) -> None:
+        self.book.open(self._clock.now())
+
+    def put(self, asks: Sequence[Ask]) -> None:
+        self.asks |= {ask.dispatch_id: ask for ask in asks}
+        if self._first:
+            self._first = False
+            self.book.keep_only(set(self.asks))
+            self._watch_leases()
+        self.stir.ring()
+
+    def drop(self, dispatch_id: int, error: str = "") -> None:
+        """It is settled; who brought the answer is told how that went."""
+        self.asks.pop(dispatch_id, None)
+        self.book.forget(dispatch_id)
+        if cancel := self._limits.pop(dispatch_id, None):
+            cancel()
+        if waiting := self._settling.pop(dispatch_id, None):
+            resolve(waiting, error)
+
+    def close(self, reason: str) -> None:
+        self.closed = True
+        for cancel in (self._ring, *self._limits.values()):
+            if cancel is not None:
+                cancel()
+        for waiting in self._settling.values():
+            resolve(waiting, reason)
+        self.stir.ring()
+
+    def free(self) -> Iterator[Ask]:
+        """What nobody holds, in the order it was asked."""
+        for dispatch_id in sorted(self.asks):
+            if self._is_free(dispatch_id):
+                yield self.asks[dispatch_id]
+
+    def grant(self, ask: Ask, worker: str, ttl: float, timeout: float | None) -> Lease:
+        """Into the hands of this worker; the step's own limit counts from the first one."""
+        now = self._clock.now()
+        lease = self.book.grant(ask.dispatch_id, worker, ttl, now)
+        if timeout is not None and ask.dispatch_id not in self._limits:
+            late = self._clock.call_at(now + timeout, lambda: self._time_is_up(ask, timeout))
+            self._limits[ask.dispatch_id] = late
+        self._watch_leases()
+        return lease
+
+    def release(self, dispatch_id: int) -> None:
+        self.book.release(dispatch_id)
+        self.stir.ring()
+
+    def settling(self, dispatch_id: int) -> "asyncio.Future[str]":
+        """An answer is on its way; what comes of it is told by `drop`, or by `close`."""
+        found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._settling[dispatch_id] = found
+        return found
+
+    def out_of_turn(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
+        """Why this worker may not answer that dispatch now."""
+        if dispatch_id in self._settling:
+            return Refused("Stale", f"An answer to dispatch {dispatch_id} is being taken already.")
+        if dispatch_id not in self.asks:
+            sentence = f"Dispatch {dispatch_id} is not open: it is settled, or never was."
+            return Refused("Stale", sentence)
+        return self.book.problem(worker, dispatch_id, token)
+
+    def why_none(self, roles: Sequence[str]) -> str:
+        free = {ask.role for ask in self.free()}
+        if free:
+            return f"what waits is for {', '.join(sorted(free))}, not for {', '.join(roles)}"
+        if self.asks:
+            return "other workers have all that is open; ask again"
+        return "nothing is to be done at this moment; ask again"
+
+    def held_by(self, worker: str) -> list[dict[str, Any]]:
+        """What a worker has, as it is told."""
+        return [
+            {
+                "dispatch_id": each.dispatch_id,
+                "case_id": self.asks[each.dispatch_id].case_id,
+                "step": self.asks[each.dispatch_id].step,
+                "seconds_left": round(each.until - self._clock.now(), 1),
+            }
+            for each in sorted(self.book.held_by(worker), key=lambda each: each.dispatch_id)
+            if each.dispatch_id in self.asks
+        ]
+
+    def leased(self) -> int:
+        return len([each for each in self.asks if self.book.of(each) is not None])
+
+    def run_id(self) -> int | None:
+        return next((ask.run_id for ask in self.asks.values()), None)
+
+    def _is_free(self, dispatch_id: int) -> bool:
+        return self.book.of(dispatch_id) is None and dispatch_id not in self._settling
+
+    def _time_is_up(self, ask: Ask, timeout: float) -> None:
+        self._limits.pop(ask.dispatch_id, None)
+        if ask.dispatch_id in self.asks and ask.dispatch_id not in self._settling:
+            self._late(ask, timeout)
+
+    def _watch_leases(self) -> None:
+        """Wake when the first lease runs out; one that was renewed meanwhile is looked at again."""
+        if self._ring is not None:
+            self._ring()
+        end = self.book.next_end()
+        self._ring = None if end is None else self._clock.call_at(end, self._look)
+
+    def _look(self) -> None:
+        self._ring = None
+        for lease in self.book.run_out(self._clock.now()):
+            if lease.dispatch_id not in self._settling:
+                self.release(lease.dispatch_id)
+        if not self.closed:
+            self._watch_leases()

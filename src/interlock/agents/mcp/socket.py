@@ -1,0 +1,376 @@
+"""The socket at which workers pull: in a folder of this user alone, and only for this user.
+
+Knows lines, calls that take their time, and when a worker has gone. What a call means is the
+desk's business.
+
+A worker's line to the coordinator: calls go out, answers come back, and it mends itself.
+
+Knows the socket and its words. When the coordinator dies, calls under way fail with a sentence; the
+next call, or a moment's patience while leases are held, finds the one that was started after it.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from interlock.agents.mcp.messages import (
+    LONGEST,
+    Call,
+    Cancel,
+    GiveUp,
+    Hello,
+    WorkerReply,
+    line_of,
+    read_answer,
+    read_call,
+)
+from interlock.system.errors import InterlockError, SourceError, StateError
+
+SOCKET: Final = "desk.sock"
+MOST_WORKERS: Final = 256
+_MOST_CALLS: Final = 64
+_LONGEST_PATH: Final = 100
+_LONGEST_NAME: Final = 100
+_PATIENCE: Final = 10.0
+_LAST_WORDS: Final = 2.0
+
+
+class WorkQueue(Protocol):
+    """Who answers the calls."""
+
+    def came(self, worker: str) -> None: ...
+
+    def gone(self, worker: str) -> None: ...
+
+    async def answer(self, worker: str, call: Call) -> dict[str, Any]: ...
+
+
+class WorkerSocket:
+    """Lets workers in, one connection each, and carries their calls to the desk."""
+
+    def __init__(self, folder: Path, desk: WorkQueue) -> None:
+        self._folder = folder
+        self._desk = desk
+        self._visits: set[asyncio.Task[None]] = set()
+        self._visitors: set[_Visit] = set()
+        self._opening: asyncio.Task[asyncio.Server] | None = None
+
+    def open(self) -> None:
+        """Take the place, or say why it cannot be had; whoever knocks now is heard soon."""
+        listening = _listen(self._folder)
+        serving = asyncio.start_unix_server(self._meet, sock=listening, limit=LONGEST)
+        self._opening = asyncio.get_running_loop().create_task(serving)
+
+    async def close(self) -> None:
+        if self._opening is None:
+            return
+        server = await self._opening
+        server.close()
+        with suppress(FileNotFoundError):
+            (self._folder / SOCKET).unlink()
+        await self._let_finish()
+        for visit in list(self._visits):
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+
+    async def _let_finish(self) -> None:
+        """Calls that have their answer by now still get to say it."""
+        calls = [call for visit in self._visitors for call in visit.calls.values()]
+        if calls:
+            await asyncio.wait(calls, timeout=_LAST_WORDS)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visit = asyncio.current_task()
+        assert visit is not None  # noqa: S101 -- a stream's callback runs in a task
+        self._visits.add(visit)
+        try:
+            if _is_ours(writer.get_extra_info("socket")) and len(self._visits) <= MOST_WORKERS:
+                visitor = _Visit(self._desk, reader, writer)
+                self._visitors.add(visitor)
+                try:
+                    await visitor.hear()
+                finally:
+                    self._visitors.discard(visitor)
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
+            pass
+        finally:
+            self._visits.discard(visit)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+
+class _Visit:
+    """One worker at the desk."""
+
+    def __init__(
+        self, desk: WorkQueue, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._desk = desk
+        self._reader = reader
+        self._writer = writer
+        self.calls: dict[int, asyncio.Task[None]] = {}
+
+    async def hear(self) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            first = await self._call()
+        if first is None:
+            return
+        if not isinstance(first, Hello) or not 0 < len(first.worker) <= _LONGEST_NAME:
+            self._say(WorkerReply(first.call, error="say hello first"))
+            return
+        self._desk.came(first.worker)
+        try:
+            await self._take(first.worker, first)
+            while (call := await self._call()) is not None:
+                if isinstance(call, Cancel):
+                    if running := self.calls.get(call.call):
+                        running.cancel()
+                elif len(self.calls) >= _MOST_CALLS or call.call in self.calls:
+                    self._say(WorkerReply(call.call, error="too many calls at once"))
+                else:
+                    self._begin(call.call, self._take(first.worker, call))
+        finally:
+            for running in list(self.calls.values()):
+                running.cancel()
+            await asyncio.gather(*self.calls.values(), return_exceptions=True)
+            self._desk.gone(first.worker)
+
+    async def _call(self) -> Call | None:
+        """The next call; None at the end, and for a line that is none: such a worker is sent
+        away."""
+        try:
+            line = await self._reader.readline()
+            return read_call(line) if line else None
+        except (ValueError, RecursionError, TimeoutError) as error:
+            self._say(WorkerReply(0, error=f"this is no call: {error}"[:500]))
+            return None
+
+    def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.calls[number] = task
+        task.add_done_callback(lambda done: self._finish(number, done))
+
+    def _finish(self, number: int, done: "asyncio.Task[None]") -> None:
+        """A call that broke is told to both sides: nobody shall wait for its answer."""
+        self.calls.pop(number, None)
+        broke = None if done.cancelled() else done.exception()
+        if broke is not None:
+            self._say(
+                WorkerReply(number, error="the coordinator failed at this call; see its stderr")
+            )
+            told = {"message": "a worker's call failed", "exception": broke}
+            asyncio.get_running_loop().call_exception_handler(told)
+
+    async def _take(self, worker: str, call: Call) -> None:
+        try:
+            answer = WorkerReply(call.call, await self._desk.answer(worker, call))
+        except InterlockError as error:
+            answer = WorkerReply(call.call, error=str(error))
+        self._say(answer)
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+    def _say(self, answer: WorkerReply) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(line_of(answer))
+
+
+def _listen(folder: Path) -> socket.socket:
+    """A socket that listens in the folder, whatever the length of its path."""
+    _own(folder)
+    with suppress(FileNotFoundError):
+        (folder / SOCKET).unlink()
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    before = os.umask(0o177)
+    try:
+        near(folder, found.bind)
+        found.listen(MOST_WORKERS)
+    except OSError as error:
+        found.close()
+        raise SourceError(f"no socket can be opened in {folder}: {error.strerror}") from None
+    finally:
+        os.umask(before)
+    return found
+
+
+def near(folder: Path, use: Callable[[str], None]) -> None:
+    """Use the socket's path; one that is too long for sockets is reached through its folder."""
+    path = folder.absolute() / SOCKET
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        use(str(path))
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        use(f"/proc/self/fd/{handle}/{SOCKET}")
+    finally:
+        os.close(handle)
+
+
+def _own(folder: Path) -> None:
+    """The folder is ours alone, or it is not used."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise SourceError(f"{folder} is no folder of this user")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be used: {error.strerror}") from None
+
+
+def _is_ours(peer: socket.socket) -> bool:
+    """Whether the other end is a process of this user; the kernel says so."""
+    kind = getattr(socket, "SO_PEERCRED", None)
+    if kind is None:
+        return True
+    packed = peer.getsockopt(socket.SOL_SOCKET, kind, struct.calcsize("3i"))
+    uid: int = struct.unpack("3i", packed)[1]
+    return uid == os.getuid()
+
+
+PAUSE: Final = 0.25
+"""Seconds between looks for a coordinator."""
+
+
+class NoCoordinatorError(StateError):
+    """No coordinator is at work."""
+
+
+class CoordinatorClient:
+    """One worker's connection, made when it is needed."""
+
+    def __init__(self, folder: Path, worker: str, name: str = "") -> None:
+        self.run_id: int | None = None
+        self._folder = folder
+        self._worker = worker
+        self._name = name
+        self._numbers = count(1)
+        self._writer: asyncio.StreamWriter | None = None
+        self._waiting: dict[int, asyncio.Future[WorkerReply]] = {}
+        self._abandoned: set[int] = set()
+        self._leases: set[int] = set()
+        self._reading: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+
+    async def call(self, make: Callable[[int], Call]) -> dict[str, Any]:
+        """What the coordinator answers; NoCoordinatorError if there is none, or it dies."""
+        await self._connect()
+        data = await self._call(make)
+        self._note(data)
+        return data
+
+    async def close(self) -> None:
+        for task in (self._keeping, self._reading):
+            if task is not None:
+                task.cancel()
+        if self._writer is not None:
+            self._writer.close()
+
+    async def _call(self, make: Callable[[int], Call]) -> dict[str, Any]:
+        number = next(self._numbers)
+        waiting: asyncio.Future[WorkerReply] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        try:
+            self._send(make(number))
+            answer = await waiting
+        except asyncio.CancelledError:
+            self._abandoned.add(number)
+            with suppress(NoCoordinatorError):
+                self._send(Cancel(call=number))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if answer.error:
+            raise StateError(answer.error)
+        return answer.data
+
+    def _send(self, call: Call) -> None:
+        if self._writer is None or self._writer.is_closing():
+            raise NoCoordinatorError
+        self._writer.write(line_of(call))
+
+    async def _connect(self) -> None:
+        async with self._connecting:
+            if self._writer is not None:
+                return
+            try:
+                ours = _knock(self._folder)
+                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST)
+            except OSError:
+                raise NoCoordinatorError from None
+            self._writer = writer
+            self._reading = asyncio.get_running_loop().create_task(self._listen(reader, writer))
+            hello = await self._call(
+                lambda number: Hello(call=number, worker=self._worker, name=self._name)
+            )
+            self.run_id = hello.get("run_id") or self.run_id
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                self._hear(read_answer(line))
+        except (OSError, ValueError):
+            pass  # cut off in the middle of a line: as good as hung up
+        finally:
+            writer.close()
+            self._writer = None
+            self._abandoned.clear()
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(NoCoordinatorError("the coordinator went away"))
+            if self._leases and self._keeping is None:
+                self._keeping = asyncio.get_running_loop().create_task(self._come_back())
+
+    def _hear(self, answer: WorkerReply) -> None:
+        waiting = self._waiting.get(answer.call)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+        elif answer.call in self._abandoned:
+            self._abandoned.discard(answer.call)
+            self._give_back(answer.data)
+
+    def _give_back(self, data: dict[str, Any]) -> None:
+        """Work that came when nobody waited for it any more."""
+        if data.get("available"):
+            number, held = next(self._numbers), (data["dispatch_id"], data["lease"])
+            with suppress(NoCoordinatorError):
+                back = GiveUp(call=number, dispatch_id=held[0], lease=held[1], release=True)
+                self._send(back)
+
+    def _note(self, data: dict[str, Any]) -> None:
+        """Remember what is held: it is a reason to look for a coordinator that comes back."""
+        if data.get("available"):
+            self._leases.add(data["dispatch_id"])
+            self.run_id = data["run_id"]
+        elif "accepted" in data and not data.get("open"):
+            self._leases.discard(data["dispatch_id"])
+
+    async def _come_back(self) -> None:
+        """While something is held, be there when the coordinator is; else the lease is lost."""
+        try:
+            while self._leases and self._writer is None:
+                await asyncio.sleep(PAUSE)
+                with suppress(NoCoordinatorError, StateError):
+                    await self._connect()
+        finally:
+            self._keeping = None
+
+
+def _knock(folder: Path) -> socket.socket:
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        near(folder, ours.connect)
+        ours.setblocking(False)
+    except OSError:
+        ours.close()
+        raise
+    return ours

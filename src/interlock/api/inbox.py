@@ -1,0 +1,447 @@
+"""Answers at the command line, the one place that gives them: to gates, about runs, to queries.
+
+Knows how a decision becomes the answer a step asks for, who may give it, and what is said to one
+that comes too late. Nothing is saved before all of that is right.
+
+Whatever waits for a human, as one list of one record: gates, questions about runs, queries.
+
+Knows where each kind is kept and how it is shown. Refuses to know how they are answered
+(`answering.py`).
+"""
+
+import getpass
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from interlock.cli.show import clock_time
+from interlock.engine.circuit import ARTIFACT, HUMAN
+from interlock.system.errors import SourceError, StateError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.engine.circuit import Circuit, Step
+    from interlock.journal.history import OpenGate
+    from interlock.journal.usage import OpenInquiry
+    from interlock.rca.families import Review
+
+
+class AnswerRequest(msgspec.Struct, frozen=True):
+    """What somebody says on the command line."""
+
+    question: str
+    decision: str
+    message: str
+    fields: dict[str, Any]
+    by: str
+    user: str
+    """Who sits at the keyboard."""
+    family: bool | None
+    """Whether it is for the whole family; None leaves that to the circuit."""
+
+    @property
+    def question_id(self) -> int:
+        """The number of a gate, or of a question about a run."""
+        word = self.question
+        if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
+            raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+        return int(word)
+
+    @property
+    def giver(self) -> str:
+        return self.by or self.user
+
+
+class PreparedAnswer(msgspec.Struct, frozen=True):
+    """An answer that may be saved: for which questions of which run, and what it says."""
+
+    run_id: int
+    data: dict[str, Any]
+    also: Sequence[int] = ()
+
+
+class SavedAnswer(msgspec.Struct, frozen=True):
+    """An answer that was left where it is found."""
+
+    question_id: int | str
+    run_id: int
+    taken_now: bool
+    """Whether somebody is there who takes it."""
+    also: Sequence[int]
+    then: str
+
+
+class LateAnswer(msgspec.Struct, frozen=True):
+    """An answer to a question that is not open any more, and the sentence that says so."""
+
+    run_id: int
+    case_no: int | None
+    data: dict[str, Any]
+    sentence: str
+
+
+def user() -> str:
+    """Who sits at the terminal."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def given_fields(words: Sequence[str]) -> dict[str, Any]:
+    """`--set name=value`, each value as YAML reads it."""
+    from interlock.cli.options import pairs
+    from interlock.system.yaml_text import read_yaml
+
+    return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
+
+
+def give(path: Path, given: AnswerRequest) -> SavedAnswer:
+    """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
+    from interlock.agents.queries import is_query
+    from interlock.journal.database import reading
+
+    if is_query(given.question):
+        return _to_query(path, given)
+    given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
+    with reading(path) as connection:
+        found = prepared(connection, given)
+    if isinstance(found, LateAnswer):
+        note_late(path, found, given)
+        raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
+    return _save(path, given, found)
+
+
+def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
+    from interlock.agents.human import HumanAnswer, leave_answer
+    from interlock.journal.database import told_plainly, writer_of
+    from interlock.runtime.settings import answers_folder
+
+    folder = answers_folder(path)
+    with told_plainly(folder):
+        for each in (given.question_id, *found.also):
+            leave_answer(folder, HumanAnswer(each, given.giver, found.data, found.run_id))
+    working = writer_of(path) is not None
+    then = f"'interlock resume {found.run_id}' goes on with it"
+    if working:
+        then = "the running process takes it"
+    return SavedAnswer(given.question_id, found.run_id, working, found.also, then)
+
+
+def _to_query(path: Path, given: AnswerRequest) -> SavedAnswer:
+    """The agent that asked sees it when it asks again."""
+    from interlock.agents.queries import QueryReply, put_reply, reply_to
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import queries_folder
+
+    folder, number = queries_folder(path), given.question
+    with reading(path) as connection:
+        found = [each for each in waiting(connection, path) if each.question_id == number]
+    if not found:
+        why = "is answered already" if reply_to(folder, number) else "is not open"
+        raise StateError(f"question {number} {why}; 'interlock inbox' lists them")
+    refuse_strangers(found[0].kind, given.by, given.user)
+    options = found[0].options
+    if options and given.decision not in options:
+        raise SourceError(f"question {number} takes {', '.join(options)}, not {given.decision!r}")
+    if given.fields:
+        raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
+    at = time.time()
+    put_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
+    return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
+
+
+def prepared(connection: "Connection", given: AnswerRequest) -> PreparedAnswer | LateAnswer:
+    """The answer, checked; SourceError or StateError if it cannot be one."""
+    from interlock.journal.history import open_questions
+    from interlock.journal.usage import find_inquiry
+
+    found = [each for each in open_questions(connection) if each.question_id == given.question_id]
+    if found:
+        return _to_gate(connection, given, found[0])
+    inquiry = find_inquiry(connection, given.question_id)
+    if inquiry is not None:
+        return _to_inquiry(given, inquiry)
+    return _to_settled(connection, given)
+
+
+def _to_gate(
+    connection: "Connection", given: AnswerRequest, question: "OpenGate"
+) -> PreparedAnswer:
+    from interlock.api.project import RunConfig, open_run
+    from interlock.journal.history import family_of
+    from interlock.journal.runs import find_run
+    from interlock.rca.families import reviewed_with
+    from interlock.runtime.apps import unfit_review
+
+    run = find_run(connection, question.run_id)
+    circuit, options = open_run(run), msgspec.convert(run.options, RunConfig)
+    step = circuit.steps[question.step]
+    _refuse_others(question, options.agents)
+    refuse_strangers(step.name, given.by, given.user)
+    data = worded(step, given.decision, given.message, given.fields)
+    if problem := unfit_review(circuit.name, options.terms, step.name, data):
+        raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
+    kin: list[int] = []
+    if step.family if given.family is None else given.family:
+        kin = sorted(reviewed_with(connection, run.run_id, question.question_id))
+        kin = kin or [each.question_id for each in family_of(connection, question)]
+    return PreparedAnswer(run.run_id, data, kin)
+
+
+def _to_inquiry(given: AnswerRequest, inquiry: "OpenInquiry") -> PreparedAnswer | LateAnswer:
+    from interlock.runtime.limits import read_limits
+    from interlock.runtime.treasury import RAISE, STOP
+
+    refuse_strangers(inquiry.kind, given.by, given.user)
+    said = {"comment": given.message} if given.message else {}
+    data = {"decision": given.decision, **said, **given.fields}
+    if inquiry.answered_at is not None:
+        when = clock_time(inquiry.answered_at)
+        by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
+        return LateAnswer(
+            inquiry.run_id, None, data, f"question {given.question_id} was settled{by} at {when}"
+        )
+    if given.decision not in (RAISE, STOP):
+        raise SourceError(f"answer raise or stop, not {given.decision!r}; nothing was saved")
+    if given.decision == RAISE and not given.fields:
+        raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
+    read_limits(given.fields if given.decision == RAISE else {})
+    return PreparedAnswer(inquiry.run_id, data)
+
+
+def _to_settled(connection: "Connection", given: AnswerRequest) -> LateAnswer:
+    """What to say to an answer that comes after the question was settled."""
+    from interlock.journal.history import find_question, open_questions
+
+    found = find_question(connection, given.question_id)
+    if found is None:
+        raise StateError(f"question {given.question_id} is not open; 'interlock inbox' lists them")
+    how = f"was answered by {found.answered_by}" if found.answered_by else "is not open any more"
+    if found.signal == "timeout":
+        how = "ran out of time"
+    when = f" at {clock_time(found.settled_at)}" if found.settled_at else ""
+    anew = found.now_asked in {each.question_id for each in open_questions(connection)}
+    then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
+    data = {"decision": given.decision, **given.fields}
+    sentence = f"question {given.question_id} {how}{when}{then}"
+    return LateAnswer(found.run_id, found.case_no, data, sentence)
+
+
+def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision in the words of the step: its signal, or the field that takes decisions."""
+    known = step.shape.fields
+    place = "text" if "text" in known and "comment" not in known else "comment"
+    data: dict[str, Any] = {place: message} if message else {}
+    for name, value in fields.items():
+        _place(data, name, value, step)
+    taker = _taker(step, decision)
+    if not taker and decision in step.signals and decision != ARTIFACT:
+        return {"signal": decision, "data": data}
+    data = {taker or "decision": decision, **data}
+    problem = step.shape.problem(data)
+    if problem is not None:
+        others = [name for name in step.signals if name != ARTIFACT]
+        hint = f" (or one of the signals {', '.join(others)})" if others else ""
+        raise SourceError(f"{problem}{hint}; nothing was saved")
+    return data
+
+
+def _taker(step: "Step", decision: str) -> str:
+    """The field of the answer that takes this decision; empty if none says so."""
+    for name in ("decision", *step.shape.required):
+        field = step.shape.fields.get(name)
+        if field is not None and field.choices and decision in field.choices:
+            return name
+    return ""
+
+
+def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
+    """`a.b=c` is a field of a field, where the step has one of that name."""
+    outer, dot, inner = name.partition(".")
+    if dot and outer in step.shape.fields and name not in step.shape.fields:
+        data.setdefault(outer, {})[inner] = value
+    else:
+        data[name] = value
+
+
+def refuse_strangers(step: str, by: str, user: str) -> None:
+    """StateError if the project does not let them answer at that step."""
+    from interlock.runtime.settings import read_settings
+
+    problem = read_settings(Path()).inbox.problem(step, by or user, user)
+    if problem:
+        raise StateError(f"{problem}; nothing was saved")
+
+
+def _refuse_others(question: "OpenGate", agents: Mapping[str, str]) -> None:
+    """A question that goes to an agent, or into a file, is not answered here."""
+    asked = agents.get(HUMAN, "")
+    if asked == "manual":
+        save = f"'interlock save {question.case_id} --run {question.run_id} -f FILE'"
+        raise StateError(f"question {question.question_id} is answered by hand: {save}")
+    if asked:
+        raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
+
+
+def note_late(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
+    """Journal that an answer came too late: at once, or by the process that works on the run."""
+    from interlock.agents.human import HumanAnswer, leave_answer
+    from interlock.journal.database import told_plainly, writer_of, writing
+    from interlock.journal.journal import Journal, Refusal, TurnWrites
+    from interlock.runtime.settings import answers_folder
+
+    by = given.giver
+    sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
+    if writer_of(path) is not None:
+        folder = answers_folder(path)
+        with told_plainly(folder):
+            leave_answer(folder, HumanAnswer(given.question_id, by, late.data, late.run_id))
+        return
+    content = msgspec.json.encode({**late.data, "by": by})
+    refusal = Refusal(late.case_no, given.question_id, "Stale", sentence, content)
+    with writing(path) as connection:
+        Journal(connection, late.run_id).commit(TurnWrites(time.time(), refusals=[refusal]))
+
+
+GATE: Final = "gate"
+CUT: Final = "…"
+_SHOWN: Final = 60
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One question. What it is about the case is empty for a question about the run itself."""
+
+    question_id: int | str
+    kind: str
+    """gate, query, permission; or what is asked about a run, as budget."""
+    run_id: int
+    case_id: str
+    step: str
+    asked_at: float
+    prompt: str
+    options: tuple[str, ...] = ()
+    answer_saved: bool = False
+
+
+def waiting(connection: "Connection", path: Path) -> list[Question]:
+    """Everything that waits, in all runs, oldest first."""
+    found = [*_gates(connection), *_inquiries(connection), *_queries(connection, path)]
+    saved = [msgspec.structs.replace(each, answer_saved=_is_saved(each, path)) for each in found]
+    return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
+
+
+def rows(questions: Sequence[Question], reviews: "Sequence[Review]") -> list[tuple[object, ...]]:
+    """A row per question; questions that one answer settles share theirs."""
+    first = {each.question_ids[0]: each for each in reviews}
+    others = {number for each in reviews for number in each.question_ids[1:]}
+    return [
+        _row(each, first.get(each.question_id) if isinstance(each.question_id, int) else None)
+        for each in questions
+        if each.question_id not in others
+    ]
+
+
+def shown(question: Question) -> list[str]:
+    """A question whole, for people."""
+    case = f", case {question.case_id}" if question.case_id else ""
+    since = clock_time(question.asked_at)
+    head = f"question {question.question_id} ({question.kind}): run {question.run_id}{case}, "
+    choice = [f"answers: {', '.join(question.options)}"] if question.options else []
+    saved = ["an answer is saved"] if question.answer_saved else []
+    head += f"{question.step}, since {since}"
+    return [head, "", question.prompt.rstrip("\n"), "", *choice, *saved]
+
+
+def _row(each: Question, review: "Review | None") -> tuple[object, ...]:
+    more = len(review.question_ids) - 1 if review else 0
+    line = review.about if review else _line(each)
+    long = len(line) > _SHOWN and each.case_id
+    about = f"{line[: _SHOWN - 1]}{CUT}" if long else line
+    case = f"{each.case_id} +{more}" if more else each.case_id or "-"
+    return (each.question_id, each.run_id, case, each.step, clock_time(each.asked_at), about)
+
+
+def _line(each: Question) -> str:
+    choice = f" ({', '.join(each.options)})" if each.options and _is_query(each) else ""
+    return " ".join(f"{each.prompt}{choice}".split())
+
+
+def _gates(connection: "Connection") -> list[Question]:
+    from interlock.journal.history import open_questions
+
+    found = open_questions(connection)
+    circuits = {run_id: _circuit(connection, run_id) for run_id in {each.run_id for each in found}}
+    return [
+        Question(
+            *(each.question_id, GATE, each.run_id, each.case_id, each.step),
+            *(each.asked_at, each.prompt, _choices(circuits[each.run_id], each.step)),
+        )
+        for each in found
+    ]
+
+
+def _circuit(connection: "Connection", run_id: int) -> "Circuit | None":
+    """None if it cannot be read any more: its questions are shown all the same."""
+    from interlock.api.project import open_run
+    from interlock.journal.runs import find_run
+    from interlock.system.errors import InterlockError
+
+    try:
+        return open_run(find_run(connection, run_id))
+    except InterlockError:
+        return None
+
+
+def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
+    """The words that a gate takes, as far as its table says so."""
+    step = circuit.steps.get(name) if circuit else None
+    if step is None:
+        return ()
+    fields = [step.shape.fields.get(each) for each in ("decision", *step.shape.required)]
+    words = next((each.choices for each in fields if each and each.choices), ())
+    return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
+
+
+def _inquiries(connection: "Connection") -> list[Question]:
+    from interlock.journal.usage import open_inquiries
+    from interlock.runtime.treasury import RAISE, STOP
+
+    return [
+        Question(
+            *(each.question_id, each.kind, each.run_id, "", each.kind, each.asked_at),
+            *(each.about, (RAISE, STOP)),
+        )
+        for each in open_inquiries(connection)
+    ]
+
+
+def _queries(connection: "Connection", path: Path) -> list[Question]:
+    from interlock.agents.queries import open_queries
+    from interlock.journal.history import open_dispatch_ids
+    from interlock.runtime.settings import queries_folder
+
+    return [
+        Question(
+            *(each.query_id, each.kind, each.run_id, each.case_id, each.step),
+            *(each.asked_at, each.question, each.options),
+        )
+        for each in open_queries(queries_folder(path), open_dispatch_ids(connection))
+    ]
+
+
+def _is_saved(each: Question, path: Path) -> bool:
+    from interlock.runtime.settings import answers_folder
+
+    if _is_query(each):
+        return False
+    return (answers_folder(path) / f"{each.question_id}.json").exists()
+
+
+def _is_query(each: Question) -> bool:
+    return isinstance(each.question_id, str)

@@ -1,0 +1,321 @@
+"""The verbs of deliver: a plan's tasks through developer, critic and auditor to merged work.
+
+Verbs that look at a delivery, tell it, and take its workshop away: status, report, clean.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from interlock.api.project import (
+    AgentPool,
+    Agents,
+    Limited,
+    Limits,
+    Parallel,
+    RateLimitPolicy,
+    RunConfig,
+    Slots,
+    crew_of,
+    merged,
+    open_run,
+    usual_options,
+)
+from interlock.api.sitting import RunResult, sit
+from interlock.cli.app import DefaultVerb, ExitCode, app
+from interlock.cli.delivery_output import as_json, summary, watched
+from interlock.cli.delivery_output import format_status as in_words
+from interlock.cli.run import New, Wait, changed
+from interlock.cli.show import Db, Json, RunId, Sets, document, say, tell
+from interlock.delivery.delivering import (
+    DeliveryOptions,
+    agreed,
+    begin,
+    find_delivery,
+    free_slug,
+    go_on,
+    refuse_vacancies,
+    terms_of,
+    told_of,
+    with_roles,
+    with_stand_ins,
+)
+from interlock.delivery.dry_run import format_dry_run, rehearse
+from interlock.delivery.report.render import write_report
+from interlock.system.errors import SourceError, StateError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from interlock.delivery.dry_run import DryRun
+    from interlock.delivery.report.records import Delivered
+
+
+deliver = typer.Typer(
+    name="deliver",
+    cls=DefaultVerb,
+    help="Carry out a plan: written, reviewed, audited, proven, merged.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(deliver)
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, as Markdown or YAML.")]
+Repo = Annotated[
+    Path, typer.Option("--repo", metavar="PATH", help="The repository; default: this folder.")
+]
+BaseRev = Annotated[
+    str, typer.Option("--base", metavar="REV", help="Where the work begins; default HEAD.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict-signals", help="Answers must repeat their dispatch's mark.")
+]
+Untestable = Annotated[
+    bool, typer.Option("--allow-untestable", help="Take tasks without acceptance criteria.")
+]
+DryRunFlag = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would run and cost; touch nothing.")
+]
+OnceOnly = Annotated[
+    bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
+]
+_EXITS = {
+    "COMPLETE": ExitCode.DONE,
+    "PARTIAL": ExitCode.UNHEALTHY,
+    "FAILED": ExitCode.UNHEALTHY,
+    "HALTED": ExitCode.FAILED,
+}
+_ADVICE = {
+    "rate-limited": "'interlock deliver {plan}' goes on when the limit is over",
+    "budget": "the budget is spent: 'interlock deliver {plan} --budget …' goes on",
+    "stopped": "'interlock deliver {plan}' goes on",
+}
+"""How a run goes on that waits for no human."""
+
+
+@deliver.command()
+def run(
+    plan: PlanFile,
+    repo: Repo = Path(),
+    base: BaseRev = "HEAD",
+    agent: Agents = None,
+    slots: Slots = None,
+    parallel: Parallel = None,
+    budget: Limits = None,
+    sets: Sets = None,
+    strict_signals: Strict = False,
+    allow_untestable: Untestable = False,
+    new: New = False,
+    dry_run: DryRunFlag = False,
+    once: OnceOnly = False,
+    wait: Wait = False,
+    on_limit: Limited = RateLimitPolicy.WAIT,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
+    from interlock.agents.wiring_files import DELIVERY
+    from interlock.journal.database import writing
+    from interlock.journal.runs import find_run, newest_run
+    from interlock.runtime.circuits import find_circuit
+    from interlock.runtime.settings import database, read_settings
+
+    wishes = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
+    usual, path = read_settings(Path()), database(Path(), db)
+    bundle = find_circuit(DELIVERY, Path())
+    written, changes = changed(bundle.open(), usual.thresholds, sets or [])
+    before = with_roles(usual_options(usual, changes), usual)
+    options = with_stand_ins(merged(before, agent, slots, budget, parallel, {}))
+    if dry_run:
+        _rehearse(rehearse(wishes, usual, written, options, path), json=json)
+        return
+    refuse_vacancies(written.circuit, options)
+    crew = crew_of(written.circuit, options, path)
+    with writing(path) as connection:
+        run_id = None if new else newest_run(connection, wishes.mark)
+        if run_id is None:
+            terms = agreed(wishes, usual, path, free_slug(wishes, path))
+            run_id = begin(connection, bundle, options, terms, wishes.mark)
+        else:
+            found = find_run(connection, run_id)
+            crew = crew_of(open_run(found), go_on(connection, found, options), path)
+        manner = RunOptions(wait=wait, on_limit=on_limit, once=once, json=json)
+        work_on(connection, run_id, crew, path, manner)
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sitting is held, and told."""
+
+    wait: bool
+    on_limit: RateLimitPolicy
+    once: bool = False
+    json: bool
+
+
+def work_on(
+    connection: "Connection", run_id: int, crew: AgentPool, db: Path, manner: RunOptions
+) -> None:
+    """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
+    from interlock.journal.runs import find_run
+
+    found = find_run(connection, run_id)
+    agents = msgspec.convert(found.options, RunConfig).agents
+    view = partial(watched, connection, run_id, db, agents)
+    sat = sit(
+        connection,
+        found,
+        crew,
+        wait=manner.wait,
+        on_limit=manner.on_limit,
+        view=view,
+        once=manner.once,
+    )
+    _report(connection, run_id, sat, db, json=manner.json, once=manner.once)
+
+
+def _rehearse(told: "DryRun", *, json: bool) -> None:
+    """Say what would be done; leave with exit 6 if it could not even begin."""
+    if json:
+        document({**msgspec.to_builtins(told), "can_go": told.can_go})
+    else:
+        for line in format_dry_run(told):
+            say(line)
+    if not told.can_go:
+        raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _report(
+    connection: "Connection", run_id: int, sat: RunResult, path: Path, *, json: bool, once: bool
+) -> None:
+    """Say how a run came out, write its report, and leave with its exit code."""
+    from interlock.journal.runs import find_run
+
+    notes = list(sat.application.notes()) if sat.application else []
+    for note in dict.fromkeys(notes):
+        tell(f"note: {note}")
+    found = find_run(connection, run_id)
+    told = told_of(connection, found, path, notes, sat=True)
+    files = _written(told)
+    more = once and sat.status == "stopped" and sat.stopped_by is None
+    if json:
+        document({**as_json(told), "report": files})
+    else:
+        for line in summary(told, *files[:1]):
+            say(line)
+        for line in _advice(sat, told, more):
+            say(line)
+    if told.outcome in _EXITS:
+        raise typer.Exit(_EXITS[told.outcome])
+    if more:
+        raise typer.Exit(ExitCode.WAITING if told.count("asks") else ExitCode.DONE)
+    sat.leave()
+
+
+def _written(told: "Delivered") -> list[str]:
+    """The files of the report. A run that is over is told, whatever becomes of its report."""
+    try:
+        return write_report(told)
+    except SourceError as error:
+        tell(f"note: there is no report: {error}")
+        return []
+
+
+def _advice(sat: RunResult, told: "Delivered", more: bool) -> list[str]:
+    if more:
+        return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
+    return [_ADVICE[sat.status].format(plan=told.plan)] if sat.status in _ADVICE else []
+
+
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the page to this file.")
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown to this file.")
+]
+
+KEPT_BESIDE = ("baselines", "checked", "experts", "plan.json")
+"""What a delivery keeps in its folder beside the workshop's own things."""
+
+
+@deliver.command()
+def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
+    """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import database
+
+    path = database(Path(), db)
+    with reading(path) as connection:
+        told = told_of(connection, find_delivery(connection, run_id), path)
+    if json:
+        document(as_json(told))
+        return
+    for line in in_words(told):
+        say(line)
+
+
+@deliver.command()
+def report(
+    run_id: RunId = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
+    from interlock.delivery.report.render import write_report
+    from interlock.journal.database import reading
+    from interlock.runtime.settings import database
+
+    path = database(Path(), db)
+    with reading(path) as connection:
+        told = told_of(connection, find_delivery(connection, run_id), path)
+    written = write_report(told, html, markdown)
+    if json:
+        document({"run_id": told.run_id, "outcome": told.outcome, "files": written})
+        return
+    for file in written:
+        say(file)
+
+
+@deliver.command()
+def clean(
+    run_id: RunId = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also remove work that is nowhere else.")
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
+    from interlock.delivery.worktrees.cleanup import clean as cleaned
+    from interlock.journal.database import reading
+    from interlock.journal.runs import FINISHED
+    from interlock.runtime.settings import database
+
+    path = database(Path(), db)
+    with reading(path) as connection:
+        found = find_delivery(connection, run_id)
+    if found.status not in FINISHED and not (dry_run or force):
+        raise StateError(
+            f"run {found.run_id} is not over and needs its trees; finish it, or use --force"
+        )
+    home = Path(terms_of(found).home)
+    rows = cleaned(home, dry_run=dry_run, force=force, also=KEPT_BESIDE)
+    kept = [each for each in rows if each.is_kept]
+    if json:
+        fields = [{"path": each.path, "kept_because": each.reason} for each in rows]
+        document({"run_id": found.run_id, "home": str(home), "dry_run": dry_run, "rows": fields})
+    else:
+        verb = "would remove" if dry_run else "removed"
+        for each in rows:
+            say(f"kept {each.path}: {each.reason}" if each.is_kept else f"{verb} {each.path}")
+        if not rows:
+            say("there is nothing to remove")
+    if kept:
+        raise typer.Exit(ExitCode.UNHEALTHY)

@@ -1,0 +1,461 @@
+"""Verbs that look: runs, status, logs. They read what is committed and disturb nobody.
+
+Verbs that explain: the life of a case, and what other thresholds would have done.
+"""
+
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.api.project import open_run
+from interlock.cli.app import app
+from interlock.cli.run import advice
+from interlock.cli.show import (
+    Db,
+    Json,
+    RunId,
+    Sets,
+    clock_time,
+    counted,
+    document,
+    harmless,
+    say,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from interlock.agents.status import AgentStanding
+    from interlock.engine.circuit import Circuit
+    from interlock.engine.replay import Replayed
+    from interlock.journal.history import CaseSummary, DispatchRecord, JournalLine
+    from interlock.journal.runs import Run
+
+
+_POLL = 0.25
+_SHOWN = 20
+
+
+@app.command()
+def runs(db: Db = None, json: Json = False) -> None:
+    """All runs in the database."""
+    from interlock.journal.database import reading
+    from interlock.journal.history import counts
+    from interlock.journal.runs import all_runs
+    from interlock.runtime.settings import database
+
+    path = database(Path(), db)
+    with reading(path) as connection:
+        found = [(run, counts(connection, run.run_id)) for run in all_runs(connection)]
+    shown = {run.run_id: _status(run, path) for run, _ in found}
+    if json:
+        fields = [
+            {**_run_fields(run), "status": shown[run.run_id], "ends": dict(ends)}
+            for run, ends in found
+        ]
+        document({"runs": fields})
+        return
+    if not found:
+        say("no runs yet; 'interlock run' begins one")
+    table(
+        ("RUN", "CIRCUIT", "STATUS", "CASES", "DISPATCHES", "BEGUN", "SOURCE"),
+        (
+            (
+                *(run.run_id, f"{run.circuit} v{run.version}", shown[run.run_id], ends.total()),
+                *(run.spent.dispatches, clock_time(run.created_at), run.source),
+            )
+            for run, ends in found
+        ),
+    )
+
+
+@app.command()
+def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
+    """How a run stands, and which of its cases need a look."""
+    from interlock.api.inspect import low_limits, open_limits, whys
+    from interlock.journal.database import reading, writer_of
+    from interlock.journal.history import cases_of, counts, digest_of, refusals_of
+    from interlock.journal.runs import find_run
+    from interlock.runtime.occasions import hour
+    from interlock.runtime.settings import database
+
+    path, now = database(Path(), db), time.time()
+    with reading(path) as connection:
+        run = find_run(connection, run_id)
+        lows, limited = low_limits(connection, run, now), open_limits(connection, run.run_id, now)
+        cases = cases_of(connection, run.run_id)
+        ends = counts(connection, run.run_id)
+        refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
+        digest = digest_of(connection, run.run_id)
+        circuit = open_run(run)
+        notable = [line for line in cases if not circuit.ends.get(line.state.end)]
+        reasons = list(whys(connection, circuit, run.run_id, notable[:_SHOWN]))
+    shown, writer = _status(run, path), writer_of(path)
+    at_work = _at_work(run, path) if shown == "running" else []
+    if json:
+        fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
+        fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
+        fields |= {"budget_low": lows, "rate_limited_until": limited}
+        rows = [_case_fields(line) for line in cases]
+        fields |= {"digest": digest, "worked_on_by": str(writer or "")}
+        document({**fields, "cases": rows, "agents": msgspec.to_builtins(at_work)})
+        return
+    by = f" by {writer}" if writer and shown == "running" else ""
+    say(f"run {run.run_id}: {run.circuit} v{run.version}, {shown}{by}")
+    say(", ".join(f"{count} {end}" for end, count in ends.most_common()))
+    spent = run.spent
+    say(
+        f"{counted(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
+        f"{spent.money:.2f} money, {spent.seconds:.1f} s"
+    )
+    for line in lows:
+        say(line)
+    for account, until in limited.items():
+        say(f"{account}: rate-limited until {hour(until, now)}")
+    if refused:
+        say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
+    _say_notable(notable, reasons)
+    _say_at_work(at_work)
+    if shown == "unhealthy" and notable:
+        say(f"'interlock explain {notable[0].case_id}' tells the whole story")
+        return
+    for line in advice("stopped" if shown == "interrupted" else shown, run.run_id):
+        say(line)
+
+
+def _at_work(run: "Run", path: Path) -> "list[AgentStanding]":
+    """How the agents of this run stand, as their carrier last saw them."""
+    from interlock.agents.agents import agents_folder
+    from interlock.agents.status import read_standings
+
+    return [each for each in read_standings(agents_folder(path)) if each.run_id == run.run_id]
+
+
+def _say_at_work(agents: "list[AgentStanding]") -> None:
+    table(
+        ("DISPATCH", "CASE", "STEP", "AGENT", "STANDS", "BECAUSE"),
+        (
+            (
+                *(each.dispatch_id, each.case_id, each.step, each.agent, each.word),
+                "; ".join(each.reasons),
+            )
+            for each in agents[:_SHOWN]
+        ),
+    )
+
+
+def _say_notable(lines: "list[CaseSummary]", reasons: list[str]) -> None:
+    """The first of the cases that are open, stuck or ended badly."""
+    table(
+        ("CASE", "STATUS", "STEP", "WHY"),
+        (
+            (line.case_id, line.state.end or line.status, line.step, " ".join(reason.split()))
+            for line, reason in zip(lines, reasons, strict=False)
+        ),
+    )
+    if len(lines) > len(reasons):
+        say(f"… and {len(lines) - len(reasons)} more; --json lists all")
+
+
+@app.command()
+def logs(
+    run_id: RunId = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """The journal: every decision, in order. With -f and --json a line is one JSON object."""
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case, lines_since
+    from interlock.journal.runs import find_run
+    from interlock.runtime.settings import database
+
+    path = database(Path(), db)
+    with reading(path) as connection:
+        run = find_run(connection, run_id)
+        if case:
+            find_case(connection, case, run.run_id)
+        if json and not follow:
+            lines = lines_since(connection, run.run_id, 0, case)
+            document({"run_id": run.run_id, "entries": [_line_fields(line) for line in lines]})
+            return
+        for line in _growing(connection, run.run_id, case, path if follow else None):
+            _say_line(line, json=json)
+        if json:
+            shown = _status(find_run(connection, run.run_id), path)
+            last = {"type": "result", "run_id": run.run_id, "status": shown}
+            _say_record(last | {"is_error": shown != "done"})
+
+
+def _growing(
+    connection: "Connection", run_id: int, case: str, followed: Path | None
+) -> "Iterator[JournalLine]":
+    """The decisions so far, and if the database is followed those to come, to the last one."""
+    from interlock.journal.history import lines_since
+    from interlock.journal.runs import find_run
+
+    seq = 0
+    while True:
+        # Asked before reading: a writer that ends in between has left its lines behind.
+        growing = followed and _status(find_run(connection, run_id), followed) == "running"
+        for line in lines_since(connection, run_id, seq, case):
+            seq = line.seq
+            yield line
+        if not growing:
+            return
+        sys.stdout.flush()
+        time.sleep(_POLL)
+
+
+def _status(run: "Run", path: Path) -> str:
+    """The run's status; one that runs without a process to run it was interrupted."""
+    from interlock.journal.database import writer_of
+
+    return run.status if run.status != "running" or writer_of(path) else "interrupted"
+
+
+def _say_line(line: "JournalLine", *, json: bool) -> None:
+    if json:
+        _say_record({"type": "decision", **_line_fields(line)})
+        return
+    decision = line.decision
+    target = decision.to or f"{decision.status}: {decision.reason}"
+    say(
+        f"{clock_time(line.at)}  {line.case_id}  {decision.step}#{decision.attempt} "
+        f"{decision.signal} -> {target}  [{decision.rule or '-'}]  dispatch {line.dispatch_id}"
+    )
+
+
+def _say_record(record: dict[str, Any]) -> None:
+    sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")
+
+
+def _line_fields(line: "JournalLine") -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(line)
+    fields["decision"] = msgspec.structs.asdict(line.decision)
+    return fields
+
+
+def _run_fields(run: "Run") -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.structs.asdict(run)
+    del fields["text"]
+    fields["spent"] = msgspec.structs.asdict(run.spent)
+    return fields
+
+
+def _case_fields(line: "CaseSummary") -> dict[str, Any]:
+    fields = {"case_id": line.case_id, "status": line.status, "step": line.step}
+    return {**fields, "dispatch_id": line.dispatch_id, **msgspec.structs.asdict(line.state)}
+
+
+@app.command()
+def explain(
+    case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="RUN", help="Default: the newest that has it.")
+    ] = None,
+    prompts: Annotated[bool, typer.Option("--prompts", help="Show the prompts too.")] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """The life of a case. What was asked, what came back, what was decided and why."""
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case, life_of
+    from interlock.journal.runs import find_run
+    from interlock.runtime.settings import database
+
+    with reading(database(Path(), db)) as connection:
+        line = find_case(connection, case_id, run)
+        circuit = open_run(find_run(connection, line.run_id))
+        life = life_of(connection, line.case_no)
+    if json:
+        document(_life_fields(line, circuit, life))
+        return
+    say(f"case {line.case_id} of run {line.run_id}, circuit {circuit.name} v{circuit.version}")
+    for episode in life:
+        _say_episode(episode, circuit, prompts=prompts)
+    ended = f"ended: {line.state.end}" if line.state.end else f"{line.status} at {line.step}"
+    say(f"{ended}{f' ({line.state.reason})' if line.state.reason else ''}")
+
+
+@app.command()
+def replay(
+    run_id: RunId = None,
+    sets: Sets = None,
+    case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Decide a recorded run again with other thresholds. Which cases go another way?"""
+    from interlock.cli.options import thresholds
+    from interlock.engine.advance import open_case
+    from interlock.engine.replay import replay as decided_again
+    from interlock.engine.replay import standing
+    from interlock.journal.database import reading
+    from interlock.journal.history import find_case
+    from interlock.journal.runs import find_run, journal_of, load_cases
+    from interlock.runtime.settings import database
+
+    with reading(database(Path(), db)) as connection:
+        found = find_run(connection, run_id)
+        before = open_run(found)
+        changes = thresholds(before, sets or ())
+        after = before.with_thresholds(changes)
+        only = find_case(connection, case, found.run_id).case_no if case else None
+        results = [
+            decided_again(
+                after,
+                open_case(after, loaded.case.case_id, loaded.case.input),
+                list(journal_of(connection, loaded.case_no)),
+                standing(loaded.case),
+            )
+            for loaded in load_cases(connection, before, found.run_id, whole=True)
+            if only is None or loaded.case_no == only
+        ]
+    turned = [result for result in results if result.turn is not None]
+    if json:
+        document(_replay_fields(found.run_id, changes, results, turned))
+    else:
+        _say_replay(found.run_id, changes, results, turned)
+
+
+def _say_episode(episode: "DispatchRecord", circuit: "Circuit", *, prompts: bool) -> None:
+    from interlock.runtime.occasions import hour
+
+    say()
+    say(
+        f"{episode.step}, attempt {episode.attempt}: dispatch {episode.dispatch_id} to "
+        f"{episode.role} at {clock_time(episode.sent_at)}"
+    )
+    if prompts:
+        say("  prompt:")
+        say("\n".join(f"  | {line}" for line in episode.prompt.splitlines()))
+    for refused in episode.refused:
+        say(f"  refused ({refused.reason}): {refused.sentence}")
+    for pause in episode.pauses:
+        until = hour(pause.until, pause.at)
+        say(f"  rate-limited at {clock_time(pause.at)} until {until}: {pause.reason}")
+    decision = episode.decision
+    if decision is None:
+        say("  no answer yet")
+        return
+    answer = msgspec.json.encode(episode.answer).decode()
+    by = f" by {episode.answered_by}" if episode.answered_by else ""
+    say(f"  came back{by}: {decision.signal} {_cut(answer)}")
+    for name, value in decision.read.items():
+        say(f"  read {name} = {msgspec.json.encode(value).decode()}")
+    for passed in decision.passed:
+        say(f"  passed over {passed.rule}: {_passed(circuit, passed.rule, passed.why)}")
+    for noted in decision.noted:
+        say(f"  noted by {noted}")
+    for name, value in decision.adds.items():
+        say(f"  added {name} = {_cut(msgspec.json.encode(value).decode())}")
+    if decision.reason:
+        say(f"  stuck: {decision.reason}")
+        return
+    say(f"  rule {decision.rule} -> {decision.to}{_because(circuit, decision.rule)}")
+
+
+def _passed(circuit: "Circuit", rule_id: str, why: str) -> str:
+    rule = circuit.rule(rule_id)
+    if why == "spent" and rule is not None:
+        return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
+    guard = rule.guard.text if rule is not None and rule.guard is not None else rule_id
+    return f"not ({guard})" if " and " in guard or " or " in guard else f"not {guard}"
+
+
+def _because(circuit: "Circuit", rule_id: str) -> str:
+    rule = circuit.otherwise if rule_id == "otherwise" else circuit.rule(rule_id)
+    if rule is None:
+        return ""
+    guard = f" when {rule.guard.text}" if rule.guard is not None else ""
+    return f"{guard}{f' ({rule.why})' if rule.why else ''}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:280]}… ({len(text)} characters)"
+
+
+def _life_fields(
+    line: "CaseSummary", circuit: "Circuit", life: "list[DispatchRecord]"
+) -> dict[str, Any]:
+    episodes = []
+    for episode in life:
+        fields = msgspec.structs.asdict(episode)
+        fields["refused"] = msgspec.to_builtins(episode.refused)
+        fields["pauses"] = msgspec.to_builtins(episode.pauses)
+        fields["decision"] = None
+        if episode.decision is not None:
+            decision = msgspec.structs.asdict(episode.decision)
+            decision["passed"] = [
+                {"rule": each.rule, "why": each.why, "because": _passed(circuit, *_pair(each))}
+                for each in episode.decision.passed
+            ]
+            rule = circuit.rule(episode.decision.rule) or circuit.otherwise
+            decision["why"] = rule.why if rule is not None and rule.id == decision["rule"] else ""
+            fields["decision"] = decision
+        episodes.append(fields)
+    head = {"case_id": line.case_id, "run_id": line.run_id, "circuit": circuit.name}
+    head |= {"status": line.status, "step": line.step, "dispatches": episodes}
+    return head | msgspec.structs.asdict(line.state)
+
+
+def _pair(passed: Any) -> tuple[str, str]:
+    return passed.rule, passed.why
+
+
+def _replay_fields(
+    run_id: int, changes: dict[str, Any], results: "list[Replayed]", turned: "list[Replayed]"
+) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "set": changes,
+        "cases": len(results),
+        "changed": msgspec.to_builtins(turned),
+        "dispatches_before": sum(result.dispatches_before for result in results),
+        "dispatches_after": sum(result.dispatches_after for result in results),
+        "exact": not any(result.lacks for result in results),
+    }
+
+
+def _say_replay(
+    run_id: int, changes: dict[str, Any], results: "list[Replayed]", turned: "list[Replayed]"
+) -> None:
+    words = ", ".join(f"{name}={value}" for name, value in changes.items()) or "nothing changed"
+    say(f"run {run_id} decided again with {words}")
+    rows = []
+    for result in turned:
+        turn = result.turn
+        if turn is not None:
+            more = result.dispatches_after - result.dispatches_before
+            at_least = " or more" if result.lacks else ""
+            rows.append(
+                (
+                    *(result.case_id, f"{turn.step}#{turn.attempt}"),
+                    *(
+                        f"{turn.rule_before} -> {turn.to_before}",
+                        f"{turn.rule_after} -> {turn.to_after}",
+                    ),
+                    *(f"{more:+d}{at_least}", f"{result.end_before} -> {result.end_after}"),
+                )
+            )
+    table(("CASE", "AT", "WAS", "WOULD BE", "DISPATCHES", "END"), rows)
+    before = sum(result.dispatches_before for result in results)
+    after = sum(result.dispatches_after for result in results)
+    open_ends = sum(bool(result.lacks) for result in results)
+    say(
+        f"{len(turned)} of {len(results)} cases go another way; "
+        f"{before} dispatches before, {after} after"
+    )
+    if open_ends:
+        need = "1 of them needs" if open_ends == 1 else f"{open_ends} of them need"
+        say(f"{need} answers that were never given: {after} is a lower bound")

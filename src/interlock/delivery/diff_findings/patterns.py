@@ -1,0 +1,376 @@
+"""Tells that a pattern finds, as a table: one more habit is one more row. Pure.
+
+A row says in which languages, in which kinds of file, and in what of a line (its code, its comment,
+or all of it) the pattern is looked for. Patterns are searched line by line.
+
+Secrets written into a change: token shapes that are well known, keys, odd values of odd names.
+
+Tells where and of which kind, never the value: only its first letters are shown. Values that are
+examples by their own words are let pass. Pure.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from math import log2
+from typing import Final, Literal
+
+import msgspec
+
+from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText
+from interlock.system.file_kind import FileKind
+
+Part = Literal["code", "comment", "line"]
+_BOTH: Final[tuple[FileKind, ...]] = ("source", "test")
+_SOURCE: Final[tuple[FileKind, ...]] = ("source",)
+_TEST: Final[tuple[FileKind, ...]] = ("test",)
+
+
+class DiffPattern(msgspec.Struct, frozen=True):
+    kind: str
+    severity: Severity
+    languages: tuple[str, ...]
+    """Empty: all."""
+    files: tuple[FileKind, ...]
+    part: Part
+    pattern: re.Pattern[str]
+    sentence: str
+    spares_scripts: bool = False
+    """A program that people start prints what they are to read."""
+
+
+def _row(
+    kind: str,
+    severity: Severity,
+    languages: str,
+    files: tuple[FileKind, ...],
+    part: Part,
+    pattern: str,
+    sentence: str,
+    spares_scripts: bool = False,
+) -> DiffPattern:
+    names = tuple(languages.split())
+    return DiffPattern(
+        kind, severity, names, files, part, re.compile(pattern), sentence, spares_scripts
+    )
+
+
+_UNREADY = r"(?:TODO|(?i:not (?:yet )?implemented|unimplemented|implement me))"
+
+ROWS: Final = (
+    _row(
+        "leftover",
+        "warning",
+        "",
+        _BOTH,
+        "comment",
+        r"(?:^[\W_]*(?:TODO|FIXME|XXX|HACK)\b(?![-.\w])|\b(?:TODO|FIXME|HACK)(?:\(|:(?!:)))",
+        "a note of work left over: do it, or put it where work is planned",
+    ),
+    _row(
+        "suppression",
+        "warning",
+        "",
+        _BOTH,
+        "comment",
+        r"#\s*noqa\s*(?:$|(?=#))|#\s*type:\s*ignore\s*(?:$|(?=#))|pylint:\s*disable=all|@ts-nocheck"
+        r"|/\*\s*eslint-disable\s*\*/|eslint-disable-(?:next-)?line\s*(?:$|\*/)|//nolint\s*$",
+        "a suppression of every finding: name the one rule and say why",
+    ),
+    _row(
+        "suppression",
+        "notice",
+        "",
+        _BOTH,
+        "comment",
+        r"#\s*noqa:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*\s*$|#\s*type:\s*ignore\[[^\]]*\]\s*$"
+        r"|pylint:\s*disable=[\w,\s-]+$|#\s*nosec\s*$|@ts-(?:ignore|expect-error)\s*(?:\*/)?$"
+        r"|eslint-disable(?:-next-line|-line)?\s+(?!.* -- )[\w@]|//nolint:[\w,]+\s*$|NOSONAR\s*$"
+        r"|rubocop:disable|istanbul ignore\s+\w+\s*(?:\*/)?$",
+        "a finding is suppressed without a word why",
+    ),
+    _row(
+        "suppression",
+        "notice",
+        "java rust csharp",
+        _BOTH,
+        "line",
+        r"@SuppressWarnings\(\{?\"all\"|#!\[allow\(|#pragma warning disable\s*$",
+        "a finding is suppressed without a word why",
+    ),
+    _row(
+        "debug",
+        "warning",
+        "javascript",
+        _BOTH,
+        "code",
+        r"(?:^|[;{}\s])debugger\s*(?:;|$)",
+        "a stop for a debugger: take it out",
+    ),
+    _row(
+        "debug",
+        "warning",
+        "javascript",
+        _SOURCE,
+        "code",
+        r"\bconsole\.(?:log|debug|trace|dir|table)\(",
+        "debug output: take it out or use the logger",
+        True,
+    ),
+    _row(
+        "debug",
+        "notice",
+        "go",
+        _SOURCE,
+        "code",
+        r"\bfmt\.Print(?:ln|f)?\(|(?:^|[\s;{])print(?:ln)?\(|\bspew\.Dump\(",
+        "output on stdout: a debug print?",
+        True,
+    ),
+    _row(
+        "debug",
+        "warning",
+        "java",
+        _SOURCE,
+        "code",
+        r"\bSystem\.(?:out|err)\.print|\.printStackTrace\(\)",
+        "debug output: take it out or use the logger",
+        True,
+    ),
+    _row("debug", "warning", "rust", _BOTH, "code", r"\bdbg!\(", "a debug macro: take it out"),
+    _row(
+        "debug",
+        "warning",
+        "ruby",
+        _BOTH,
+        "code",
+        r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b",
+        "a stop for a debugger: take it out",
+    ),
+    _row(
+        "debug",
+        "warning",
+        "php",
+        _SOURCE,
+        "code",
+        r"\b(?:var_dump|print_r|dd)\(",
+        "debug output: take it out",
+    ),
+    _row(
+        "placeholder",
+        "warning",
+        "javascript",
+        _SOURCE,
+        "line",
+        rf"\bthrow new \w*Error\(\s*[\"'`]{_UNREADY}",
+        "a body that is not written yet",
+    ),
+    _row(
+        "placeholder",
+        "warning",
+        "go",
+        _SOURCE,
+        "line",
+        rf"\bpanic\(\s*\"{_UNREADY}",
+        "a body that is not written yet",
+    ),
+    _row(
+        "placeholder",
+        "warning",
+        "java csharp",
+        _SOURCE,
+        "line",
+        rf"\bthrow (?:new )?\w+(?:Exception|Error)\(\s*\"{_UNREADY}|NotImplementedException\("
+        r"|(?<![\w.])TODO\(",
+        "a body that is not written yet",
+    ),
+    _row(
+        "placeholder",
+        "warning",
+        "rust",
+        _BOTH,
+        "code",
+        r"\b(?:todo|unimplemented)!\(",
+        "a body that is not written yet",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "javascript",
+        _TEST,
+        "code",
+        r"\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme)\(|^\s*x(?:it|test|describe)\(",
+        "a test that is not run",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "javascript",
+        _TEST,
+        "code",
+        r"\b(?:it|test|describe|context|suite)\.only\(|^\s*f(?:it|describe)\(",
+        "only this test is run, all others are left out",
+    ),
+    _row(
+        "skipped_test",
+        "notice",
+        "go",
+        _TEST,
+        "code",
+        r"\b[tb]\.Skip(?:Now|f)?\(",
+        "a test that may be skipped: see the condition",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "java",
+        _TEST,
+        "code",
+        r"@(?:Disabled|Ignore)\b(?!d)",
+        "a test that is not run",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "rust",
+        _BOTH,
+        "code",
+        r"#\[ignore\b",
+        "a test that is not run",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "csharp",
+        _TEST,
+        "code",
+        r"\[(?:Fact|Theory)\(Skip\s*=|\[Ignore\b",
+        "a test that is not run",
+    ),
+    _row(
+        "skipped_test",
+        "warning",
+        "ruby",
+        _TEST,
+        "code",
+        r"^\s*(?:xit|xdescribe|xcontext|pending)\b",
+        "a test that is not run",
+    ),
+    _row(
+        "meaningless_assert",
+        "warning",
+        "javascript",
+        _TEST,
+        "code",
+        r"\bexpect\(\s*(true|1)\s*\)\s*\.\s*(?:toBe(?:Truthy|Defined)\(\)|(?:toBe|toEqual)\(\s*\1\s*\))"
+        r"|\bassert(?:\.ok)?\(\s*true\s*[,)]",
+        "an assertion that cannot fail",
+    ),
+    _row(
+        "meaningless_assert",
+        "warning",
+        "java csharp go rust",
+        _TEST,
+        "code",
+        r"(?i:\bassert\.?(?:true|that)?!?\((?:t,\s*)?true\s*[,)])"
+        r"|(?i:\bassert\.?(?:equals?|eq|areequal)!?\((?:t,\s*)?(\d+),\s*\1\s*[,)])",
+        "an assertion that cannot fail",
+    ),
+)
+
+
+def by_rows(
+    path: str, kind: FileKind, text: SourceText, lines: list[int], is_script: bool
+) -> Iterator[DiffFinding]:
+    """What the rows say about these lines. Each kind is told once for a line."""
+    rows = [row for row in ROWS if _applies(row, kind, text.language, is_script)]
+    whole = text.whole.split("\n")
+    parts = {"code": text.code_lines, "comment": text.comment_lines, "line": whole}
+    for number in lines:
+        told: set[str] = set()
+        for row in rows:
+            found = row.kind not in told and row.pattern.search(parts[row.part][number - 1])
+            # A pattern over the whole line must begin in code: prose about it is no tell.
+            if found and (row.part != "line" or text.code_lines[number - 1][found.start()] != " "):
+                told.add(row.kind)
+                yield DiffFinding(path, number, row.kind, row.sentence, row.severity)
+
+
+def _applies(row: DiffPattern, kind: FileKind, language: str, is_script: bool) -> bool:
+    fits = not row.languages or language in row.languages
+    return fits and kind in row.files and not (row.spares_scripts and is_script)
+
+
+_LONGEST_LINE: Final = 4_000
+_SHAPES: Final = (
+    ("an AWS access key", r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
+    ("a GitHub token", r"\bgh[pousr]_[A-Za-z0-9]{36,251}\b|\bgithub_pat_[A-Za-z0-9_]{60,251}\b"),
+    ("a GitLab token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("a Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a Stripe key", r"\b[rs]k_live_[A-Za-z0-9]{20,}"),
+    ("a Google API key", r"\bAIza[0-9A-Za-z_-]{35}(?![\w-])"),
+    ("an Anthropic key", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
+    ("an OpenAI key", r"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{40,}"),
+    ("an npm token", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("a PyPI token", r"\bpypi-AgEI[A-Za-z0-9_-]{50,}"),
+    ("a Hugging Face token", r"\bhf_[A-Za-z0-9]{30,}\b"),
+    ("a SendGrid key", r"\bSG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{40,45}\b"),
+    ("a signed web token", r"\beyJ[\w-]{15,}\.eyJ[\w-]{15,}\.[\w-]{20,}"),
+    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
+)
+_SHAPE: Final = re.compile(
+    "|".join(f"(?P<s{number}>{shape})" for number, (_, shape) in enumerate(_SHAPES))
+)
+_NAMES: Final = {f"s{number}": name for number, (name, _) in enumerate(_SHAPES)}
+_ADDRESS: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"']{1,60}:([^\s@/\"']{6,100})@")
+_ASSIGNED: Final = re.compile(
+    r"(?i)\b[\w.-]{0,40}(?:api_?key|secret|token|passwd|password|pwd|access_?key|private_?key"
+    r"|credential)[\w-]{0,20}[\"']?\s{0,3}(?::\s?=|[:=]|=>)\s{0,3}[brfu]?[\"']([^\"'\s]{12,200})[\"']"
+)
+_HARMLESS: Final = re.compile(
+    r"(?i)example|changeme|change[_-]me|your[_-]|xxxx|\*\*\*|dummy|fake|sample|placeholder|redact"
+    r"|not[_-]?a|insecure|[<>{}$%]|test|mock|1234567|abcdef|\.\.\."
+)
+_LEAST_ENTROPY: Final = 3.4
+
+
+def secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator[DiffFinding]:
+    for number, text in lines:
+        found = _secret(text[:_LONGEST_LINE], kind)
+        if found is not None:
+            what, shown = found
+            severity: Severity = "error" if kind == "source" else "warning"
+            sentence = f"{what} ({shown}): take it out, and revoke it if it is real"
+            yield DiffFinding(path, number, "secret", sentence, severity)
+
+
+def _secret(text: str, kind: FileKind) -> tuple[str, str] | None:
+    for shape in _SHAPE.finditer(text):
+        if not _HARMLESS.search(shape[0].replace("-----BEGIN", "")):
+            return _NAMES[shape.lastgroup or ""], _shown(shape[0])
+    if kind != "source":
+        return None
+    address = _ADDRESS.search(text)
+    if address and not _HARMLESS.search(address[1]) and _is_odd(address[1]):
+        return "a password in an address", _shown(address[1])
+    for assigned in _ASSIGNED.finditer(text):
+        if not _HARMLESS.search(assigned[1]) and _is_odd(assigned[1]):
+            return "a value like a secret", _shown(assigned[1])
+    return None
+
+
+def _is_odd(value: str) -> bool:
+    """Whether nobody would write it by hand as a word: letters and digits mixed, no order."""
+    if not (re.search(r"\d", value) and re.search(r"[A-Za-z]", value)):
+        return False
+    return entropy(value) >= _LEAST_ENTROPY
+
+
+def entropy(value: str) -> float:
+    """Bits for each character, by how often each occurs."""
+    size = len(value)
+    return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def _shown(value: str) -> str:
+    return "the key itself" if value.startswith("---") else f"{value[:4]}…, {len(value)} characters"

@@ -1,0 +1,432 @@
+"""Is a plan fit to be worked through? Everything that is wrong with it, in one go.
+
+Knows what a plan must have before the first agent is asked: legal ids, blockers that exist, no
+cycles, something to start with, criteria, and commands that prove the work. Each finding says
+what to do. Refuses to know whether a task is well described: that is assess's.
+
+Can somebody tell whether an acceptance criterion is met? By its words, with rules.
+
+A criterion is vague if it praises instead of saying what can be seen, or says almost nothing. One
+that names a command, a number, a file, a value or a code is never called vague. Knows single
+sentences. Refuses to know tasks.
+
+Can a developer begin with a task as it is written? Ready, to be expanded, or to be asked.
+
+Judged by rules. Five things must be there: a clear scope, criteria, where the work is, how to go
+about it, and blockers that exist. What is missing can be worked out from the repository, so an
+analyst expands the task; what the plan itself leaves open only a human can say.
+"""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from interlock.delivery.plan.fields import nothing
+from interlock.delivery.plan.plan import (
+    ID_RULE,
+    Level,
+    Plan,
+    PlanFinding,
+    Task,
+    cycles,
+    legal_id,
+    startable,
+    task_named,
+)
+from interlock.signals.grammar import outside_workspace
+
+_SEEN: Final = re.compile(
+    r"`[^`]+`"  # code
+    r"|\"[^\"]+\"|“[^“”]+”|(?<!\w)'[^']+'(?!\w)"  # words to look for
+    r"|\d"  # a number
+    r"|(?<![\w./*-])[\w.-]++/[\w./*-]|(?<![\w.-])[\w-][\w.-]+\.[a-z]{1,4}\b"  # a path or a file
+    r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[A-Za-z_]\w*(?:Error|Exception|\(\))"  # a name in code
+    r"|(?<!\w)--?[a-z][\w-]+"  # an option
+)
+_PRAISE: Final = re.compile(
+    r"\b(?:"
+    r"appropriate(?:ly)?|proper(?:ly)?|adequate(?:ly)?|reasonabl[ey]|suitabl[ey]|sensibl[ey]"
+    r"|clean(?:ly)?|nice(?:ly)?|good|great|elegant(?:ly)?|robust(?:ly)?|solid|high[- ]quality"
+    r"|fast|quick(?:ly)?|performant|efficient(?:ly)?|scalable|responsive"
+    r"|secure(?:ly)?|safe(?:ly)?|reliabl[ey]|stable|seamless(?:ly)?"
+    r"|readable|maintainable|well[- ](?:written|designed|structured|tested|documented)"
+    r"|user[- ]friendly|intuitive(?:ly)?|easy|simple|modern|production[- ]ready"
+    r"|best practices?|as (?:expected|needed|required)|works? (?:well|fine)"
+    r"|correctly|etc|and so on|where (?:possible|necessary)|if (?:possible|necessary|needed)"
+    r")(?![\w-])",
+    re.IGNORECASE,
+)
+_BUILT: Final = re.compile(
+    r"^(?:the\s+)?(?:implement\w*|add|build|create|complete|finish|do)\b.*\b(?:feature|functionality|it)\W*$"
+    r"|\b(?:feature|functionality|code|it|everything)\b.{0,20}\b"
+    r"(?:implemented|done|complete|completed|finished|works?)\W*$",
+    re.IGNORECASE,
+)
+_PLACEHOLDER: Final = re.compile(
+    r"\W*(?:\[[^\]]*\]|<[^>]*>|\{[^}]*\}|\.\.\.|…|tb[dac]|todo|xxx|fixme)\W*", re.IGNORECASE
+)
+_FEWEST: Final = 3
+_LONGEST: Final = 200
+_LOOKED_AT: Final = 2_000
+
+
+def is_placeholder(criterion: str) -> bool:
+    """Whether somebody left the template's words, or a note to come back."""
+    return len(criterion) < _LONGEST and _PLACEHOLDER.fullmatch(criterion) is not None
+
+
+def vague(criterion: str) -> str:
+    """What makes the criterion impossible to test, in a few words; empty if nothing does."""
+    text = criterion[:_LOOKED_AT]
+    if _SEEN.search(text):
+        return ""
+    praise = _PRAISE.search(text)
+    if praise:
+        return f"nobody can see whether {praise[0]!r} is true"
+    if _BUILT.search(text):
+        return "it only says that the task is done"
+    if len(text.split()) < _FEWEST:
+        return "it says too little"
+    return ""
+
+
+MOST_CYCLES: Final = 20
+_SHOWN_PATH: Final = 12
+_SHOWN: Final = 60
+_COMPARED: Final = 500
+"""Among how many names the one that was probably meant is looked for: comparing is slow."""
+
+
+def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[PlanFinding, ...]:
+    """All findings, by line; the plan is fit if none of them is an error."""
+    found = [
+        *plan.remarks,
+        *_whole(plan),
+        *_ids(plan),
+        *_phases(plan),
+        *_blockers(plan),
+        *_cycles(plan),
+        *(each for task in plan.tasks for each in _task(task, allow_untestable)),
+        *_places(plan),
+    ]
+    return tuple(sorted(found, key=lambda each: (each.line, each.level, each.code, each.sentence)))
+
+
+def has_errors(findings: tuple[PlanFinding, ...]) -> bool:
+    return any(finding.level == "error" for finding in findings)
+
+
+def _whole(plan: Plan) -> Iterator[PlanFinding]:
+    if not plan.tasks:
+        yield PlanFinding(
+            "error",
+            "plan.no-tasks",
+            "the plan has no tasks; write at least one, with a heading such as "
+            "'#### Task 1-1-1: Add the login form'",
+        )
+    elif not startable(plan):
+        yield PlanFinding(
+            "error",
+            "plan.nothing-startable",
+            "every task waits for another one, so none can start; let one be blocked by none",
+        )
+    if not plan.checks:
+        yield PlanFinding(
+            "error",
+            "plan.no-checks",
+            "nothing proves the work; add a table 'Verification Commands' to the plan, or "
+            "[[check]] to interlock.toml",
+        )
+    if not plan.title:
+        yield PlanFinding("warning", "plan.no-title", "the plan has no title; give it one", line=1)
+
+
+def _ids(plan: Plan) -> Iterator[PlanFinding]:
+    first: dict[str, Task] = {}
+    folded: dict[str, Task] = {}
+    for task in plan.tasks:
+        if not legal_id(task.id):
+            yield _about(
+                task, "error", "task.illegal-id", f"{_named(task)} has no legal id; use {ID_RULE}"
+            )
+        elif nothing(task.id):
+            yield _about(
+                task,
+                "error",
+                "task.illegal-id",
+                f"{_named(task)} has an id that means nothing in Blocked By; choose another",
+            )
+        other = first.setdefault(task.id, task)
+        alike = folded.setdefault(task.id.casefold(), task)
+        if other is not task and task.id:
+            yield _about(
+                task,
+                "error",
+                "task.duplicate",
+                f"{_named(task)} stands in line {other.line} too; give one of them another id",
+            )
+        elif alike is not task:
+            yield _about(
+                task,
+                "error",
+                "task.look-alike",
+                f"{_named(task)} differs from {alike.id!r} in line {alike.line} only in case, and "
+                "some disks do not tell them apart; rename one",
+            )
+
+
+def _phases(plan: Plan) -> Iterator[PlanFinding]:
+    counts = Counter(phase.id for phase in plan.phases)
+    filled = {task.phase for task in plan.tasks}
+    for phase in plan.phases:
+        if counts[phase.id] > 1:
+            yield PlanFinding(
+                "warning",
+                "phase.duplicate",
+                f"there are {counts[phase.id]} phases {phase.id!r}; number them differently",
+                line=phase.line,
+            )
+        elif phase.id not in filled:
+            yield PlanFinding(
+                "warning",
+                "phase.empty",
+                f"phase {phase.id!r} has no tasks; add some or remove it",
+                line=phase.line,
+            )
+
+
+def _blockers(plan: Plan) -> Iterator[PlanFinding]:
+    known = task_named(plan)
+    for task in plan.tasks:
+        for name in task.blocked_by:
+            if name not in known:
+                yield _about(
+                    task,
+                    "error",
+                    "task.unknown-blocker",
+                    f"{_named(task)} is blocked by {name[:_SHOWN]!r}, which is no task of this "
+                    f"plan; {_meant(name, list(known), 'write the id of a task, or none')}",
+                )
+
+
+def _cycles(plan: Plan) -> Iterator[PlanFinding]:
+    found = cycles(plan, MOST_CYCLES + 1)
+    known = task_named(plan)
+    for path in found.paths[:MOST_CYCLES]:
+        task = known[path[0]]
+        if len(path) == 1:
+            sentence = f"{_named(task)} is blocked by itself; remove that"
+        else:
+            sentence = (
+                f"these tasks wait for each other in a cycle: {_shown(path)}; remove one of these "
+                "waits"
+            )
+        yield PlanFinding("error", "plan.cycle", sentence, task.id, task.line, path)
+    if len(found.paths) > MOST_CYCLES:
+        yield PlanFinding(
+            "error",
+            "plan.more-cycles",
+            f"there are more cycles than the {MOST_CYCLES} shown; {len(found.caught)} tasks are "
+            "caught in them; untie the shown ones first",
+        )
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    """The cycle as a path back to its beginning; the middle of a very long one is left out."""
+    names = [name[:_SHOWN] for name in (*path, path[0])]
+    if len(path) > _SHOWN_PATH:
+        half = _SHOWN_PATH // 2
+        names[half:-half] = [f"… {len(names) - 2 * half} more …"]
+    return " → ".join(names)
+
+
+def _task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
+    held: Level = "warning" if allow_untestable else "error"
+    if not task.criteria:
+        yield _about(
+            task,
+            held,
+            "criteria.missing",
+            f"{_named(task)} has no acceptance criteria, so nobody can tell when it is done; list "
+            "what must be true, or pass --allow-untestable",
+        )
+    for criterion in task.criteria:
+        if is_placeholder(criterion):
+            sentence = f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} was never filled in"
+            yield _about(task, held, "criteria.placeholder", f"{sentence}; write it or remove it")
+            continue
+        reason = vague(criterion)
+        if reason:
+            yield _about(
+                task,
+                "warning",
+                "criteria.vague",
+                f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} cannot be tested: "
+                f"{reason}; name a command, a value, a file or a number",
+            )
+    if not task.work:
+        yield _about(
+            task,
+            "warning",
+            "task.no-work",
+            f"{_named(task)} does not say what to do; describe it under Work",
+        )
+    if not task.title:
+        yield _about(task, "warning", "task.no-title", f"{_named(task)} has no title; give it one")
+    for path in task.target_files:
+        if outside_workspace(path):
+            yield _about(
+                task,
+                "error",
+                "task.file-outside",
+                f"{_named(task)} names the file {path[:_SHOWN]!r}, which lies outside the "
+                "repository; write a path inside it",
+            )
+
+
+def _places(plan: Plan) -> Iterator[PlanFinding]:
+    """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
+    known = [environment.name for environment in plan.environments]
+    for name, count in Counter(known).items():
+        if count > 1:
+            line = max(each.line for each in plan.environments if each.name == name)
+            yield PlanFinding(
+                "error",
+                "environment.duplicate",
+                f"there are {count} environments {name!r}; keep one",
+                line=line,
+            )
+    places = {"", *known}
+    for task in plan.tasks:
+        if task.environment not in places:
+            sentence = _undeclared(_named(task), task.environment, known)
+            yield _about(task, "error" if known else "warning", "environment.unknown", sentence)
+    for check in plan.checks:
+        if check.environment not in places:
+            sentence = _undeclared(f"check {check.name[:_SHOWN]!r}", check.environment, known)
+            yield PlanFinding("error", "environment.unknown", sentence, line=check.line)
+    yield from _doubled_checks(plan)
+
+
+def _undeclared(who: str, name: str, known: list[str]) -> str:
+    hint = _meant(name, known, "add it to the table 'Environments', or name none")
+    return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
+
+
+def _doubled_checks(plan: Plan) -> Iterator[PlanFinding]:
+    seen: dict[str, set[str]] = {}
+    for check in plan.checks:
+        places = seen.setdefault(check.name, set())
+        if places & {"", check.environment} or (places and not check.environment):
+            yield PlanFinding(
+                "error",
+                "check.duplicate",
+                f"there are two checks {check.name!r} for one environment; rename one",
+                line=check.line,
+            )
+        places.add(check.environment)
+
+
+def _named(task: Task) -> str:
+    return f"task {task.id[:_SHOWN]!r}" if task.id else f"the task {task.title[:_SHOWN]!r}"
+
+
+def _about(task: Task, level: Level, code: str, sentence: str) -> PlanFinding:
+    return PlanFinding(level, code, sentence, task.id, task.line)
+
+
+def _meant(name: str, known: list[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name[:_SHOWN], known, 1) if len(known) <= _COMPARED else []
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+Verdict = Literal["IMPLEMENTABLE", "NEEDS_EXPANSION", "NEEDS_CLARIFICATION"]
+_FENCED: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_CODE: Final = re.compile(r"`[^`\n]+`")
+_PLACE: Final = re.compile(
+    r"`[^`\n]++`|(?<![\w./*-])[\w.-]++/[\w./*-]|(?<![\w.-])[\w-][\w.-]+\.[a-z]{1,4}\b"
+)
+_STEP: Final = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)
+_OPEN: Final = (
+    re.compile(r"\bTB[DAC]\b|\?\?+|\bXXX\b"),
+    re.compile(
+        r"\bto be (?:decided|determined|defined|confirmed|agreed|clarified)\b", re.IGNORECASE
+    ),
+    re.compile(
+        r"\b(?:ask|check with|confirm with|clarify with|agree with)\s+(?:the\s+)?"
+        r"(?:user|customer|client|product owner|owner|team|stakeholders?|business|management)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bnot (?:yet )?(?:decided|clear|known|agreed|defined)\b", re.IGNORECASE),
+    re.compile(
+        r"\bopen questions?\b|\b(?:decision|answer) (?:is )?(?:pending|outstanding)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?<=\w)\?(?=\s|$)"),
+)
+_SCOPE_WORDS: Final = 6
+_APPROACH_WORDS: Final = 12
+_AROUND: Final = 40
+_READ: Final = 100_000
+
+
+class Assessment(msgspec.Struct, frozen=True):
+    """What was decided about a task, what it lacks, and why, in sentences."""
+
+    task_id: str
+    verdict: Verdict
+    missing: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def assess(task: Task, known: Collection[str]) -> Assessment:
+    """How ready the task is, in a plan with these task ids."""
+    questions = _questions(task)
+    gaps = _gaps(task, known)
+    missing = tuple(gaps)
+    reasons = (*questions, *gaps.values())
+    if questions or not (task.work or _usable(task)):
+        alone = () if questions else ("there is neither a description nor a usable criterion",)
+        return Assessment(task.id, "NEEDS_CLARIFICATION", missing, (*alone, *reasons))
+    if gaps:
+        return Assessment(task.id, "NEEDS_EXPANSION", missing, reasons)
+    return Assessment(task.id, "IMPLEMENTABLE")
+
+
+def _gaps(task: Task, known: Collection[str]) -> dict[str, str]:
+    """What is missing of the five, each with its sentence."""
+    work = task.work[:_READ]
+    words = len(f"{task.title} {work}".split())
+    text = "\n".join((task.title, work, *task.criteria))[:_READ]
+    located = bool(task.target_files or _PLACE.search(text))
+    guided = bool(task.reading or _STEP.search(work) or len(work.split()) >= _APPROACH_WORDS)
+    unknown = [name for name in task.blocked_by if name not in known]
+    gaps = {
+        "scope": ("" if work and words >= _SCOPE_WORDS else "the work is not described"),
+        "criteria": "" if _usable(task) else "no criterion can be tested",
+        "location": "" if located else "it names no file, folder or piece of code",
+        "approach": "" if guided else "it gives neither steps nor anything to read",
+        "dependencies": f"it waits for {unknown[0]!r}, which is no task" if unknown else "",
+    }
+    return {name: sentence for name, sentence in gaps.items() if sentence}
+
+
+def _usable(task: Task) -> list[str]:
+    return [each for each in task.criteria if not is_placeholder(each) and not vague(each)]
+
+
+def _questions(task: Task) -> list[str]:
+    """What the plan leaves open in so many words; code is no question."""
+    text = _FENCED.sub(" ", task.work[:_READ])
+    whole = _CODE.sub("`…`", "\n".join((task.title, text, *task.criteria)))
+    found: list[str] = []
+    for pattern in _OPEN:
+        hit = pattern.search(whole)
+        if hit:
+            around = whole[max(0, hit.start() - _AROUND) : hit.end() + _AROUND]
+            found.append(f"it leaves something open: {' '.join(around.split())!r}")
+    return found

@@ -1,0 +1,288 @@
+"""The small texts of a plan made plain: titles, lists, ids, paths, names of environments.
+
+Both forms of a plan are cleaned here, so that they come to the same records, and cleaning twice
+changes nothing. Knows single values. Refuses to know where in a plan they stand.
+
+Commands as a plan writes them, made into words: no shell ever sees them.
+
+Knows quoting, what only a shell could do, and how an environment's prefix is described. What cannot
+be run as it stands is refused with a sentence that says what to write. Refuses to run anything.
+"""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from interlock.engine.circuit_file import seconds_of
+from interlock.system.errors import CircuitError, SourceError
+
+_BULLET: Final = re.compile(r"([ \t]*+)(?:[-*+•]|\d{1,4}[.)])(?:[ \t]++|$)(\[.?\](?:[ \t]++|$))?+")
+_BARE_BOX: Final = re.compile(r"([ \t]*+)(\[[ xX✓✔]\])(?:[ \t]++|$)")
+DASHES: Final = "-\u2013\u2014"
+_NOTHING: Final = frozenset(("", "none", "n/a", "na", "nil", "nothing", *DASHES, "blank"))
+_EVERYWHERE: Final = frozenset(("all", "any", "*", "every", "anywhere", "everywhere"))
+_COMMENT: Final = re.compile(r"<!--[^>]*+(?:>|$)")
+_NOTE: Final = re.compile(r"(?:[ \t]\(|[ \t][-\u2013\u2014][ \t])")
+_LINK: Final = re.compile(r"\[([^\[\]]*+)\]\(([^()\s]++)\)")
+_EMPHASIS: Final = ("*", "_")
+_AND: Final = re.compile(r"[,;]|(?<=\s)(?:and|&)(?=\s)")
+_LED: Final = re.compile(r"task\s++(?=\S)", re.IGNORECASE)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, whatever ends them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def tidy(text: str) -> str:
+    """A text of several lines: no blanks at line ends or around it, nor before all of it."""
+    lines = (line.rstrip() for line in lines_of(text))
+    return textwrap.dedent("\n".join(lines)).strip()
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def plain_title(text: str) -> str:
+    """A heading's words: one line, neither emphasised as a whole nor closed by number signs."""
+    text = _unclosed(text)
+    if text[:1] in _EMPHASIS and text[-1:] in _EMPHASIS:
+        text = _unclosed(text.strip("*_ "))
+    return text
+
+
+def _unclosed(text: str) -> str:
+    words = text.split()
+    while words and not words[-1].strip("#"):
+        words.pop()
+    return " ".join(words)
+
+
+def nothing(text: str) -> bool:
+    """Whether somebody wrote that there is none."""
+    return text.strip().rstrip(".").strip("*_`()[] ").casefold() in _NOTHING
+
+
+def items(lines: Sequence[str]) -> tuple[str, ...]:
+    """The points of a list, with bullets, numbers or boxes, or else its paragraphs.
+
+    A point inside a point belongs to it, unless it has a box of its own. A sentence that only leads
+    into the list, with a colon at its end, is no point.
+    """
+    found: list[list[str]] = []
+    after_blank, top, led = True, -1, False
+    for line in lines:
+        bullet = _BULLET.match(line) or _BARE_BOX.match(line)
+        rest = line[bullet.end() :] if bullet else line
+        if bullet:
+            depth = len(bullet[1].expandtabs(4))
+            top = depth if top < 0 else min(top, depth)
+            inside = depth > top + 1 and not bullet[2]
+            if inside and found:
+                found[-1][-1] = f"{found[-1][-1].rstrip()};"
+        else:
+            inside = not after_blank or line[:1].isspace()
+            led = led or bool(line.strip() and not found)
+        after_blank = not line.strip()
+        if inside and found:
+            found[-1].append(rest)
+        elif not after_blank:
+            found.append([rest])
+    points = [one_line(" ".join(parts)) for parts in found]
+    lead = led and top >= 0 and points[0].endswith(":")
+    return real(points[1:] if lead else points)
+
+
+def real(points: Iterable[str]) -> tuple[str, ...]:
+    """The points that say something."""
+    return tuple(point for point in map(one_line, points) if not nothing(point))
+
+
+def paths(lines: Sequence[str]) -> tuple[str, ...]:
+    """Paths or documents: a list, or some on one line with commas between them."""
+    bullets = any(_BULLET.match(line) for line in lines)
+    points = items(lines)
+    return points if bullets else real(part for point in points for part in _parts(point))
+
+
+def document(point: str) -> str:
+    """What is to be read, without markup: the path, and a note in brackets if there is one."""
+    point = one_line(_LINK.sub(_shown_link, point))
+    if point.startswith("`") and "`" in point[1:]:
+        point = one_line(point.replace("`", "", 2))
+    return point
+
+
+def document_path(point: str) -> str:
+    """The path alone of something to be read."""
+    found = _NOTE.search(point)
+    return point[: found.start()].strip() if found else point
+
+
+def file_path(point: str) -> str:
+    """The path alone of a file the work is in."""
+    return document_path(document(point)).strip("` ")
+
+
+def _shown_link(found: re.Match[str]) -> str:
+    return f"{found[2]} ({found[1]})" if found[1].strip() not in ("", found[2]) else found[2]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Split at commas that stand in no brackets."""
+    depth, start = 0, 0
+    for at, sign in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth <= 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
+
+
+def ids(lines: Iterable[str]) -> tuple[str, ...]:
+    """The ids in a list or on a line, however they are joined and decorated; each once."""
+    points = items([_COMMENT.sub("", line) for line in lines])
+    named = (_id(part) for point in points for part in _AND.split(_LINK.sub(r"\1", point)))
+    return tuple(dict.fromkeys(name for name in named if not nothing(name)))
+
+
+def _id(text: str) -> str:
+    text = one_line(text).strip("`* ")
+    note = text.find(" (")
+    text = (text[:note] if note > 0 else text).strip("`* ")
+    return _LED.sub("", text, count=1).strip("`* ") if _LED.match(text) else text
+
+
+def environment_name(text: str) -> str:
+    """The one environment that is named; empty for all of them."""
+    name = one_line(_COMMENT.sub("", text)).strip("`* ")
+    return "" if nothing(name) or name.casefold() in _EVERYWHERE else name
+
+
+_LONGEST: Final = 20_000
+LONGEST_TIMEOUT: Final = 7 * 24 * 3600.0
+_OPERATORS: Final = frozenset("|&;<>`")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+=")
+_PLACEHOLDER: Final = re.compile(
+    r"(?:^|\s)(?:[<{\[(]{1,2}(?:command|cmd|args?)[>}\])]{1,2}|\.\.\.|…|\$@|\$CMD)$", re.IGNORECASE
+)
+_DIRECT: Final = re.compile(
+    r"(?:(?:just|run|execute|use|commands?|it|them|are|the|all|on|in)\s+){0,5}"
+    r"(?:direct(?:ly)?|native(?:ly)?|local(?:ly)?|as[ -]is|no prefix|host|none)"
+    r"(?:\s+[\w-]+){0,6}\W*",
+    re.IGNORECASE,
+)
+_PROGRAM: Final = re.compile(
+    r"(?!(?:run|use|via|in|inside|through|execute|call|with)$)[a-z0-9_./~-]++"
+)
+_SHOWN: Final = 60
+
+
+def code(text: str) -> str:
+    """A cell's text without the backticks around it."""
+    text = text.strip()
+    inner, rest = _span(text)
+    return inner.strip() if inner and not rest else text
+
+
+def _span(text: str) -> tuple[str, str]:
+    """The code at the start of a text and what follows it; no code if there is none."""
+    bare = text.lstrip("`")
+    marks = text[: len(text) - len(bare)]
+    end = bare.find(marks) if marks else -1
+    return (bare[:end], bare[end + len(marks) :]) if end > 0 else ("", text)
+
+
+def words(command: str | Sequence[str]) -> tuple[str, ...]:
+    """A command as the words that are run; given as words it is taken as it is."""
+    if not isinstance(command, str):
+        return _printable(tuple(command), " ".join(command))
+    shown = repr(command[:_SHOWN])
+    if len(command) > _LONGEST:
+        raise SourceError(f"the command {shown} is too long; put it into a script and run that")
+    operator = _shell_operator(command)
+    if operator:
+        raise SourceError(
+            f"the command {shown} needs a shell for {operator!r}, and none is used; "
+            "put it into a script, or write sh -c '…'"
+        )
+    try:
+        found = tuple(shlex.split(command))
+    except ValueError as error:
+        problem = str(error)[:1].lower() + str(error)[1:]
+        raise SourceError(f"the command {shown} cannot be split: {problem}; balance it") from None
+    if found and _ASSIGNMENT.match(found[0]):
+        raise SourceError(f"the command {shown} begins with a variable; write env {found[0]} …")
+    return _printable(found, command)
+
+
+def _printable(found: tuple[str, ...], command: str) -> tuple[str, ...]:
+    if not found or not found[0].strip():
+        raise SourceError("there is no command; write the program and its arguments")
+    if any(sign < " " or sign == "\x7f" for word in found for sign in word):
+        shown = repr(command[:_SHOWN])
+        raise SourceError(f"the command {shown} holds control characters; put it into a script")
+    return found
+
+
+def _shell_operator(command: str) -> str:
+    """The first sign outside quotes that means something to a shell only."""
+    quote, escaped = "", False
+    for at, sign in enumerate(command):
+        if escaped:
+            escaped = False
+        elif sign == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign in _OPERATORS or command.startswith("$(", at):
+            return command[at : at + 2] if command[at : at + 2] in ("&&", "||", "$(") else sign
+    return ""
+
+
+def prefix(how: str) -> tuple[str, ...]:
+    """The words before a command, from `How to Execute`: code, a bare command, or 'directly'.
+
+    A last word that only stands for the command, such as <command>, is left out.
+    """
+    how = how.strip()
+    quoted = _span(how[how.find("`") :])[0] if "`" in how else ""
+    text = _PLACEHOLDER.sub("", (quoted or how[:_LONGEST]).strip()).strip()
+    if not text.strip(DASHES) or (not quoted and _DIRECT.fullmatch(text)):
+        return ()
+    first = text.split()[0]
+    if first.startswith("mcp__") or (not quoted and not _PROGRAM.fullmatch(first)):
+        raise SourceError(
+            f"{how[:_SHOWN]!r} does not say how commands are run there; write the words that go "
+            "before a command in backticks, such as `docker compose exec app`, or 'directly'"
+        )
+    return words(text)
+
+
+def exit_code(text: str | int) -> int:
+    """The exit code that means success."""
+    given = code(str(text))
+    if not given:
+        return 0
+    if not (given.isascii() and given.isdigit() and len(given) <= 3 and int(given) <= 255):
+        raise SourceError(f"{given[:_SHOWN]!r} is no exit code; write a number from 0 to 255")
+    return int(given)
+
+
+def timeout(text: str | float, usual: float) -> float:
+    """How many seconds a check may take."""
+    given = code(str(text))
+    if not given:
+        return usual
+    try:
+        seconds = seconds_of(given)
+    except CircuitError as error:
+        raise SourceError(str(error)) from None
+    if seconds > LONGEST_TIMEOUT:
+        raise SourceError(f"{given[:_SHOWN]!r} is too long for one check; the most is 7d")
+    return seconds

@@ -1,0 +1,327 @@
+"""A plan written as YAML: the same records as from Markdown, in the same words.
+
+Knows the fields, and says in line and word what is wrong with them; a file that is no plan at all
+is refused. Refuses to judge the plan.
+
+Checks and environments as they are written in YAML plans and in interlock.toml.
+
+Knows the two tables a project or a plan may have, and which of them counts where both name the
+same. Refuses to know Markdown, and where interlock.toml lies.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
+from interlock.delivery.plan.fields import (
+    DASHES,
+    code,
+    document,
+    environment_name,
+    exit_code,
+    file_path,
+    ids,
+    items,
+    lines_of,
+    one_line,
+    paths,
+    plain_title,
+    prefix,
+    real,
+    tidy,
+    timeout,
+    words,
+)
+from interlock.delivery.plan.markdown import place_name, spread
+from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
+from interlock.system.errors import CircuitError, SourceError
+from interlock.system.yaml_text import YamlDocument, read_yaml
+
+
+class CheckText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A check as a user writes it: `[[check]]` in interlock.toml, `checks:` in a YAML plan."""
+
+    name: str
+    command: str | list[str]
+    environment: str | list[str] = ""
+    exit_code: int | str = ""
+    timeout: float | str = ""
+    purpose: str = ""
+
+
+class EnvironmentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An environment as a user writes it: `[[environment]]`, or `environments:` in a YAML plan."""
+
+    name: str
+    prefix: str | list[str] = ""
+    description: str = ""
+
+
+def checks_of(text: CheckText, line: int = 0) -> list[Check]:
+    """The checks that are written there: one for each environment named, or one for all."""
+    name = plain_title(code(text.name))
+    if not name:
+        raise SourceError("a check has no name; give it one")
+    named = text.environment
+    check = Check(
+        name=name,
+        command=words(text.command),
+        exit_code=exit_code(text.exit_code),
+        timeout=timeout(text.timeout, CHECK_TIMEOUT),
+        purpose=one_line(text.purpose),
+        line=line,
+    )
+    return spread(check, named if isinstance(named, str) else ",".join(named))
+
+
+def environment_of(text: EnvironmentText, line: int = 0) -> Environment:
+    """The environment that is written there."""
+    before = prefix(text.prefix) if isinstance(text.prefix, str) else _taken(text.prefix)
+    return Environment(place_name(text.name), before, one_line(text.description), line)
+
+
+def _taken(given: list[str]) -> tuple[str, ...]:
+    return words(given) if given else ()
+
+
+def with_project(
+    plan: Plan, checks: Iterable[CheckText], environments: Iterable[EnvironmentText]
+) -> Plan:
+    """The plan with the project's checks and environments; of two with one name, the plan's."""
+    own = {check.name for check in plan.checks}
+    places = {environment.name for environment in plan.environments}
+    try:
+        usual = [check for text in checks for check in checks_of(text)]
+        around = [environment_of(text) for text in environments]
+    except SourceError as error:
+        raise SourceError(f"interlock.toml: {error}") from None
+    return msgspec.structs.replace(
+        plan,
+        checks=(*(check for check in usual if check.name not in own), *plan.checks),
+        environments=(
+            *(place for place in around if place.name not in places),
+            *plan.environments,
+        ),
+    )
+
+
+MOST: Final = 10_000_000
+_PHASE_ID: Final = re.compile(r"[^\s:`*]+")
+_Lines = str | list[str]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class PlanTaskText(_Strict, frozen=True):
+    """A task as it is written."""
+
+    id: str
+    title: str = ""
+    work: str = ""
+    criteria: _Lines = ""
+    blocked_by: _Lines = ""
+    reading: _Lines = ""
+    environment: str = ""
+    target_files: _Lines = ""
+
+
+class PhaseText(_Strict, frozen=True):
+    """A phase as it is written, with its tasks."""
+
+    id: str = ""
+    name: str = ""
+    overview: str = ""
+    tasks: list[PlanTaskText] = []
+
+
+class PlanText(_Strict, frozen=True):
+    """A plan as it is written. `tasks` are those of no phase."""
+
+    title: str = ""
+    overview: str = ""
+    environments: list[EnvironmentText] = []
+    checks: list[CheckText] = []
+    phases: list[PhaseText] = []
+    tasks: list[PlanTaskText] = []
+
+
+def read_yaml_plan(text: str, file: str = "") -> Plan:
+    """The plan written in `text`."""
+    try:
+        page = read_yaml(text.removeprefix("\ufeff"), file, most=MOST, only_words=True)
+        written = msgspec.convert(_filled(page.value), PlanText, strict=False)
+    except CircuitError as error:
+        raise SourceError(str(error)) from None
+    except msgspec.ValidationError as error:
+        raise SourceError(_explained(str(error), page)) from None
+    return _Builder(written, page).plan()
+
+
+def _filled(value: Any) -> Any:
+    """A list that was left empty has no items; YAML says it is an empty word."""
+    if not isinstance(value, dict):
+        return value
+    lists = ("environments", "checks", "phases", "tasks")
+    return {key: [] if key in lists and given == "" else given for key, given in value.items()}
+
+
+class _Builder:
+    def __init__(self, text: PlanText, page: YamlDocument) -> None:
+        self.text = text
+        self.page = page
+        self.remarks: list[PlanFinding] = []
+
+    def plan(self) -> Plan:
+        text = self.text
+        tasks = [self._task(task, "", "tasks", at) for at, task in enumerate(text.tasks)]
+        phases: list[Phase] = []
+        for at, given in enumerate(text.phases):
+            phase = self._phase(given, at)
+            phases.append(phase)
+            tasks += [
+                self._task(task, phase.id, "phases", at, "tasks", index)
+                for index, task in enumerate(given.tasks)
+            ]
+        return Plan(
+            title=plain_title(text.title),
+            overview=tidy(text.overview),
+            phases=tuple(phases),
+            tasks=tuple(tasks),
+            checks=tuple(
+                check
+                for at, given in enumerate(text.checks)
+                for check in self._read(checks_of, given, "checks", at) or ()
+            ),
+            environments=tuple(
+                place
+                for at, given in enumerate(text.environments)
+                if (place := self._read(environment_of, given, "environments", at))
+            ),
+            source_form="yaml",
+            remarks=tuple(self.remarks),
+        )
+
+    def _read(self, made: Any, given: Any, *path: str | int) -> Any:
+        line = self.page.line(*path)
+        try:
+            return made(given, line)
+        except SourceError as error:
+            self.remarks.append(PlanFinding("error", "table.row", str(error), line=line))
+        return None
+
+    def _phase(self, given: PhaseText, at: int) -> Phase:
+        line = self.page.line("phases", at)
+        name = given.id.strip() or str(at + 1)
+        if not _PHASE_ID.fullmatch(name):
+            place = f"{self.page.file}:{line}: " if self.page.file else ""
+            raise SourceError(f"{place}the phase {name[:60]!r} needs an id of one word, such as 1")
+        return Phase(
+            name, plain_title(given.name).lstrip(f": {DASHES}"), tidy(given.overview), line
+        )
+
+    def _task(self, given: PlanTaskText, phase: str, *path: str | int) -> Task:
+        return Task(
+            id=one_line(given.id),
+            title=plain_title(given.title),
+            phase=phase,
+            work=tidy(given.work),
+            criteria=_points(given.criteria),
+            blocked_by=ids(_lines(given.blocked_by)),
+            reading=tuple(map(document, _paths(given.reading))),
+            environment=environment_name(given.environment),
+            target_files=tuple(map(file_path, _paths(given.target_files))),
+            line=self.page.line(*path),
+        )
+
+
+def _lines(given: _Lines) -> list[str]:
+    return lines_of(given) if isinstance(given, str) else [f"- {one_line(each)}" for each in given]
+
+
+def _points(given: _Lines) -> tuple[str, ...]:
+    return items(lines_of(given)) if isinstance(given, str) else real(given)
+
+
+def _paths(given: _Lines) -> tuple[str, ...]:
+    return paths(lines_of(given)) if isinstance(given, str) else real(given)
+
+
+def _explained(message: str, page: YamlDocument) -> str:
+    """msgspec's complaint, with the line it is about and what to write instead."""
+    problem, _, where = message.partition(" - at `$")
+    path = [
+        int(index) if index else name
+        for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
+    ]
+    unknown = re.search(r"unknown field `(.+?)`", problem)
+    line = page.line(*path, unknown[1]) if unknown else page.line(*path)
+    place = f"{page.file}:{line}: " if page.file else f"line {line}: "
+    if unknown:
+        known = _fields_at(path)
+        near = difflib.get_close_matches(unknown[1], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
+        return f"{place}{unknown[1][:60]!r} is no field here; {hint}"
+    if "got `object`" in problem and path and isinstance(path[-1], int):
+        return f"{place}a colon made this a field; put the whole item in quotes"
+    named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return f"{place}{named.lstrip('.') or 'a plan'}: {problem[:1].lower()}{problem[1:]}"
+
+
+def _fields_at(path: list[str | int]) -> tuple[str, ...]:
+    match path:
+        case [*_, "tasks", int()]:
+            return PlanTaskText.__struct_fields__
+        case ["phases", *_]:
+            return PhaseText.__struct_fields__
+        case ["checks", *_]:
+            return CheckText.__struct_fields__
+        case ["environments", *_]:
+            return EnvironmentText.__struct_fields__
+    return PlanText.__struct_fields__
+
+
+def write_yaml_plan(plan: Plan) -> str:
+    """The plan as YAML; what is empty is left out."""
+    by_phase: dict[str, list[dict[str, Any]]] = {"": [], **{each.id: [] for each in plan.phases}}
+    for task in plan.tasks:
+        by_phase[task.phase].append(_plain(task, ("line", "phase")))
+    document = _plain(plan, ("phases", "tasks", "checks", "environments", "source_form", "remarks"))
+    document |= {
+        "environments": [_plain(each, ("line",)) for each in plan.environments],
+        "checks": [_plain(each, ("line",)) for each in plan.checks],
+        "tasks": by_phase.pop(""),
+        "phases": [
+            {**_plain(phase, ("line",)), "tasks": by_phase[phase.id]} for phase in plan.phases
+        ],
+    }
+    filled = {name: value for name, value in document.items() if value}
+    text: str = yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _plain(record: msgspec.Struct, but: tuple[str, ...]) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return {name: value for name, value in fields.items() if name not in but and value}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines are written as they are; the same list twice needs no anchor."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    odd = any(not sign.isprintable() and sign != "\n" for sign in text)
+    style = '"' if odd else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

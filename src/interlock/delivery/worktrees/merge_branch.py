@@ -1,0 +1,387 @@
+"""The line: the history that finished tasks are merged to, one commit each, one after the other.
+
+Knows how a change is brought onto its tip, handed out to be verified, and made the new tip if
+nobody was faster. A change that is on the line already is recognised by its trailers. Refuses to
+know what is verified, and never merges by itself what is in conflict.
+
+The tree in which a change meets the line, before anyone says that they fit.
+
+Knows one tree without a branch, made anew when it is not sound. Ignored files stay from merge to
+merge, so that a build need not begin at nothing. Refuses to know what is merged.
+
+The one thing that the user's repository is given: a branch with the line.
+
+Knows that a branch which somebody else made or moved is theirs, and that one that is checked out is
+not moved under their feet. It only ever goes forward. No hook is run, no other ref is touched.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from interlock.delivery.worktrees.diff import added_lines
+from interlock.delivery.worktrees.founding import ORIGIN_REFS, refs_of
+from interlock.delivery.worktrees.ledger import MovedError
+from interlock.delivery.worktrees.names import kept_ref, line_ref, published_ref, shown
+from interlock.delivery.worktrees.snapshot import align, untracked
+from interlock.delivery.worktrees.submodules import fill_submodules
+from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.system.errors import SourceError, StateError
+from interlock.system.files import is_folder, remove, write_whole
+from interlock.system.git import first_line
+from interlock.system.workshop_git import CloneGit, dated
+
+NAME = "_line"
+"""No task's folder is called so."""
+
+
+class MergeTree:
+    """One for each workshop."""
+
+    def __init__(self, shop: DeliveryWorkspace) -> None:
+        self.shop = shop
+        self.root = shop.home / "trees" / NAME
+        self.folder = self.root / shop.manifest.found.prefix
+        self.admin = shop.repo / "worktrees" / NAME
+        self.index = shop.home / "indexes" / NAME
+        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
+
+    def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
+        found = {"INTERLOCK_TREE": str(self.folder), "GIT_TERMINAL_PROMPT": "0"}
+        found |= {"GIT_CEILING_DIRECTORIES": str(self.root.parent)}
+        if ports is not None:
+            found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
+        return found
+
+    def show(self, commit: str) -> None:
+        """The files of that commit and no others, but for ignored ones."""
+        try:
+            self._show(commit)
+        except SourceError:
+            self.drop()
+            self._show(commit)
+
+    def pick(self, commit: str) -> list[bytes]:
+        """Bring the change of that commit in. The files that are in conflict."""
+        return pick(self.git, commit)
+
+    def stand_on(self, commit: str) -> None:
+        write_whole(self.admin / "HEAD", f"{commit}\n".encode())
+
+    def drop(self) -> None:
+        for place in (self.root, self.admin, self.index):
+            remove(place)
+
+    def _show(self, commit: str) -> None:
+        for folder in ("trees", "indexes"):
+            (self.shop.home / folder).mkdir(exist_ok=True)
+        self.shop.keep_settings()
+        mend_tree(self.root, self.admin, self.shop.home / "aside")
+        if not is_folder(self.admin):
+            self.admin.mkdir(parents=True)
+        facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}
+        for name, content in {**facts, "HEAD": commit}.items():
+            write_whole(self.admin / name, f"{content}\n".encode())
+        clear(self.admin)
+        align(self.git, self.index, commit)
+        self.git.run("clean", "-ffdq")
+        self.git.ask("read-tree", "--reset", "-u", commit)
+        for path in untracked(self.git):
+            remove(self.root / path.decode(errors="surrogateescape"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fill_submodules(self.git, self.shop.manifest.found)
+
+
+def pick(git: CloneGit, commit: str) -> list[bytes]:
+    """Bring the change of one commit into a tree that is clean. The files that are in conflict."""
+    ran = git.run("cherry-pick", "--no-commit", "--allow-empty", commit)
+    files = git.paths("diff", "--name-only", "--diff-filter=U", "-z")
+    if not ran.fine and not files:
+        raise SourceError(f"{commit[:12]} cannot be brought in: {first_line(ran.complaint)}")
+    return sorted(set(files))
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the line is in the user's repository. Not done: the sentence says what to do."""
+
+    branch: str
+    sha: str
+    is_done: bool
+    is_new: bool = False
+    sentence: str = ""
+
+
+def publish(shop: DeliveryWorkspace, tip: str) -> Publication:
+    """Bring the branch to the line's tip. Doing it again changes nothing."""
+    ref, found = published_ref(shop.slug), shop.manifest.found
+    branch = ref.removeprefix("refs/heads/")
+    if not (Path(found.shared) / "objects").is_dir():
+        raise SourceError(f"{found.folder} is not there any more; bring it back and run it again")
+    user = shop.hand(Path(found.shared), safe=found.safe)
+    at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
+    if at == tip and at in shop.ledger.published:
+        return Publication(branch=branch, sha=tip, is_done=True)
+    problem = _problem(shop, user, ref, at, tip)
+    if not problem:
+        shop.ledger.publishing(*sorted({at, tip} - {""}))
+        words = (
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+        )
+        user.ask(*words, "--no-auto-maintenance", str(shop.repo), line_ref(shop.slug))
+        old = at or "0" * len(tip)
+        ran = user.run("update-ref", "--no-deref", "-m", "interlock: publish", ref, tip, old)
+        problem = "" if ran.fine else f"git did not move {branch}: {first_line(ran.complaint)}"
+    if problem:
+        return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
+    shop.ledger.publishing(tip)
+    return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
+
+
+def moved_branches(shop: DeliveryWorkspace) -> list[str]:
+    """The user's branches that are not where they were found: moved by the user, or by an agent
+    that went out of its tree. Which of the two nobody can see from here."""
+    found = shop.manifest.found
+    there = refs_of(shop.hand(Path(found.shared), safe=found.safe))
+    names = (ref.removeprefix(ORIGIN_REFS) for ref in shop.origin() if ref.startswith(ORIGIN_REFS))
+    return [
+        name
+        for name in sorted(names)
+        if there.get(f"refs/heads/{name}", "") != shop.origin()[f"{ORIGIN_REFS}{name}"]
+        and f"refs/heads/{name}" != published_ref(shop.slug)
+    ]
+
+
+def _problem(shop: DeliveryWorkspace, user: CloneGit, ref: str, at: str, tip: str) -> str:
+    """Why the branch may not be moved, and what to do; or nothing."""
+    branch = ref.removeprefix("refs/heads/")
+    advice = f"rename it (git branch -m {branch} another-name) and run it again"
+    if at and at not in shop.ledger.published:
+        return f"the branch {branch} is there already and not as Interlock left it; {advice}"
+    if _is_checked_out(user, ref):
+        return f"the branch {branch} is checked out; switch to another one and run it again"
+    if at and not shop.git.holds("merge-base", "--is-ancestor", at, tip):
+        return f"the branch {branch} would not go forward; {advice}"
+    above = ref.rpartition("/")[0]
+    if not at and user.holds("rev-parse", "--verify", "--quiet", above):
+        name = above.removeprefix("refs/heads/")
+        return f"a branch {name!r} leaves no room for {branch}; rename it and run it again"
+    below = user.ask("for-each-ref", "--count=1", "--format=%(refname:short)", f"{ref}/")
+    if below:
+        return f"the branch {below} leaves no room for {branch}; rename it and run it again"
+    return ""
+
+
+def _is_checked_out(user: CloneGit, ref: str) -> bool:
+    rows = user.ask("worktree", "list", "--porcelain").split("\n")
+    return f"branch {ref}" in rows
+
+
+_TRIES = 5
+_MOST_TEXT = 20_000
+_MOST_TITLE = 200
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+_MARKER = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
+
+
+class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task did: from `base` to `sha`. The two ids tell it from every other change."""
+
+    task_id: str
+    dispatch_id: str
+    sha: str
+    base: str
+    title: str = ""
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A change on the line's tip, not yet part of the line. `folder` shows it, for verification."""
+
+    commit: str
+    tip: str
+    folder: str
+
+
+class Merged(msgspec.Struct, frozen=True):
+    sha: str
+
+
+class AlreadyMerged(msgspec.Struct, frozen=True):
+    """The line has this very change, as `sha`."""
+
+    sha: str
+
+
+class NothingToMerge(msgspec.Struct, frozen=True):
+    """There is nothing in the change that the line does not have."""
+
+
+class MergeRejected(msgspec.Struct, frozen=True):
+    """Verification said no."""
+
+    sentence: str
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """The line has other changes in the same places. `text` shows them, up to a bound."""
+
+    files: tuple[str, ...]
+    text: str
+    tip: str
+
+
+class Rebased(msgspec.Struct, frozen=True):
+    """A task's tree is on the line's tip now; in these files are conflicts to resolve."""
+
+    base: str
+    files: tuple[str, ...]
+
+
+Outcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
+
+
+class MergeBranch:
+    """The line of a workshop. One merge at a time: there is one tree for it."""
+
+    def __init__(self, shop: DeliveryWorkspace) -> None:
+        self.shop = shop
+        self.ref = line_ref(shop.slug)
+        self.scratch = MergeTree(shop)
+
+    @property
+    def tip(self) -> str:
+        return self.shop.ledger.refs[self.ref]
+
+    def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> Outcome:
+        """Propose, verify, accept; again if the line moved. `verify` says what is wrong, or ""."""
+        for _ in range(_TRIES):
+            proposal = self.propose(change)
+            if not isinstance(proposal, Proposal):
+                return proposal
+            sentence = verify(Path(proposal.folder))
+            if sentence:
+                return MergeRejected(sentence)
+            try:
+                return self.accept(proposal)
+            except MovedError:
+                continue
+        raise StateError(f"the line moved {_TRIES} times while {change.task_id!r} was verified")
+
+    def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
+        """Bring the change onto the tip, in a tree of its own. The line does not move."""
+        git, tip = self.shop.git, self._right_tip()
+        merged = self.find(change)
+        if merged:
+            return AlreadyMerged(merged)
+        squashed = self._squash(change, tip)
+        if squashed is None:
+            return NothingToMerge()
+        self.scratch.show(tip)
+        files = self.scratch.pick(squashed)
+        if files:
+            text = self.scratch.git.run("diff", "--no-color", most=_MOST_TEXT).text
+            return Conflict(tuple(shown(path) for path in files), text, tip)
+        tree = self.scratch.git.ask("write-tree")
+        if tree == git.ask("rev-parse", f"{tip}^{{tree}}"):
+            return NothingToMerge()
+        when = dated(self.shop.clock())
+        message = _message(change).encode(errors="replace")
+        commit = git.ask("commit-tree", tree, "-p", tip, feed=message, also=when)
+        git.ask("update-ref", kept_ref(self.shop.slug, commit), commit)
+        self.scratch.stand_on(commit)
+        clear(self.scratch.admin)
+        return Proposal(commit=commit, tip=tip, folder=str(self.scratch.folder))
+
+    def accept(self, proposal: Proposal) -> Merged:
+        """Make it the tip. MovedError if the line went on since: propose again."""
+        ledger = self.shop.ledger
+        with ledger.turn():
+            if self._right_tip() != proposal.tip:
+                raise MovedError
+            ledger.move(self.shop.git, {self.ref: proposal.commit}, {self.ref: proposal.tip})
+        return Merged(proposal.commit)
+
+    def find(self, change: TaskChange) -> str:
+        """The commit by which the line has this change, or ""."""
+        wanted = set(_trailers(change)[:2])
+        words = ("log", "-z", "--first-parent", "--format=%H%n%B", f"{self.shop.base}..{self.tip}")
+        for row in self.shop.git.paths(*words):
+            commit, _, message = row.decode(errors="replace").partition("\n")
+            if wanted <= set(message.rstrip("\n").rpartition("\n\n")[2].split("\n")):
+                return commit
+        return ""
+
+    def replant(self, tree: TaskTree, sha: str, base: str) -> Rebased:
+        """Put a task's change onto the tip in its own tree, with markers where it does not fit."""
+        tip = self._right_tip()
+        change = TaskChange(task_id=tree.record.task_id, dispatch_id="replant", sha=sha, base=base)
+        squashed = self._squash(change, tip)
+        tree.restore(tip)
+        tree.begin_at(tip)
+        files = pick(tree.git, squashed) if squashed else []
+        clear(tree.admin)
+        tree.git.ask("read-tree", "--reset", tip)
+        tree.share_index()
+        return Rebased(tip, tuple(shown(path) for path in files))
+
+    def markers(self, base: str, sha: str) -> list[tuple[str, int]]:
+        """Where conflict markers are left in what was changed: path and line."""
+        words = ("diff-tree", "-r", "-p", "-U0", "--no-renames", "--no-color", base, sha)
+        added = added_lines(self.shop.git.run(*words).out)
+        return sorted(
+            (shown(path), number)
+            for path, lines in added.items()
+            for number, text in lines
+            if _MARKER.match(text)
+        )
+
+    def publish(self) -> Publication:
+        """Bring the line into the user's repository, as a branch of its own."""
+        return publish(self.shop, self._right_tip())
+
+    def _right_tip(self) -> str:
+        """The tip; if somebody else moved the line, it is put back first."""
+        with self.shop.ledger.turn():
+            said = self.shop.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
+            if said != self.tip:
+                self.shop.ledger.restore(self.shop.git, {self.ref: self.tip})
+            return self.tip
+
+    def _squash(self, change: TaskChange, tip: str) -> str | None:
+        """The whole change as one commit on its base; nothing if it changes nothing."""
+        git = self.shop.git
+        for commit in (change.sha, change.base):
+            is_hash = _HASH.fullmatch(commit) is not None
+            if not is_hash or not git.holds("cat-file", "-e", f"{commit}^{{commit}}"):
+                raise SourceError(f"{commit[:40]!r} is no commit of this workshop; give a snapshot")
+        if not git.holds("merge-base", "--is-ancestor", change.base, tip):
+            raise StateError(
+                f"{change.base[:12]}, where {change.task_id!r} began, is not on the line; restore "
+                "its tree to a snapshot that is"
+            )
+        tree = git.ask("rev-parse", f"{change.sha}^{{tree}}")
+        if tree == git.ask("rev-parse", f"{change.base}^{{tree}}"):
+            return None
+        words = ("commit-tree", tree, "-p", change.base)
+        return git.ask(*words, feed=_message(change).encode(errors="replace"), also=dated(0))
+
+
+def _message(change: TaskChange) -> str:
+    title = " ".join((change.title or change.task_id).split())[:_MOST_TITLE]
+    return "\n".join((title, "", *_trailers(change), ""))
+
+
+def _trailers(change: TaskChange) -> list[str]:
+    ids = (" ".join(word.split()) for word in (change.task_id, change.dispatch_id))
+    task_id, dispatch_id = ids
+    return [
+        f"Interlock-Task: {task_id}",
+        f"Interlock-Dispatch: {dispatch_id}",
+        f"Interlock-Change: {change.sha}",
+    ]

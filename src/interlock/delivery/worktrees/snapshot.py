@@ -1,0 +1,242 @@
+"""What changed in a tree, gathered into an index of our own, so that no index of an agent matters.
+
+Knows which changes may become part of a commit: not a huge file, a link out of the tree, a
+repository inside it, a moved submodule. Those are left out and named. Refuses to know branches.
+
+What a task said it would write, against what it wrote, and against what others said.
+
+Knows patterns: `*` and `?` stay within a folder, `**` does not, a folder means all in it. Pure.
+Refuses to know what follows from a difference.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from interlock.delivery.worktrees.names import Violation, shown
+from interlock.system.workshop_git import CloneGit
+
+LARGEST = 50_000_000
+_LINK = b"160000"
+
+
+def align(git: CloneGit, index: Path, commit: str) -> None:
+    """Our index says what the commit says, and still knows which files it need not read again."""
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    if not index.is_file() or not git.holds("read-tree", "-m", commit):
+        index.unlink(missing_ok=True)
+        git.ask("read-tree", commit)
+    git.run("update-index", "-q", "--refresh")
+
+
+def untracked(git: CloneGit) -> list[bytes]:
+    return git.paths("ls-files", "--others", "--exclude-standard", "-z")
+
+
+def changed(git: CloneGit) -> dict[bytes, bool]:
+    """Paths of the index whose files differ, and whether each is a submodule."""
+    rows = git.paths("diff-files", "--raw", "-z", "--ignore-submodules=dirty")
+    return {path: _LINK in facts[:15] for facts, path in zip(rows[::2], rows[1::2], strict=True)}
+
+
+def gather(git: CloneGit, root: Path, forced: list[bytes], largest: int) -> list[Violation]:
+    """Put into the index what changed and may be there. The rest, as violations."""
+    found: list[Violation] = []
+    gone, new = [], []
+    differing = changed(git)
+    others = {path.rstrip(b"/") for path in (*untracked(git), *forced)}
+    for path in sorted({*differing, *others}):
+        place = os.path.join(os.fsencode(root), path)  # noqa: PTH118 - bytes, as git has them
+        is_submodule = differing.get(path, False)
+        is_folder = os.path.isdir(place) and not os.path.islink(place)  # noqa: PTH112, PTH114
+        was_file = is_folder and path not in others and not is_submodule
+        if was_file or not os.path.lexists(place) or _under_link(os.fsencode(root), path):
+            gone += [path] if path in differing else []
+            continue
+        problem = _problem(path, place, is_submodule, largest)
+        if problem is None:
+            new.append(path)
+        else:
+            found.append(problem)
+            gone += [path] if problem.kind == "special-file" and path in differing else []
+    _record(git, "--force-remove", gone)
+    found += _add(git, new)
+    return sorted(set(found))
+
+
+def examine(git: CloneGit, base: str, largest: int) -> list[Violation]:
+    """The same for what an agent committed itself: it is taken out of the index again."""
+    rows = git.paths("diff-index", "--cached", "--raw", "-z", "--no-renames", base)
+    entries = [(facts.split(b" "), path) for facts, path in zip(rows[::2], rows[1::2], strict=True)]
+    entries = [(facts, path) for facts, path in entries if facts[4] != b"D"]
+    asked = b"".join(facts[3] + b"\n" for facts, _ in entries)
+    said = git.ask("cat-file", "--batch-check=%(objectsize)", feed=asked).split("\n")
+    found, right = [], []
+    for (facts, path), size in zip(entries, said if entries else [], strict=True):
+        problem = _recorded(git, facts, path, int(size) if size.isdigit() else 0, largest)
+        if problem is not None:
+            found.append(problem)
+            right.append(b"%s %s 0\t%s\0" % (facts[0][1:].replace(b"000000", b"0"), facts[2], path))
+    if right:
+        git.ask("update-index", "-z", "--index-info", feed=b"".join(right))
+    return found
+
+
+def _recorded(
+    git: CloneGit, facts: list[bytes], path: bytes, size: int, largest: int
+) -> Violation | None:
+    mode = facts[1]
+    if mode == _LINK:
+        return _nested(path) if facts[0] != b":160000" else _moved(path)
+    if mode == b"120000":
+        return _led_away(path, git.run("cat-file", "blob", facts[3].decode()).out)
+    return _too_large(path, size, largest) if size > largest else None
+
+
+def staged_by_force(git: CloneGit, commit: str) -> list[bytes]:
+    """What an agent has added to its own index, ignored or not. A broken index says nothing."""
+    ran = git.run("diff-index", "--cached", "--diff-filter=A", "--name-only", "-z", commit)
+    return ran.out.split(b"\0")[:-1] if ran.fine else []
+
+
+def _add(git: CloneGit, paths: list[bytes]) -> list[Violation]:
+    """All at once; one by one only if git refuses one of them."""
+    if _record(git, "--add", paths):
+        return []
+    refused = [path for path in paths if not _record(git, "--add", [path])]
+    return [
+        _said("unreadable", path, "cannot be recorded; rename it or take it away")
+        for path in refused
+    ]
+
+
+def _record(git: CloneGit, how: str, paths: list[bytes]) -> bool:
+    if not paths:
+        return True
+    feed = b"".join(path + b"\0" for path in paths)
+    words = ("update-index", "--replace", how, "-z", "--stdin")
+    return git.run(*words, feed=feed).code == 0
+
+
+def _problem(path: bytes, place: bytes, is_submodule: bool, largest: int) -> Violation | None:
+    if is_submodule:
+        return _moved(path)
+    facts = os.lstat(place)
+    if stat.S_ISDIR(facts.st_mode):
+        return _nested(path)
+    if stat.S_ISLNK(facts.st_mode):
+        return _led_away(path, os.readlink(place))  # noqa: PTH115 - bytes, as git has them
+    if not stat.S_ISREG(facts.st_mode):
+        return _said("special-file", path, "is no plain file; take it away")
+    if facts.st_size > largest:
+        return _too_large(path, facts.st_size, largest)
+    if not os.access(place, os.R_OK):
+        return _said("unreadable", path, "cannot be read; make it readable")
+    return None
+
+
+def _moved(path: bytes) -> Violation:
+    return _said("submodule-moved", path, "is a submodule and was moved; put it back as it was")
+
+
+def _nested(path: bytes) -> Violation:
+    return _said("nested-repository", path, "is a repository of its own; put plain files there")
+
+
+def _led_away(path: bytes, target: bytes) -> Violation | None:
+    away = os.path.normpath(os.path.join(os.path.dirname(path), target))  # noqa: PTH118, PTH120
+    if not target.startswith(b"/") and away != b".." and not away.startswith(b"../"):
+        return None
+    return _said("symlink-outside", path, f"leads out of the tree, to {shown(target)}")
+
+
+def _too_large(path: bytes, size: int, largest: int) -> Violation:
+    what = f"has {size:,} bytes, more than {largest:,}; make it smaller or ignore it"
+    return _said("too-large", path, what)
+
+
+def _said(kind: str, path: bytes, what: str) -> Violation:
+    return Violation(kind, f"{shown(path)!r} {what}. It is not recorded")
+
+
+def _under_link(root: bytes, path: bytes) -> bool:
+    """Whether a folder on the way became a link: then the path is not in the tree any more."""
+    parts = path.split(b"/")[:-1]
+    ways = (b"/".join(parts[: count + 1]) for count in range(len(parts)))
+    return any(os.path.islink(os.path.join(root, way)) for way in ways)  # noqa: PTH114, PTH118
+
+
+class WriteSet(msgspec.Struct, frozen=True):
+    """Each path once: `others` are those that an open task has declared and this one has not."""
+
+    inside: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+    """Path and task id; a path that several declared has several rows."""
+
+    @property
+    def is_kept(self) -> bool:
+        return not self.outside and not self.others
+
+
+def compare(
+    actual: Iterable[str],
+    declared: Sequence[str],
+    open_tasks: Mapping[str, Sequence[str]] | None = None,
+    prefix: str = "",
+) -> WriteSet:
+    """Sort the paths that were written. Without a declaration nothing is outside.
+
+    Patterns are seen from the user's folder, which lies at `prefix` in the repository.
+    """
+    inside: list[str] = []
+    outside: list[str] = []
+    others: list[tuple[str, str]] = []
+    for path in sorted(set(actual)):
+        if declared and covers(declared, path, prefix):
+            inside.append(path)
+            continue
+        owners = sorted(
+            task_id
+            for task_id, patterns in (open_tasks or {}).items()
+            if covers(patterns, path, prefix)
+        )
+        others += [(path, task_id) for task_id in owners]
+        if not owners:
+            (outside if declared else inside).append(path)
+    return WriteSet(tuple(inside), tuple(outside), tuple(others))
+
+
+def covers(patterns: Iterable[str], path: str, prefix: str = "") -> bool:
+    """Whether one of the patterns means this path."""
+    return any(
+        _compiled(prefix + pattern.removeprefix("./")).fullmatch(path) for pattern in patterns
+    )
+
+
+def overlap(one: Iterable[str], other: Iterable[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """Which of these paths both declarations mean."""
+    first, second = tuple(one), tuple(other)
+    return tuple(sorted(path for path in paths if covers(first, path) and covers(second, path)))
+
+
+def may_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two declarations plainly mean some file both: one pattern covers the other."""
+    return any(covers(one, pattern) for pattern in other) or any(
+        covers(other, pattern) for pattern in one
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    words = pattern.rstrip("/")
+    parts = re.split(r"(\*\*/|/\*\*$|\*\*|\*|\?)", words)
+    meaning = {"**/": "(?:[^/]+/)*", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile(
+        "".join(meaning.get(part, re.escape(part)) for part in parts) + "(?:/.*)?", re.DOTALL
+    )

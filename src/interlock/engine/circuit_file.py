@@ -1,0 +1,454 @@
+"""The written form of a circuit: which keys a circuit file has and what may stand behind each.
+
+The published JSON Schema is made from these records, so the format and its documentation are one.
+
+How a circuit is written down: YAML text in, a Circuit out.
+
+Knows where each thing stood in the text, and how to say what is wrong in file, line and what to
+write instead. Refuses to judge whether the circuit is sound: that is verify's to report.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from interlock.engine.case import OTHERWISE
+from interlock.engine.circuit import (
+    AGAIN,
+    ANY,
+    ARTIFACT,
+    BACK,
+    HUMAN,
+    MOST,
+    Circuit,
+    Language,
+    Loop,
+    Role,
+    Rule,
+    Step,
+    loop_limit,
+)
+from interlock.engine.expression import Expression, parse
+from interlock.engine.shape import shape_of
+from interlock.system.errors import CircuitError
+from interlock.system.yaml_text import YamlDocument, read_yaml
+
+Name = str
+"""Limits beyond the plain type are checked by notation: msgspec 0.22 can crash when a constrained
+text stands beside a list in a union (msgspec issue 717)."""
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+Scalar = str | int | float | bool | None
+
+
+class RoleText(msgspec.Struct, forbid_unknown_fields=True):
+    """A role: how many dispatches it takes at once, and its rank when places are few."""
+
+    slots: int | None = None
+    priority: int = 0
+    why: str = ""
+
+
+class LoopText(msgspec.Struct, forbid_unknown_fields=True):
+    """A loop: how often (a number, or the threshold that holds it), counted over the whole case or
+    anew at each visit of a step."""
+
+    max: int | str
+    per: Literal["case", "step"] = "case"
+
+
+class StepText(msgspec.Struct, forbid_unknown_fields=True):
+    """A step: who answers, with which prompt, in which shape, how soon."""
+
+    role: Name = ""
+    prompt: str = ""
+    answer: str | dict[str, Any] = "object"
+    timeout: str | float | None = None
+    writes: bool = False
+    gate: bool = False
+    signals: list[str] = msgspec.field(default_factory=lambda: [ARTIFACT])
+    judges: Name | list[Name] = []
+    family: bool = False
+    language: Language = "json"
+    why: str = ""
+
+
+class RuleText(msgspec.Struct, forbid_unknown_fields=True):
+    """A rule: at a step, on a signal, when the expression holds, go there."""
+
+    at: Name | list[Name]
+    id: Name = ""
+    on: str | list[str] = ARTIFACT
+    when: str | bool | None = None
+    to: Name | None = None
+    loop: Name | None = None
+    detour: bool = False
+    adds: dict[str, Any] = {}
+    hold: Name | None = None
+    release: Name | None = None
+    why: str = ""
+
+
+class OtherwiseText(msgspec.Struct, forbid_unknown_fields=True):
+    """Where a case goes when no rule takes its signal."""
+
+    to: Name
+    adds: dict[str, Any] = {}
+    why: str = ""
+
+
+class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
+    """A circuit as it is written: steps, rules, loop limits, thresholds."""
+
+    circuit: Name
+    start: Name
+    ends: list[Name] | dict[Name, Literal["healthy", "unhealthy", "halting"]]
+    steps: dict[Name, StepText]
+    rules: list[RuleText]
+    version: int = 1
+    thresholds: dict[Name, Scalar] = {}
+    loops: dict[Name, int | str | LoopText] = {}
+    max_steps: int = 100
+    roles: list[Name] | dict[Name, RoleText | None] = []
+    otherwise: Name | OtherwiseText | None = None
+    why: str = ""
+
+
+NAMED_SHAPES: dict[str, dict[str, Any]] = {
+    "object": {"type": "object"},
+    "text": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    },
+    "approval": {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "enum": ["approve", "revise", "reject"]},
+            "comment": {"type": "string"},
+        },
+        "required": ["decision"],
+    },
+}
+
+
+def circuit_schema() -> dict[str, Any]:
+    """The JSON Schema of a circuit file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Interlock circuit",
+        **msgspec.json.schema(CircuitText),
+    }
+
+
+def seconds_of(duration: str | float) -> float:
+    """`90s`, `10m`, `2h`, `7d` or a number of seconds."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?", str(duration))
+    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
+    if seconds <= 0:
+        raise CircuitError(f"{duration!r} is no duration; write 90s, 10m, 2h or 7d")
+    return seconds
+
+
+def proper_name(name: str) -> bool:
+    """Names of circuits, steps, rules, roles, loops, thresholds and ends."""
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name) is not None
+
+
+RESERVED = (AGAIN, ANY, BACK)
+
+
+class CircuitSource(msgspec.Struct, frozen=True):
+    """A circuit together with the text it came from, for errors that name a line."""
+
+    circuit: Circuit
+    page: YamlDocument
+
+    @property
+    def file(self) -> str:
+        return self.page.file
+
+    def line(self, *path: str | int) -> int:
+        return self.page.line(*path)
+
+
+def read_circuit(
+    text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
+) -> CircuitSource:
+    """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
+    return circuit_on(read_yaml(text, file), shapes)
+
+
+def circuit_on(
+    page: YamlDocument, shapes: Mapping[str, dict[str, Any]] | None = None
+) -> CircuitSource:
+    """The circuit on a page that was read already."""
+    try:
+        written = msgspec.convert(page.value, CircuitText)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), page) from None
+    return CircuitSource(_Builder(written, page, {**NAMED_SHAPES, **(shapes or {})}).build(), page)
+
+
+class _Builder:
+    """Turns the written form into the circuit, naming the line where something cannot be."""
+
+    def __init__(
+        self, text: CircuitText, page: YamlDocument, shapes: Mapping[str, dict[str, Any]]
+    ) -> None:
+        self.text = text
+        self.page = page
+        self.shapes = shapes
+
+    def build(self) -> Circuit:
+        text = self.text
+        self._check_names()
+        self._at_least(1, text.version, "version")
+        self._at_least(1, text.max_steps, "max_steps")
+        healthy = text.ends if isinstance(text.ends, dict) else dict.fromkeys(text.ends, "healthy")
+        return Circuit(
+            name=text.circuit,
+            version=text.version,
+            start=text.start,
+            ends={name: health == "healthy" for name, health in healthy.items()},
+            thresholds=text.thresholds,
+            loops={name: self._loop(name, given) for name, given in text.loops.items()},
+            max_steps=text.max_steps,
+            roles=self._roles(),
+            steps={name: self._step(name, given) for name, given in text.steps.items()},
+            rules=self._rules(),
+            otherwise=self._otherwise(),
+            halts=frozenset(name for name, health in healthy.items() if health == "halting"),
+        )
+
+    def _check_names(self) -> None:
+        text = self.text
+        self._check_name(text.circuit, "circuit")
+        for section in ("ends", "thresholds", "loops", "roles", "steps"):
+            for name in getattr(text, section):
+                self._check_name(name, section, name)
+        for index, rule in enumerate(text.rules):
+            self._check_name(rule.id or "unnamed", "rules", index, "id")
+        clash = next((name for name in text.steps if name in text.ends), None)
+        if clash is not None:
+            raise self._wrong(f"{clash!r} is both a step and an end; rename one", "steps", clash)
+
+    def _check_name(self, name: str, *path: str | int) -> None:
+        if not proper_name(name) or name in RESERVED:
+            raise self._wrong(
+                f"{name[:80]!r} is no name to use here: a letter, then letters, digits, - and _, "
+                f"at most 64, and not {', '.join(RESERVED)}",
+                *path,
+            )
+
+    def _at_least(self, least: int, value: int, *path: str | int) -> None:
+        if not least <= value <= MOST:
+            raise self._wrong(f"{path[-1]} must be from {least} to {MOST:,}, not {value}", *path)
+
+    def _loop(self, name: str, given: int | str | LoopText) -> Loop:
+        limit = given.max if isinstance(given, LoopText) else given
+        per_step = isinstance(given, LoopText) and given.per == "step"
+        if isinstance(limit, str):
+            try:
+                most = loop_limit(limit, self.text.thresholds)
+            except CircuitError as error:
+                raise self._wrong(str(error), "loops", name) from None
+            return Loop(name, most, per_step, limit)
+        self._at_least(0, limit, "loops", name)
+        return Loop(name, limit, per_step)
+
+    def _roles(self) -> dict[str, Role]:
+        given = self.text.roles
+        if isinstance(given, list):
+            given = dict.fromkeys(given)
+        for name, role in given.items():
+            self._at_least(1, role.slots if role and role.slots is not None else 1, "roles", name)
+        roles = {
+            name: Role(name, role.slots, role.priority) if role else Role(name)
+            for name, role in given.items()
+        }
+        for step in self.text.steps.values():
+            if not given:
+                roles.setdefault(step.role or HUMAN, Role(step.role or HUMAN))
+        roles.setdefault(HUMAN, Role(HUMAN))
+        return roles
+
+    def _step(self, name: str, given: StepText) -> Step:
+        role = given.role or (HUMAN if given.gate else "")
+        if not role:
+            raise self._wrong(
+                f"step {name!r} needs a role, for example role: author", "steps", name
+            )
+        if given.gate and role != HUMAN:
+            raise self._wrong(
+                f"step {name!r} is a gate, so its role is {HUMAN}, not {role!r}",
+                *("steps", name, "role"),
+            )
+        if given.family and not given.gate:
+            raise self._wrong(
+                f"step {name!r} is no gate: family is for answers of humans",
+                *("steps", name, "family"),
+            )
+        if given.language == "text" and (given.gate or ARTIFACT in given.signals):
+            raise self._wrong(
+                f"step {name!r} is answered in text: give it the signals its role may say, and no "
+                "gate",
+                *("steps", name, "language"),
+            )
+        try:
+            shape = shape_of(self._schema(given.answer))
+        except CircuitError as error:
+            raise self._wrong(f"step {name!r}: {error}", "steps", name, "answer") from None
+        return Step(
+            name=name,
+            role=role,
+            shape=shape,
+            prompt=given.prompt,
+            timeout=self._timeout(name, given),
+            writes=given.writes,
+            signals=tuple(given.signals),
+            judges=_tuple(given.judges),
+            family=given.family,
+            language=given.language,
+        )
+
+    def _timeout(self, name: str, given: StepText) -> float | None:
+        try:
+            return None if given.timeout is None else seconds_of(given.timeout)
+        except CircuitError as error:
+            raise self._wrong(f"timeout: {error}", "steps", name, "timeout") from None
+
+    def _schema(self, answer: str | dict[str, Any]) -> dict[str, Any]:
+        if isinstance(answer, dict):
+            return answer
+        if answer not in self.shapes:
+            raise CircuitError(
+                f"answer {answer!r} is no known type; use {', '.join(sorted(self.shapes))} "
+                "or a JSON Schema"
+            )
+        return self.shapes[answer]
+
+    def _rules(self) -> tuple[Rule, ...]:
+        rules = tuple(self._rule(index, given) for index, given in enumerate(self.text.rules))
+        seen: set[str] = set()
+        for index, rule in enumerate(rules):
+            if rule.id in seen or rule.id == OTHERWISE:
+                raise self._wrong(
+                    f"there are two rules {rule.id!r}; ids are unique", "rules", index
+                )
+            seen.add(rule.id)
+        return rules
+
+    def _rule(self, index: int, given: RuleText) -> Rule:
+        rule_id = given.id or f"rule-{index + 1}"
+        if given.to is None and not given.adds:
+            raise self._wrong(
+                f"rule {rule_id!r} needs 'to: STEP', or 'adds:' if it only adds to the context",
+                *("rules", index),
+            )
+        return Rule(
+            id=rule_id,
+            at=_tuple(given.at),
+            on=_tuple(given.on),
+            to=given.to,
+            guard=self._guard(given.when, rule_id, index),
+            loop=given.loop,
+            detour=given.detour,
+            adds=self._adds(given.adds, "rules", index),
+            hold=given.hold,
+            release=given.release,
+            why=given.why,
+        )
+
+    def _guard(self, when: str | bool | None, rule_id: str, index: int) -> Expression | None:
+        if when is None or when is True:
+            return None
+        try:
+            return parse(str(when))
+        except CircuitError as error:
+            raise self._wrong(f"rule {rule_id!r}: {error}", "rules", index, "when") from None
+
+    def _adds(self, given: dict[str, Any], *place: str | int) -> dict[str, Any]:
+        adds: dict[str, Any] = {}
+        for name, value in given.items():
+            if isinstance(value, str) and value.startswith("="):
+                try:
+                    adds[name] = parse(value[1:])
+                except CircuitError as error:
+                    raise self._wrong(f"adds {name!r}: {error}", *place, "adds", name) from None
+            else:
+                adds[name] = value
+        return adds
+
+    def _otherwise(self) -> Rule | None:
+        given = self.text.otherwise
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return Rule(OTHERWISE, (), (), given)
+        adds = self._adds(given.adds, "otherwise")
+        return Rule(OTHERWISE, (), (), given.to, adds=adds, why=given.why)
+
+    def _wrong(self, message: str, *path: str | int) -> CircuitError:
+        return CircuitError(message, file=self.page.file, line=self.page.line(*path))
+
+
+def _tuple(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _explained(message: str, page: YamlDocument) -> CircuitError:
+    """msgspec's complaint, with the line it is about and the word that was probably meant."""
+    problem, _, where = message.partition(" - at `$")
+    path = [
+        int(index) if index else name
+        for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
+    ]
+    if "[...]" in where:
+        path[1:1] = _key_of(message, page, str(path[0]))
+    unknown = re.search(r"unknown field `(.+?)`", problem)
+    if unknown:
+        known = _fields_at(path)
+        near = difflib.get_close_matches(unknown[1], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
+        return CircuitError(
+            f"{unknown[1]!r} is no field of {_place(path)}; {hint}",
+            file=page.file,
+            line=page.line(*path, unknown[1]),
+        )
+    return CircuitError(
+        f"{_place(path)}: {problem[:1].lower()}{problem[1:]}", file=page.file, line=page.line(*path)
+    )
+
+
+def _key_of(message: str, page: YamlDocument, section: str) -> list[str]:
+    """msgspec does not say under which name it found the fault: the one that fails alone."""
+    for name, value in page.value[section].items():
+        try:
+            msgspec.convert({**page.value, section: {name: value}}, CircuitText)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return [name]
+    return []
+
+
+def _fields_at(path: list[str | int]) -> tuple[str, ...]:
+    match path:
+        case ["rules", *_]:
+            return RuleText.__struct_fields__
+        case ["steps", *_]:
+            return StepText.__struct_fields__
+        case ["roles", *_]:
+            return RoleText.__struct_fields__
+        case ["loops", *_]:
+            return LoopText.__struct_fields__
+        case ["otherwise", *_]:
+            return OtherwiseText.__struct_fields__
+    return CircuitText.__struct_fields__
+
+
+def _place(path: list[str | int]) -> str:
+    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return words.lstrip(".") or "the circuit"

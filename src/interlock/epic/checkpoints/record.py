@@ -1,0 +1,316 @@
+"""The checkpoint of an epic: one record, version 2, with everything a fresh session needs.
+
+Knows its fields and how a session moves it. Refuses to know bytes, clocks and git: the work commit
+is given, and is never the hash of the checkpoint itself.
+
+The checkpoint as a file: bytes with a checksum, and what may not stand in them.
+
+Knows limits, ids and what could not be read back. Refuses to know older shapes and where the bytes
+are kept.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from interlock.epic.status import NEXT, Status, change_status
+from interlock.system.errors import SourceError, StateError
+from interlock.system.strict_json import INT64, encode_pretty
+
+VERSION: Final = 2
+_MOST_FAILURES: Final = 50
+_MOST_RECOVERIES: Final = 50
+
+ActionType = Literal["continue", "retry", "revise", "hitl", "spawn", "complete"]
+
+
+class Epic(msgspec.Struct, frozen=True, kw_only=True):
+    """The epic as a whole."""
+
+    id: str
+    title: str = ""
+    file: str = ""
+    status: Status = Status.IN_PROGRESS
+    stories_total: int = 0
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """A story of the epic, as far as it was seen."""
+
+    id: str
+    file: str = ""
+    status: Status = Status.IN_PROGRESS
+    commit: str = ""
+    reason: str = ""
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the work stands: the four fields of the signal, and what older files add."""
+
+    story_id: str = ""
+    phase: str = ""
+    task: str = ""
+    task_total: int = 0
+    step: str = ""
+
+
+class GitWork(msgspec.Struct, frozen=True, kw_only=True):
+    """How git stood when the checkpoint was written. No commit: it was not known."""
+
+    commit: str = ""
+    branch: str = ""
+    dirt: str = ""
+    """A digest of what was not committed; empty when all was."""
+    unborn: bool = False
+    """There was a repository without any commit."""
+
+
+class NextAction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next session does first."""
+
+    type: ActionType = "continue"
+    description: str = ""
+    subagent: str = ""
+
+
+class Hitl(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to a human, and what came back."""
+
+    request_id: str = ""
+    type: str = "issue"
+    issue: int = 0
+    url: str = ""
+    waiting_since: str = ""
+    deadline: str = ""
+    response: str = ""
+    comment: str = ""
+    answered_at: str = ""
+
+
+class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that went wrong, for the next session to know."""
+
+    at: str = ""
+    story_id: str = ""
+    task: str = ""
+    type: str = ""
+    message: str = ""
+    retry_count: int = 0
+    reverted_to: str = ""
+    recovered: bool = False
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the recovery journal. A stash is known by its commit."""
+
+    number: int
+    at: str = ""
+    reason: str = ""
+    action: str = ""
+    state: Literal["started", "stashed", "complete", "failed", "restored"] = "started"
+    head: str = ""
+    stash: str = ""
+    error: str = ""
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What the work has cost so far."""
+
+    tokens_used: int = 0
+    subagents_spawned: int = 0
+    clears_performed: int = 0
+    recoveries_performed: int = 0
+    time_elapsed_minutes: int = 0
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything. `generation` rises with every write; of two sound files the higher is newer."""
+
+    version: int = VERSION
+    generation: int = 0
+    created: str = ""
+    updated: str = ""
+    epic: Epic
+    stories: tuple[Story, ...] = ()
+    position: Position = Position()
+    git: GitWork = GitWork()
+    next_action: NextAction = NextAction()
+    hitl: Hitl | None = None
+    failures: tuple[EpicFailure, ...] = ()
+    attempts: dict[str, int] = {}
+    metrics: Metrics = Metrics()
+    recoveries: tuple[Recovery, ...] = ()
+    note: str = ""
+    extra: dict[str, Any] = {}
+
+    def story(self, story_id: str) -> Story | None:
+        return next((each for each in self.stories if each.id == story_id), None)
+
+    def with_story(self, story: Story) -> "Checkpoint":
+        """The story in its place, or at the end."""
+        known = [story if each.id == story.id else each for each in self.stories]
+        stories = known if self.story(story.id) else [*known, story]
+        return msgspec.structs.replace(self, stories=tuple(stories))
+
+    def with_failure(self, failure: EpicFailure) -> "Checkpoint":
+        failures = (*self.failures, failure)[-_MOST_FAILURES:]
+        return msgspec.structs.replace(self, failures=failures)
+
+    def with_recovery(self, entry: Recovery) -> "Checkpoint":
+        """The entry in its place or at the end; one whose stash still lies there is never lost."""
+        others = [each for each in self.recoveries if each.number != entry.number]
+        entries = sorted([*others, entry], key=lambda each: each.number)
+        old, new = entries[:-_MOST_RECOVERIES], entries[-_MOST_RECOVERIES:]
+        kept = (*(each for each in old if each.state == "stashed"), *new)
+        return msgspec.structs.replace(self, recoveries=kept)
+
+
+class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session says about its place when it writes a checkpoint."""
+
+    epic_id: str
+    story_id: str
+    phase: str
+    task: str
+    status: Status = Status.IN_PROGRESS
+    note: str | None = None
+    next_action: NextAction | None = None
+
+
+def moved(before: Checkpoint | None, said: StatedPosition, work: GitWork, at: str) -> Checkpoint:
+    """The checkpoint after a session has said where it is."""
+    checkpoint = before or Checkpoint(epic=Epic(id=said.epic_id), created=at)
+    epic = _at_work(checkpoint.epic)
+    known = checkpoint.story(said.story_id) or Story(id=said.story_id, status=said.status)
+    status = change_status(known.status, said.status, f"story {said.story_id}")
+    commit = work.commit if status == Status.DONE else known.commit
+    checkpoint = checkpoint.with_story(msgspec.structs.replace(known, status=status, commit=commit))
+    position = Position(story_id=said.story_id, phase=said.phase, task=said.task)
+    note = checkpoint.note if said.note is None else said.note
+    return msgspec.structs.replace(
+        checkpoint,
+        epic=epic,
+        position=position,
+        git=work,
+        updated=at,
+        note=note,
+        next_action=said.next_action or NextAction(),
+    )
+
+
+def _at_work(epic: Epic) -> Epic:
+    if not NEXT[epic.status]:
+        raise StateError(
+            f"epic {epic.id} is {epic.status}: begin a new one, or clear its checkpoint first"
+        )
+    return msgspec.structs.replace(epic, status=Status.IN_PROGRESS)
+
+
+LARGEST: Final = 1 << 20
+DEEPEST: Final = 40
+_MOST_STORIES: Final = 2_000
+_LONGEST_NOTE: Final = 4_000
+_RESERVED: Final = frozenset({"active", "archive", "checkpoint", "context", "current-checkpoint"})
+_EPIC_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}\Z")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}\Z")
+_COMMIT: Final = re.compile(r"(?:[0-9a-f]{7,64})?\Z")
+
+
+def check_epic_id(epic_id: str) -> str:
+    """The id, if it can name a file; SourceError otherwise."""
+    if not _EPIC_ID.match(epic_id) or epic_id.lower() in _RESERVED:
+        raise SourceError(
+            f"{epic_id[:60]!r} cannot be an epic's id: use letters, digits and . _ # -, at most "
+            f"100, beginning with a letter or digit, and none of {', '.join(sorted(_RESERVED))}"
+        )
+    return epic_id
+
+
+def faults(checkpoint: Checkpoint) -> list[str]:
+    """What is wrong with the values of a checkpoint whose fields have the right types."""
+    found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is no id"]
+    ids = [("position.story_id", checkpoint.position.story_id)]
+    ids += [(f"stories[{at}].id", each.id) for at, each in enumerate(checkpoint.stories)]
+    found += [f"{name} is no id" for name, value in ids if value and not _ID.match(value)]
+    found += ["a story has no id"] * any(not each.id for each in checkpoint.stories)
+    commits = [("git.commit", checkpoint.git.commit)]
+    commits += [(f"stories[{at}].commit", s.commit) for at, s in enumerate(checkpoint.stories)]
+    commits += [(f"recoveries[{n}].stash", r.stash) for n, r in enumerate(checkpoint.recoveries)]
+    found += [f"{name} is no commit" for name, value in commits if not _COMMIT.match(value)]
+    if len({each.id for each in checkpoint.stories}) != len(checkpoint.stories):
+        found.append("a story is named twice")
+    if len(checkpoint.stories) > _MOST_STORIES:
+        found.append(f"there are more than {_MOST_STORIES:,} stories")
+    if len(checkpoint.note) > _LONGEST_NOTE:
+        found.append(f"note has more than {_LONGEST_NOTE:,} characters")
+    return found + _odd_numbers(checkpoint)
+
+
+def _odd_numbers(checkpoint: Checkpoint) -> list[str]:
+    counts: dict[str, int] = {
+        "generation": checkpoint.generation,
+        "epic.stories_total": checkpoint.epic.stories_total,
+        "position.task_total": checkpoint.position.task_total,
+        **{f"attempts.{name[:40]}": value for name, value in checkpoint.attempts.items()},
+        **{f"metrics.{k}": v for k, v in msgspec.structs.asdict(checkpoint.metrics).items()},
+    }
+    return [f"{name} is below 0" for name, value in sorted(counts.items()) if value < 0]
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    """The file: pretty JSON with its checksum. SourceError if it would not be read back."""
+    body = msgspec.to_builtins(checkpoint)
+    wrong = unsound(body) or "; ".join(faults(checkpoint))
+    if wrong:
+        raise SourceError(f"the checkpoint of {checkpoint.epic.id[:60]!r} cannot be kept: {wrong}")
+    raw = encode_pretty({**body, "checksum": checksum(body)})
+    if len(raw) > LARGEST:
+        raise SourceError(
+            f"the checkpoint of {checkpoint.epic.id} would have {len(raw):,} bytes; at most "
+            f"{LARGEST:,} are kept: shorten its notes"
+        )
+    return raw
+
+
+def checksum(body: Mapping[str, Any]) -> str:
+    """SHA-256 over the content, whatever its layout and the order of its keys."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def unsound(value: Any) -> str:
+    """Why a JSON value cannot be kept as it is; empty if it can."""
+    level, depth = [value], 0
+    while level:
+        for each in level:
+            wrong = _wrong_leaf(each)
+            if wrong:
+                return wrong
+        depth += 1
+        if depth > DEEPEST:
+            return f"it is nested deeper than {DEEPEST} levels"
+        level = [part for each in level for part in _parts(each)]
+    return ""
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _wrong_leaf(value: Any) -> str:
+    if isinstance(value, str):
+        if "\x00" in value:
+            return f"{value[:40]!r} holds a NUL character"
+        if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
+            return f"{value[:40]!r} holds half a character"
+    if isinstance(value, int) and value not in INT64:
+        return "a number does not fit into 64 bits"
+    if isinstance(value, float) and abs(value) == float("inf"):
+        return "a number is infinite"
+    return ""

@@ -1,0 +1,380 @@
+"""The checkpoints of a project on disk: one file per epic, a pointer to the active one.
+
+Every write is a new generation, in both folders, with the one before kept beside it. Knows order,
+locks and what survives. Refuses to know what a checkpoint means, and what time it is.
+
+Which of an epic's files is the newest sound one, and what is wrong with the others.
+
+Up to four are looked at: the file and the generation before it, each in two folders. One written
+by a newer Interlock ends the search: going back behind it would undo what it did.
+
+One supervisor for one epic: the lock that says so, and ends with its process.
+
+It lies where no reset and no clean reaches, so two workspaces on one repository meet here too.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.epic.checkpoints.legacy import (
+    ReadCheckpoint,
+    Shape,
+    UnreadableCheckpoint,
+    UnreadKind,
+    read_checkpoint,
+)
+from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
+from interlock.epic.checkpoints.record import LARGEST, Checkpoint, check_epic_id, encode
+from interlock.system.durable import put, sync_folder
+from interlock.system.errors import SourceError, StateError
+from interlock.system.locks import locked
+from interlock.system.safe_file import UnreadableFile, read_regular, stamp
+
+_GRAVE: Final[tuple[UnreadKind, ...]] = ("CORRUPT", "INVALID")
+_OURS: Final = 4
+_CLEAR: Final = "interlock epic checkpoint clear"
+
+
+class FoundCheckpoint(msgspec.Struct, frozen=True):
+    """One file, and what it holds."""
+
+    path: Path
+    read: ReadCheckpoint | UnreadableCheckpoint
+    raw: bytes = b""
+
+    @property
+    def generation(self) -> int:
+        return self.read.checkpoint.generation if isinstance(self.read, ReadCheckpoint) else -1
+
+    @property
+    def is_damaged(self) -> bool:
+        return isinstance(self.read, UnreadableCheckpoint) and self.read.kind in (
+            "CORRUPT",
+            "INVALID",
+        )
+
+
+class LoadedCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint, where it was found, and what there is to say about that."""
+
+    checkpoint: Checkpoint
+    path: Path
+    shape: Shape
+    notices: tuple[str, ...] = ()
+    fell_back: bool = False
+    """It is not the newest that was written: that one is damaged."""
+    raw: bytes = b""
+
+
+def current(folder: Path, epic_id: str) -> Path:
+    return folder / f"{epic_id}.json"
+
+
+def previous(folder: Path, epic_id: str) -> Path:
+    return folder / f"{epic_id}.json.1"
+
+
+def look(path: Path, epic_id: str) -> FoundCheckpoint:
+    """What one file holds for this epic."""
+    raw = read_regular(path, LARGEST)
+    if isinstance(raw, UnreadableFile):
+        return FoundCheckpoint(
+            path, UnreadableCheckpoint("MISSING" if raw.kind == "gone" else "CORRUPT", raw.reason)
+        )
+    read = read_checkpoint(raw)
+    if isinstance(read, ReadCheckpoint) and read.checkpoint.epic.id != epic_id:
+        read = UnreadableCheckpoint("INVALID", f"it is of epic {read.checkpoint.epic.id!r}")
+    return FoundCheckpoint(path, read, raw)
+
+
+def look_all(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
+    """The files of both folders, newest generations first; older tools' files if none is there."""
+    paths = [current(folder, epic_id) for folder in place.folders]
+    paths += [previous(folder, epic_id) for folder in place.folders]
+    found = [look(path, epic_id) for path in paths]
+    if any(_kind(each) != "MISSING" for each in found):
+        return found
+    old = [look(path, epic_id) for path in older_files(place, epic_id)]
+    own = [each for each in old if isinstance(each.read, ReadCheckpoint)]
+    return [*found, *own]
+
+
+def older_files(place: StateFolder, epic_id: str) -> list[Path]:
+    """Where older tools keep the checkpoint of an epic, best first."""
+    names = ["current-checkpoint.json", "checkpoint.json"]
+    if epic_id:
+        stems = (f"epic-{epic_id}", epic_id, f"create-epic-{epic_id}")
+        names += [f"{stem}-state.json" for stem in stems]
+    beside = [place.root / "state" / f"epic-{epic_id}-state.json"] if epic_id else []
+    return [*(place.state / name for name in names), *beside]
+
+
+def choose(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
+    """The newest sound file of all, or the gravest reason why there is none."""
+    sound = [each for each in found if isinstance(each.read, ReadCheckpoint)]
+    newer = [each for each in found if _kind(each) == "VERSION"]
+    if any(not _is_previous(each) for each in newer) or (newer and not sound):
+        return UnreadableCheckpoint("VERSION", _told(newer))
+    if sound:
+        return _loaded(max(sound, key=lambda each: each.generation), found)
+    for kind in _GRAVE:
+        if any(_kind(each) == kind for each in found):
+            damaged = [each for each in found if each.is_damaged]
+            return UnreadableCheckpoint(
+                kind, f"{_told(damaged)}; repair it, or set it aside with: {_CLEAR}"
+            )
+    return UnreadableCheckpoint("MISSING", "there is no checkpoint; a session writes the first one")
+
+
+def _loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
+    if not isinstance(best.read, ReadCheckpoint):
+        raise TypeError(best.path)
+    first = found[0]
+    notices = [f"{each.path} is damaged: {_sentence(each)}" for each in found if each.is_damaged]
+    if best is not first:
+        if isinstance(first.read, ReadCheckpoint):
+            notices.append(f"{first.path} is older than {best.path}")
+        gone = (
+            f"{first.path} is gone: " if _kind(first) == "MISSING" and len(found) <= _OURS else ""
+        )
+        notices.append(f"{gone}{best.path} is used")
+    damaged = any(each.is_damaged and not _is_previous(each) for each in found)
+    read, fell_back = best.read, damaged and _is_previous(best)
+    return LoadedCheckpoint(
+        read.checkpoint, best.path, read.shape, tuple(notices), fell_back, best.raw
+    )
+
+
+def _is_previous(found: FoundCheckpoint) -> bool:
+    return found.path.name.endswith(".1")
+
+
+def _told(found: list[FoundCheckpoint]) -> str:
+    return "; ".join(f"{each.path}: {_sentence(each)}" for each in found)
+
+
+def _kind(found: FoundCheckpoint) -> str:
+    return found.read.kind if isinstance(found.read, UnreadableCheckpoint) else ""
+
+
+def _sentence(found: FoundCheckpoint) -> str:
+    return found.read.sentence if isinstance(found.read, UnreadableCheckpoint) else ""
+
+
+_POINTER: Final = "active"
+_ARCHIVE: Final = "archive"
+_LOCK: Final = ".lock"
+"""One for all epics: they share the pointer."""
+_SMALL: Final = 1_000
+
+Change = Callable[[Checkpoint | None], Checkpoint]
+
+
+class Checkpoints:
+    """All checkpoints of one project."""
+
+    def __init__(self, place: StateFolder) -> None:
+        self.place = place
+
+    def read(self, epic_id: str) -> LoadedCheckpoint | UnreadableCheckpoint:
+        """The newest sound checkpoint of an epic, or why there is none."""
+        check_epic_id(epic_id)
+        check_folders(self.place)
+        return choose(look_all(self.place, epic_id))
+
+    def update(self, epic_id: str, change: Change, at: str) -> LoadedCheckpoint:
+        """Read, change and write as one: nobody else writes in between. The change may refuse."""
+        check_epic_id(epic_id)
+        with self._writing(epic_id):
+            found = look_all(self.place, epic_id)
+            loaded = choose(found)
+            if isinstance(loaded, UnreadableCheckpoint) and loaded.kind == "VERSION":
+                raise StateError(loaded.sentence)
+            before = loaded if isinstance(loaded, LoadedCheckpoint) else None
+            after = self._next(before, change, at)
+            if after.epic.id != epic_id:
+                raise ValueError(f"{after.epic.id} is not {epic_id}")
+            raw = encode(after)
+            damaged = [each.path for each in found if each.is_damaged]
+            aside = _set_aside(damaged, "damaged", epic_id)
+            self._put(after, raw, before)
+        notices = (*(before.notices if before else ()), *(f"kept as {path}" for path in aside))
+        path = current(self.place.state, epic_id)
+        return LoadedCheckpoint(after, path, "version-2", notices, raw=raw)
+
+    def _next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
+        known = before.checkpoint if before else None
+        after = change(known)
+        generation = (known.generation if known else 0) + 1
+        created = after.created or at
+        return msgspec.structs.replace(after, generation=generation, created=created, updated=at)
+
+    def _put(self, after: Checkpoint, raw: bytes, before: LoadedCheckpoint | None) -> None:
+        files: list[tuple[Path, bytes]] = []
+        for folder in reversed(self.place.folders):
+            if before:
+                files.append((previous(folder, after.epic.id), before.raw))
+            files.append((current(folder, after.epic.id), raw))
+            if read_regular(folder / _POINTER, _SMALL) != f"{after.epic.id}\n".encode():
+                files.append((folder / _POINTER, f"{after.epic.id}\n".encode()))
+        put(files)
+
+    @contextmanager
+    def _writing(self, epic_id: str) -> Iterator[None]:
+        make_folders(self.place)
+        with locked(self.place.safest / _LOCK):
+            self._refuse_odd(epic_id)
+            try:
+                yield
+            except OSError as error:
+                raise SourceError(
+                    f"the checkpoint of {epic_id} cannot be written: {error.strerror or error}; "
+                    "the one before is as it was: make room or give rights, and try again"
+                ) from None
+
+    def _refuse_odd(self, epic_id: str) -> None:
+        """What lies under our names must be plain files: a link would lead the write astray."""
+        for folder in self.place.folders:
+            files = (*_names(folder, epic_id), folder / _POINTER)
+            odd = [path for path in files if stamp(path) and not _is_plain(path, path.is_file())]
+            archive = folder / _ARCHIVE
+            odd += [archive] if stamp(archive) and not _is_plain(archive, archive.is_dir()) else []
+            if odd:
+                raise SourceError(f"{odd[0]} is a link, or not what it should be: remove it")
+
+    def active(self) -> str:
+        """The epic that was last written; if that is not known, the only one there is. Or ""."""
+        check_folders(self.place)
+        for folder in self.place.folders:
+            raw = read_regular(folder / _POINTER, _SMALL)
+            if not isinstance(raw, UnreadableFile):
+                with suppress(SourceError, UnicodeDecodeError):
+                    return check_epic_id(raw.decode().strip())
+        known = self.epics()
+        if len(known) > 1:
+            raise SourceError(f"there are several epics: name one with --epic: {', '.join(known)}")
+        return known[0] if known else ""
+
+    def epics(self) -> list[str]:
+        """Every epic that has a file here, also those of older tools."""
+        check_folders(self.place)
+        named: set[str] = set()
+        for folder in self.place.folders:
+            for path in folder.glob("*.json*"):
+                stem = path.name.removesuffix(".1").removesuffix(".json")
+                with suppress(SourceError):
+                    if path.name in (f"{stem}.json", f"{stem}.json.1") and not _is_old(path):
+                        named.add(check_epic_id(stem))
+        return sorted(named | set(self._older_epics()))
+
+    def _older_epics(self) -> Iterator[str]:
+        paths = older_files(self.place, "")
+        for folder in (self.place.state, self.place.root / "state"):
+            paths += sorted(folder.glob("*-state.json"))
+        for path in paths:
+            raw = read_regular(path, 1 << 20)
+            found = None if isinstance(raw, UnreadableFile) else read_checkpoint(raw)
+            if isinstance(found, ReadCheckpoint):
+                yield found.checkpoint.epic.id
+
+    def clear(self, epic_id: str, word: str, delete: bool = False) -> list[Path]:
+        """Take the epic's files out of the way: into the archive, under names with this word; with
+        `delete` they are gone. Files of older tools are archived in any case."""
+        check_epic_id(epic_id)
+        with self._writing(epic_id):
+            ours = [path for folder in self.place.folders for path in _names(folder, epic_id)]
+            ours = [path for path in ours if stamp(path)]
+            old = older_files(self.place, epic_id)
+            old = [
+                path for path in old if path.parent == self.place.state and _is_of(path, epic_id)
+            ]
+            done = _dropped(ours) if delete else _set_aside(ours, word, epic_id)
+            done = [*done, *_set_aside(old, word, epic_id)]
+            for folder in self.place.folders:
+                raw = read_regular(folder / _POINTER, _SMALL)
+                if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
+                    (folder / _POINTER).unlink(missing_ok=True)
+        return done
+
+
+def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
+    """Every file of an epic in a folder."""
+    return (current(folder, epic_id), previous(folder, epic_id), folder / f"{epic_id}.attempts")
+
+
+def _is_of(path: Path, epic_id: str) -> bool:
+    return isinstance(look(path, epic_id).read, ReadCheckpoint)
+
+
+def _dropped(paths: list[Path]) -> list[Path]:
+    for path in paths:
+        path.unlink()
+    return paths
+
+
+def _set_aside(paths: list[Path], word: str, epic_id: str) -> list[Path]:
+    """Rename files into the archive beside them, each to a name that is free."""
+    moved: list[Path] = []
+    for path in paths:
+        folder = path.parent / _ARCHIVE
+        folder.mkdir(mode=0o700, exist_ok=True)
+        ending = path.name.removeprefix(epic_id).lstrip(".")
+        number, aside = 1, folder / f"{epic_id}.{word}.{ending}"
+        while stamp(aside) is not None:
+            number += 1
+            aside = folder / f"{epic_id}.{word}-{number}.{ending}"
+        path.rename(aside)
+        moved.append(aside)
+    for folder in dict.fromkeys(path.parent for path in paths):
+        sync_folder(folder)
+    return moved
+
+
+def _is_plain(path: Path, right_kind: bool) -> bool:
+    return right_kind and not path.is_symlink()
+
+
+def _is_old(path: Path) -> bool:
+    """Whether the name is one that older tools use for other things."""
+    return path.name.endswith("-state.json") or path.name in (
+        *("current-checkpoint.json", "checkpoint.json", "session.json", "test-results.json"),
+        "context.json",
+    )
+
+
+_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class LockedError(StateError):
+    """Somebody else works on this epic."""
+
+
+@contextmanager
+def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
+    """Be the one who works on the epic, or LockedError with the process that does."""
+    make_folders(place)
+    path = place.safest / f".{epic_id}.run"
+    try:
+        opened = os.open(path, _OPEN, 0o600)
+    except OSError as error:
+        raise StateError(f"{path} cannot be opened: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.pread(opened, 20, 0).decode("ascii", "replace").strip() or "?"
+            raise LockedError(
+                f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
+            ) from None
+        os.ftruncate(opened, 0)
+        os.pwrite(opened, f"{os.getpid()}\n".encode(), 0)
+        yield
+        os.ftruncate(opened, 0)
+    finally:
+        os.close(opened)

@@ -1,0 +1,295 @@
+"""Before a session resumes: compare git with the checkpoint, and do what the policy says.
+
+Each step is in the checkpoint's recovery journal before it is taken, and its end after. Knows when
+to stop trying. Refuses to reset, clean or drop anything, and to know who shows the signals.
+
+How often something was tried: one line per try, only ever added to, in the safest folder.
+
+A counter inside a file that a reset brings back would begin anew each time. Refuses to know what
+is tried, and how often is too often.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
+from interlock.epic.checkpoints.place import StateFolder, make_folders
+from interlock.epic.checkpoints.record import Checkpoint, GitWork, Recovery
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.recovery.git_state import (
+    apply_stash,
+    current_work,
+    find_stash,
+    keep_stash,
+    look,
+    push_stash,
+)
+from interlock.epic.recovery.policy import (
+    DEFAULTS,
+    Action,
+    GitState,
+    Policy,
+    ResumeDecision,
+    decide,
+)
+from interlock.signals.lines import canonical_line
+from interlock.system.errors import SourceError, StateError
+from interlock.system.own_git import Git
+from interlock.system.safe_file import UnreadableFile, read_regular
+
+_LARGEST: Final = 1 << 22
+_ADD: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class RecoveryAttempt(msgspec.Struct, frozen=True):
+    """One try."""
+
+    key: str
+    at: str
+
+
+def ledger_file(place: StateFolder, epic_id: str) -> Path:
+    return place.safest / f"{epic_id}.attempts"
+
+
+def tried(place: StateFolder, epic_id: str, key: str) -> int:
+    """How often this was tried. A damaged line still counts for every key: it was a try."""
+    raw = read_regular(ledger_file(place, epic_id), _LARGEST)
+    if isinstance(raw, UnreadableFile):
+        if raw.kind == "gone":
+            return 0
+        raise SourceError(f"{ledger_file(place, epic_id)}: {raw.reason}: look at it, and remove it")
+    return sum(_key(line) in (key, None) for line in raw.splitlines())
+
+
+def add_try(place: StateFolder, epic_id: str, key: str, at: str) -> int:
+    """Note one more try, safe on disk, and say how many there were with it."""
+    make_folders(place)
+    path = ledger_file(place, epic_id)
+    line = msgspec.json.encode(RecoveryAttempt(key, at)) + b"\n"
+    try:
+        opened = os.open(path, _ADD, 0o600)
+        try:
+            # A newline first: what a crash left half written stays a line of its own.
+            os.write(opened, b"\n" + line if _is_torn(path) else line)
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+    return tried(place, epic_id, key)
+
+
+def _is_torn(path: Path) -> bool:
+    raw = read_regular(path, _LARGEST)
+    return isinstance(raw, bytes) and bool(raw) and not raw.endswith(b"\n")
+
+
+def _key(line: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(line, type=RecoveryAttempt).key
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+MISMATCH: Final = "GIT_STATE_MISMATCH"
+TOO_MANY: Final = "MAX_RETRIES_EXCEEDED"
+MOST_TRIES: Final = 5
+_LONGEST: Final = 500
+
+Emit = Callable[[str], None]
+
+
+class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. `code` is empty when the session may go on."""
+
+    action: Action
+    code: str = ""
+    sentence: str = ""
+    state: GitState | None = None
+    checkpoint: Checkpoint | None = None
+    stash: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def may_go_on(self) -> bool:
+        return not self.code
+
+
+def recover(
+    checkpoints: Checkpoints,
+    epic_id: str,
+    emit: Emit,
+    at: str,
+    *,
+    policy: Policy = DEFAULTS,
+    answer: Action | None = None,
+    most: int = MOST_TRIES,
+) -> RecoveryResult:
+    """Look, decide, carry out. `answer` is what a human said when the policy asked."""
+    loaded = checkpoints.read(epic_id)
+    if isinstance(loaded, UnreadableCheckpoint):
+        return RecoveryResult(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
+    attempt = _Attempt(checkpoints, epic_id, emit, at)
+    checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
+    state = look(checkpoints.place.root, checkpoint.git)
+    verdict = decide(state, policy)
+    known = RecoveryResult(
+        action=verdict.action,
+        sentence=verdict.reason,
+        state=state,
+        checkpoint=checkpoint,
+        notices=loaded.notices,
+    )
+    if verdict.action == Action.CONTINUE:
+        return known
+    return attempt.carry_out(known, verdict, answer, most)
+
+
+class _Attempt:
+    """One recovery of one epic."""
+
+    def __init__(self, checkpoints: Checkpoints, epic_id: str, emit: Emit, at: str) -> None:
+        self._checkpoints = checkpoints
+        self._epic_id = epic_id
+        self._emit = emit
+        self._at = at
+        self._git = Git(checkpoints.place.root)
+
+    def carry_out(
+        self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
+    ) -> RecoveryResult:
+        self._say("RECOVERY_STARTED", verdict.reason)
+        asked = verdict.action == Action.ASK
+        action = answer if asked and answer is not None else verdict.action
+        if action == Action.ASK:
+            return msgspec.structs.replace(known, code=MISMATCH)
+        if action == Action.REFUSE:
+            return self._failed(known, MISMATCH, verdict.reason)
+        key = try_key(known.checkpoint)
+        noted = known.checkpoint.attempts.get(key, 0) if known.checkpoint else 0
+        count = max(tried(self._checkpoints.place, self._epic_id, key), noted)
+        if count >= most:
+            reason = f"recovery was tried {count} times for this task: {verdict.reason}"
+            return self._failed(known, TOO_MANY, reason)
+        add_try(self._checkpoints.place, self._epic_id, key, self._at)
+        entry = self._begin(known, verdict, action)
+        try:
+            done = self._stashed(entry) if action == Action.STASH else self._taken_as_is(entry)
+        except SourceError as error:
+            self._write(msgspec.structs.replace(entry, state="failed", error=str(error)))
+            return self._failed(known, MISMATCH, str(error))
+        checkpoint = self._write(done, anchor=asked)
+        left = look(self._checkpoints.place.root, checkpoint.git).tracked if done.stash else ()
+        if left:
+            reason = f"after the stash {done.stash[:12]} there is still {', '.join(left[:3])}"
+            return self._failed(known, MISMATCH, reason)
+        self._say("RECOVERY_COMPLETE", done.head)
+        return msgspec.structs.replace(
+            known, action=action, checkpoint=checkpoint, stash=done.stash
+        )
+
+    def _begin(self, known: RecoveryResult, verdict: ResumeDecision, action: Action) -> Recovery:
+        entries = known.checkpoint.recoveries if known.checkpoint else ()
+        entry = Recovery(
+            number=max((each.number for each in entries), default=0) + 1,
+            at=self._at,
+            reason=verdict.reason[:_LONGEST],
+            action=action.word,
+            head=known.state.head if known.state else "",
+        )
+        self._write(entry, counted=try_key(known.checkpoint))
+        return entry
+
+    def _stashed(self, entry: Recovery) -> Recovery:
+        commit = push_stash(self._git, _label(self._epic_id, entry))
+        keep_stash(self._git, commit)
+        return msgspec.structs.replace(entry, state="stashed", stash=commit)
+
+    def _taken_as_is(self, entry: Recovery) -> Recovery:
+        return msgspec.structs.replace(entry, state="complete")
+
+    def note_lost_stashes(self, checkpoint: Checkpoint) -> Checkpoint:
+        """A stash that was made, but not noted before the process died, is noted now."""
+        for entry in checkpoint.recoveries:
+            if entry.state != "started":
+                continue
+            commit = find_stash(self._git, _label(self._epic_id, entry))
+            if commit:
+                keep_stash(self._git, commit)
+            state = "stashed" if commit else "failed"
+            error = "" if commit else "it was interrupted"
+            checkpoint = self._write(
+                msgspec.structs.replace(entry, state=state, stash=commit, error=error)
+            )
+        return checkpoint
+
+    def _write(self, entry: Recovery, *, anchor: bool = False, counted: str = "") -> Checkpoint:
+        """The entry into the journal; with `anchor`, git as it is now is what counts from now."""
+        work = current_work(self._checkpoints.place.root) if anchor else None
+        change = _Change(entry, work, counted)
+        return self._checkpoints.update(self._epic_id, change.apply, self._at).checkpoint
+
+    def _failed(self, known: RecoveryResult, code: str, reason: str) -> RecoveryResult:
+        self._say("RECOVERY_FAILED", f"{code} {reason}")
+        return msgspec.structs.replace(known, action=Action.REFUSE, code=code, sentence=reason)
+
+    def _say(self, kind: str, text: str) -> None:
+        plain = "".join(sign if sign.isprintable() else "?" for sign in text)[:_LONGEST]
+        self._emit(canonical_line(kind, plain))
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """What a recovery changes in a checkpoint."""
+
+    entry: Recovery
+    work: GitWork | None
+    counted: str
+
+    def apply(self, before: Checkpoint | None) -> Checkpoint:
+        if before is None:
+            raise StateError("the checkpoint is gone; nothing was recovered")
+        after = before.with_recovery(self.entry)
+        if self.work:
+            after = msgspec.structs.replace(after, git=self.work)
+        if not self.counted:
+            return after
+        attempts = {**after.attempts, self.counted: after.attempts.get(self.counted, 0) + 1}
+        performed = after.metrics.recoveries_performed + 1
+        metrics = msgspec.structs.replace(after.metrics, recoveries_performed=performed)
+        return msgspec.structs.replace(after, attempts=attempts, metrics=metrics)
+
+
+def try_key(checkpoint: Checkpoint | None) -> str:
+    """What recoveries are counted for: the task at hand. The next task counts from 0."""
+    place = checkpoint.position if checkpoint else None
+    return f"recovery:{place.story_id}:{place.task}" if place else "recovery"
+
+
+def _label(epic_id: str, entry: Recovery) -> str:
+    return f"interlock: {epic_id}, recovery {entry.number} of {entry.at}"
+
+
+def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at: str) -> Recovery:
+    """Bring back what a recovery set aside: that of this number, or the newest."""
+    loaded = checkpoints.read(epic_id)
+    if isinstance(loaded, UnreadableCheckpoint):
+        raise SourceError(loaded.sentence)
+    kept = [each for each in loaded.checkpoint.recoveries if each.state == "stashed"]
+    wanted = [each for each in kept if number in (None, each.number)]
+    if not wanted:
+        numbers = ", ".join(str(each.number) for each in kept)
+        there = f"there are {numbers}" if kept else "there is none"
+        raise StateError(f"no such stash is recorded for {epic_id}: {there}")
+    state = look(checkpoints.place.root, loaded.checkpoint.git)
+    if state.tracked or state.operation:
+        changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
+        raise StateError(f"there is uncommitted work ({changed}): commit it first")
+    apply_stash(Git(checkpoints.place.root), wanted[-1].stash)
+    done = msgspec.structs.replace(wanted[-1], state="restored")
+    checkpoints.update(epic_id, _Change(done, None, "").apply, at)
+    return done

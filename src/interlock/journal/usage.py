@@ -1,0 +1,162 @@
+"""What runs have cost: added up from their dispatches, answers, pauses and the time noted for them.
+
+Reads only. A dispatch costs when it is opened, tokens and money when its answer, or the rate limit
+it met, is known. Questions to humans cost nothing.
+
+Standstills: which accounts met a rate limit, until when, and what is asked about a run itself.
+
+Reads only. An account is whatever shares one limit; its name is the carrier's word.
+"""
+
+import sqlite3
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.case import Usage
+from interlock.engine.circuit import HUMAN
+from interlock.engine.schedule import Spent
+from interlock.journal.database import driver, is_number
+from interlock.journal.journal import Pause
+
+_ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
+_USED = (
+    "select d.role, sum(u.tokens), sum(u.money) from"
+    " (select dispatch_id, tokens, money, at from journal union all"
+    " select dispatch_id, tokens, money, at from pauses) u"
+    " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
+)
+
+
+def spent_by(connection: Connection, run_id: int, seconds: float) -> Spent:
+    """What a run has cost, given for how long it was worked on."""
+    raw = driver(connection)
+    (dispatches,) = raw.execute(
+        "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
+        " where c.run_id = ? and d.role != ?",
+        (run_id, HUMAN),
+    ).fetchone()
+    tokens, money = raw.execute(
+        "select coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0) from journal j"
+        " join cases c on c.case_no = j.case_no where c.run_id = ?",
+        (run_id,),
+    ).fetchone()
+    lost, dear = raw.execute(
+        "select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from pauses where run_id = ?",
+        (run_id,),
+    ).fetchone()
+    return Spent(dispatches, tokens + lost, money + dear, seconds)
+
+
+def spent_by_role(connection: Connection, run_id: int) -> dict[str, Spent]:
+    """What each role of a run has cost; its seconds are those for which its agents were out."""
+    raw = driver(connection)
+    asked = dict(raw.execute(f"{_ASKED} where c.run_id = ? group by 1", (run_id,)).fetchall())
+    used = _used(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
+    timed = dict(
+        raw.execute(
+            "select role, sum(seconds) from worked where run_id = ? and role != '' group by 1",
+            (run_id,),
+        ).fetchall()
+    )
+    return {
+        role: Spent(asked.get(role, 0), *used.get(role, (0, 0.0)), timed.get(role, 0.0))
+        for role in sorted({*asked, *used, *timed} - {HUMAN})
+    }
+
+
+def spent_on(connection: Connection, day: str, begins: float, ends: float) -> Spent:
+    """What all runs together have cost on a day, which has a name and goes from then to then."""
+    raw = driver(connection)
+    times = (begins, ends)
+    asked = raw.execute(f"{_ASKED} where d.at >= ? and d.at < ? group by 1", times).fetchall()
+    used = _used(raw, f"{_USED} where u.at >= ? and u.at < ? group by 1", *times)
+    (seconds,) = raw.execute(
+        "select coalesce(sum(seconds), 0.0) from worked where day = ? and role = ''", (day,)
+    ).fetchone()
+    return Spent(
+        sum(count for role, count in asked if role != HUMAN),
+        sum(tokens for tokens, _ in used.values()),
+        sum(money for _, money in used.values()),
+        seconds,
+    )
+
+
+def _used(raw: sqlite3.Connection, query: str, *given: float) -> dict[str, tuple[int, float]]:
+    return {role: (tokens, money) for role, tokens, money in raw.execute(query, given)}
+
+
+_PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
+_INQUIRIES = (
+    "select question_id, run_id, kind, about, asked_at, answered_at, answered_by, answer"
+    " from inquiries"
+)
+
+
+class OpenInquiry(msgspec.Struct, frozen=True):
+    """A question about a run, and the answer if there is one."""
+
+    question_id: int
+    run_id: int
+    kind: str
+    about: str
+    asked_at: float
+    answered_at: float | None
+    answered_by: str | None
+    answer: dict[str, Any] | None
+
+
+def newest_pauses(connection: Connection) -> list[Pause]:
+    """The last pause of each account, in all runs."""
+    newest = " where pause_id in (select max(pause_id) from pauses group by account)"
+    return _pauses(connection, f"{_PAUSES}{newest} order by account")
+
+
+def pauses_of(connection: Connection, run_id: int) -> list[Pause]:
+    """Every pause in a run, in order."""
+    return _pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
+
+
+def pauses_in(connection: Connection, dispatch_id: int) -> list[Pause]:
+    """Every pause of a dispatch, in order."""
+    return _pauses(connection, f"{_PAUSES} where dispatch_id = ? order by pause_id", dispatch_id)
+
+
+def open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
+    """What is asked about a run, or about all of them, and not answered yet."""
+    query = f"{_INQUIRIES} where answered_at is null and (? is null or run_id = ?)"
+    return _asked(connection, f"{query} order by question_id", run_id, run_id)
+
+
+def last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:
+    """The newest question of that kind about a run."""
+    query = f"{_INQUIRIES} where run_id = ? and kind = ? order by question_id desc limit 1"
+    found = _asked(connection, query, run_id, kind)
+    return found[0] if found else None
+
+
+def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None:
+    if not is_number(question_id):
+        return None
+    found = _asked(connection, f"{_INQUIRIES} where question_id = ?", question_id)
+    return found[0] if found else None
+
+
+def _pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
+    rows = driver(connection).execute(query, given)
+    return [
+        Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
+        for dispatch_id, account, until, guesses, reason, tokens, money, at in rows
+    ]
+
+
+def _asked(connection: Connection, query: str, *given: object) -> list[OpenInquiry]:
+    rows = driver(connection).execute(query, given)
+    return [
+        OpenInquiry(
+            *(number, run_id, kind, about, asked_at, answered_at, answered_by),
+            msgspec.json.decode(answer) if answer else None,
+        )
+        for number, run_id, kind, about, asked_at, answered_at, answered_by, answer in rows
+    ]

@@ -1,0 +1,368 @@
+"""Culprits: which commits since the last green run may have brought a failure, and why.
+
+Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
+then the few likeliest are looked into: did one change the very line, does it speak of the same
+things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
+
+The scene of a failure in a repository: where its stack leads, who wrote there, and what it and
+its test speak of.
+
+Knows what a change must do to have been at the scene. Refuses to know what that counts.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from interlock.rca.analyst.change_words import (
+    Changed,
+    ChangeText,
+    body_of,
+    is_aside,
+    missed,
+    parts,
+    quoted,
+    spoken,
+    stems,
+)
+from interlock.rca.analyst.mentions import Mentions, hear
+from interlock.rca.analyst.names import language
+from interlock.rca.analyst.stack import StackLocation, is_library, is_test, looks_tested, spots
+from interlock.rca.analyst.suspects import RankedSuspect, rank
+from interlock.rca.analyst.triage import is_check
+from interlock.rca.records import Failure
+from interlock.rca.sources.git.history import Commit
+from interlock.rca.sources.git.repository import Repository
+
+_BLAMED_FRAMES = 4
+_MOST_REACHED = 4
+"""So many stretches of lines are asked about who wrote them."""
+_NEAR = 10
+"""So many lines from a place of the stack are beside it."""
+
+
+class FailureScene:
+    """Of one failure; read once, whatever commits are held against it."""
+
+    def __init__(self, failure: Failure, said: Mentions, repository: Repository, rev: str) -> None:
+        self._repository = repository
+        self._test_name = said.test_name
+        self.is_check = is_check(failure)
+        """Whether a test's own check failed, and nothing broke by itself."""
+        self.spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
+        self.places = {spot.path for spot in self.spots}
+        self._tests = [spot for spot in self.spots if spot.is_test]
+        outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
+        self.helpers = {spot.path for spot in self._tests} - {outermost}
+        """Files of tests that the failing one only uses."""
+        self.words = spoken(said.message) | stems(_functions(said))
+        self.quoted = quoted(said.message)
+        self.missed = missed(said.message)
+        """Names that the message says are not there."""
+        self._reach = {spot: self._around(spot, rev) for spot in self.spots}
+        self._writers = {
+            spot: repository.writers(spot.path, reach[:_MOST_REACHED], rev) if spot.line else {}
+            for spot, reach in self._reach.items()
+        }
+        self._blamed: dict[str, StackLocation] = {}
+        """Commits that wrote a line of the stack, each with the innermost such line."""
+        for spot, writers in self._writers.items():
+            if spot.line in writers:
+                self._blamed.setdefault(writers[spot.line], spot)
+        self.tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
+        """What the failing test speaks of."""
+        self.named = parts(re.findall(r"[^\W\d]\w*", said.test_name.partition("[")[0]))
+        """The parts of its name."""
+
+    def _around(self, spot: StackLocation, rev: str) -> list[tuple[int, int]]:
+        """The lines that count as beside a place: of a test, those of itself and its values."""
+        if not spot.is_test:
+            return [(max(1, spot.line - _NEAR), spot.line + _NEAR)]
+        body = self._body(spot, rev)
+        return [(body.first, body.last), *((row, row) for row in body.rows)]
+
+    def _body(self, spot: StackLocation, rev: str) -> ChangeText:
+        entry = self._repository.entry(spot.path, rev)
+        return body_of(entry.content if entry else None, spot.line, self._test_name)
+
+    def beside(self, changed: Changed) -> StackLocation | None:
+        """The first place of the stack at which something was changed. Who changes the product
+        too has seen the tests that go with it pass: their checks are not held against it."""
+        for spot, reach in self._reach.items():
+            if spot.is_test and self.is_check and changed.product_paths:
+                continue
+            if changed.hash in self._writers[spot].values() and changed.touches(spot.path):
+                return spot
+            if changed.within(spot.path, *reach[0]):
+                return spot
+            if not spot.is_test and changed.inside(spot.path, spot.function):
+                return spot
+        return None
+
+    def wrote(self, commit: str, changed: Changed) -> StackLocation | None:
+        """The innermost line of the stack that it wrote."""
+        spot = self._blamed.get(commit)
+        if spot is None or not changed.touches(spot.path):
+            return None
+        return None if spot.is_test and self.is_check and changed.product_paths else spot
+
+    def failed_at(self, spot: StackLocation) -> bool:
+        """Whether it broke there, and is not only on the way."""
+        return not self.is_check and spot.depth == min(each.depth for each in self.spots)
+
+    def _in_test(self, rev: str) -> frozenset[str]:
+        """What the failing test speaks of, in its source."""
+        return self._body(self._tests[0], rev).words if self._tests else frozenset()
+
+    def about(self, changed: Changed) -> frozenset[str]:
+        """What the failure and the code that was changed are both about."""
+        return (self.tested & changed.product_words) | (self.words & changed.line_words)
+
+
+def _functions(said: Mentions) -> frozenset[str]:
+    """Functions of the product that are in the stack."""
+    own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
+    names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
+    return frozenset(name for name in names if len(name) > 2)
+
+
+CLOSE_LOOK = 40
+"""How many commits are looked into."""
+_MOST_PATHS = 20_000
+_MOST_FILES = 4
+_FURTHER = 0.4
+"""What a commit's further files count, of their own score."""
+_WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
+_ELSEWHERE = 0.6
+"""What is left of a file's score if it is in the stack, but was changed somewhere else."""
+_OTHER_TEST = 0.4
+"""What is left of a change of tests that leaves the failing one alone."""
+_INERT = 0.2
+_CODE = 0.04
+"""What a change of code counts that nothing but its words may connect to the failure."""
+_SPOKEN, _MOST_SPOKEN = 0.35, 0.6
+_TESTED, _MOST_TESTED = 0.3, 0.5
+_CALLED, _MOST_CALLED = 0.5, 0.6
+_FAR = 0.75
+"""What is left of that where nothing else points at the change."""
+_PART, _MOST_PART = 0.2, 0.35
+_QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
+"""A long text that a message quotes is hardly in a change by chance."""
+_DROPPED = 0.7
+_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
+_FAINT = 0.02
+_BROAD = 20
+"""A change of so many more files counts half as much by each: it would touch anything."""
+_WORDY = 60
+"""A change of so many words shares half as much by each: it would share with anything."""
+_SAID = {
+    "frame": "it is in the stack",
+    "log frame": "it is in a stack of the log",
+    "subject": "the test is named after it",
+    "alike": "it is named like the test",
+    "words": "it shares words with the test and the message",
+    "mention": "the message names it",
+    "package": "it lies beside the test",
+}
+"""The signs of a suspect path, in words."""
+
+
+class CulpritLead(msgspec.Struct, frozen=True):
+    """A commit that may be the culprit; the score is from 0 to 1."""
+
+    repo: str
+    commit: Commit
+    score: float
+    why: tuple[str, ...]
+    path: str
+    """The file that speaks loudest against it."""
+    is_placed: bool = False
+    """Whether it changed a file of the stack, and not only what is named alike."""
+
+
+def leads(
+    failure: Failure,
+    repository: Repository,
+    commits: Sequence[Commit],
+    rev: str = "",
+    accused: Mapping[str, int] = MappingProxyType({}),
+) -> list[CulpritLead]:
+    """The commits something speaks against, likeliest first. `accused` counts how many other
+    failures of the same run surely come from a commit: one cause often shows in many ways."""
+    if not commits:
+        return []
+    said = hear(failure)
+    paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
+    ranked = {each.candidate: each for each in rank(said, list(paths)[:_MOST_PATHS])}
+    touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]
+    touched.sort(key=lambda lead: -lead.score)
+    near = touched[:CLOSE_LOOK]
+    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, said)
+    near = near[:CLOSE_LOOK]
+    look = _Look(failure, said, repository, rev, ranked, accused)
+    look.open([lead.commit for lead in near])
+    found = [lead for each in near if (lead := look.into(each)).score > _CODE]
+    return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
+
+
+def _by_files(
+    repository: Repository,
+    commit: Commit,
+    ranked: Mapping[str, RankedSuspect],
+    among: Collection[str] | None = None,
+) -> CulpritLead | None:
+    """Each further file that the failure points at makes a commit a little likelier."""
+    paths = [change.path for change in commit.files if among is None or change.path in among]
+    hits = [ranked[path] for path in paths if path in ranked]
+    if not hits:
+        return None
+    hits.sort(key=lambda hit: (-hit.score, hit.candidate))
+    score = hits[0].score
+    for hit in hits[1:_MOST_FILES]:
+        score = _more(score, hit.score * _FURTHER)
+    signs = ", ".join(_SAID.get(sign, sign) for sign in hits[0].why.split(", "))
+    why = f"it changed {hits[0].candidate} ({signs})"
+    return CulpritLead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
+
+
+def _by_code(
+    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Mentions
+) -> Iterator[CulpritLead]:
+    """Changes of the product's code that no name or place points at; their words may."""
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    for commit in commits:
+        code = [
+            change.path
+            for change in commit.files
+            if (tongue := language(change.path))
+            and (not spoken or tongue in spoken)
+            and not looks_tested(change.path)
+            and not is_aside(change.path)
+        ]
+        if code and commit.hash not in known:
+            yield CulpritLead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
+
+
+class _Look:
+    """A close look at the few likeliest commits, side by side."""
+
+    def __init__(
+        self,
+        failure: Failure,
+        said: Mentions,
+        repository: Repository,
+        rev: str,
+        ranked: Mapping[str, RankedSuspect],
+        accused: Mapping[str, int],
+    ) -> None:
+        self._repository = repository
+        self._ranked = ranked
+        self._accused = accused
+        self._scene = FailureScene(failure, said, repository, rev)
+        self._changed: dict[str, Changed] = {}
+        self._spread: Counter[str] = Counter()
+
+    def open(self, commits: Sequence[Commit]) -> None:
+        self._changed = {each.hash: Changed(self._repository, each) for each in commits}
+        for each in self._changed.values():
+            self._spread.update((self._scene.words & each.words) | self._scene.about(each))
+            self._spread.update(f"{name}()" for name in self._scene.tested & each.functions)
+            self._spread.update(f"{part}-" for part in self._scene.named & each.parts)
+
+    def into(self, lead: CulpritLead) -> CulpritLead:
+        changed = self._changed[lead.commit.hash]
+        if not changed.nature.behavioural:
+            return _less(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
+        if changed.whole and lead.path not in changed.paths:
+            found = _by_files(self._repository, lead.commit, self._ranked, changed.paths)
+            if found is None:
+                return _less(lead, _INERT, "but it alters no behaviour there")
+            lead = found
+        lead = self._weighed(lead, changed)
+        score, why = lead.score, list(lead.why)
+        is_near = lead.score > _CODE
+        signs = [*self._signs(lead.commit.hash, changed, is_near)]
+        # A few words in common are no reason to join what others say; nor is a name, where
+        # something broke by itself and its stack shows where.
+        if is_near and (self._scene.is_check or lead.path in self._scene.places):
+            signs += self._accusations(lead.commit.hash)
+        for sign, reason in signs:
+            score = _more(score, sign)
+            why.append(reason)
+        is_placed = lead.path in self._scene.places
+        return msgspec.structs.replace(
+            lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
+        )
+
+    def _weighed(self, lead: CulpritLead, changed: Changed) -> CulpritLead:
+        """Less where it changed the file, but not the place. A merge does not say where."""
+        close = self._scene.wrote(lead.commit.hash, changed) or self._scene.beside(changed)
+        if close or not changed.whole:
+            return lead
+        if changed.only_tests and lead.path not in self._scene.helpers:
+            return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
+        if looks_tested(lead.path) and (product := changed.product_paths):
+            found = _by_files(self._repository, lead.commit, self._ranked, product)
+            path = min(product)
+            lead = found or CulpritLead(
+                lead.repo, lead.commit, _CODE, (f"it changed {path}",), path
+            )
+        if lead.path in self._scene.places and not changed.on_top(lead.path):
+            return _less(lead, _ELSEWHERE, "but elsewhere in the file")
+        others = max(0, len(changed.product_paths) - 1)
+        return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
+
+    def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
+        if spot := self._scene.wrote(commit, changed):
+            last = self._scene.failed_at(spot)
+            which = "the line that failed" if last else "a line of the stack"
+            yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
+        if near := self._scene.beside(changed):
+            depth = self._scene.spots.index(near) + 1 if self._scene.is_check else 1
+            place = f"{near.path}:{near.line}"
+            yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
+        # A word that every change uses tells nothing; one that only this uses tells much.
+        told = self._scene.words & changed.words
+        share = _WORDY / (_WORDY + len(changed.words))
+        yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
+        called = self._scene.tested & changed.functions
+        share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
+        yield from self._shared(
+            called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
+        )
+        own = self._scene.about(changed) - told - called
+        share = _WORDY / (_WORDY + len(changed.product_words))
+        yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
+        rest = (self._scene.named & changed.parts) - told - called - own
+        yield from self._shared(
+            rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
+        )
+        if name := next(filter(changed.drops, self._scene.missed), ""):
+            yield _DROPPED, f"it took away {name}, which is missed"
+        elif text := next(filter(changed.holds, self._scene.quoted), ""):
+            sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
+            yield sign, f"it changed the text {text!r}"
+
+    def _accusations(self, commit: str) -> Iterator[tuple[float, str]]:
+        if count := self._accused.get(commit, 0):
+            others = "another finding suspects" if count == 1 else f"{count} other findings suspect"
+            yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
+
+    def _shared(
+        self, words: Iterable[str], what: str, each: float, most: float, mark: str = ""
+    ) -> Iterator[tuple[float, str]]:
+        weights = {word: each / self._spread[word + mark] ** 2 for word in words}
+        if weights and (total := min(most, sum(weights.values()))) > _FAINT:
+            named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
+            yield total, f"{what} {', '.join(named)}"
+
+
+def _less(lead: CulpritLead, share: float, why: str) -> CulpritLead:
+    return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
+
+
+def _more(score: float, sign: float) -> float:
+    return 1 - (1 - score) * (1 - sign)

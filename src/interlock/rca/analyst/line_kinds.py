@@ -1,0 +1,259 @@
+"""What kind of line of a log this is: does it complain, go on complaining, or merely chatter?
+
+Words of languages, compilers, build tools and test frameworks in general; of no single product.
+One line at a time: knows nothing of its neighbours or of other logs.
+
+The lines of a log that complain: a quick look for what went wrong, in one pass over any size.
+
+Knows the words programs use when they fail. Refuses to weigh the lines: choosing evidence for a
+reader is another file's work; this is what the judges of kinship, kind and culprit read.
+"""
+
+import re
+from enum import IntEnum
+
+from interlock.system.test_output.counts import plain, unclocked
+
+
+class LineKind(IntEnum):
+    """From noise to the plainest complaint."""
+
+    EMPTY = 0
+    """Nothing, or a rule of dashes."""
+    QUIET = 1
+    """Progress, settings, information, warnings."""
+    PLAIN = 2
+    """Says nothing by itself; may belong to a complaint above it."""
+    HEADLINE = 3
+    """Says that something failed, but not what."""
+    FRAME = 4
+    """A stack frame, or another part of a trace."""
+    WORD = 5
+    """Has a word of failure."""
+    ERROR = 6
+    """Is marked as an error, names a failed test or an exception."""
+
+
+_EMPTY = re.compile(r"[\s\-=_*#~.+|<>!]*$")
+_LEVEL = re.compile(
+    r"\s*(?:\S{1,60}\s+){0,4}?[\[(<]{0,2}(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR"
+    r"|SEVERE|FATAL|CRITICAL|Info|Warning|Error|debug|info|notice|warn|warning|error|fatal)"
+    r"(?:[\])>]+|:(?=\s)|(?=\s+[\[(\w]))"
+)
+_BRACKET_LEVEL = re.compile(r"\s*(?:##)?\[(?P<level>\w{4,8})\s*\]", re.IGNORECASE)
+_BAD = frozenset({"error", "severe", "fatal", "critical"})
+_TOLD = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "command", "group"})
+_HEADLINE = re.compile(
+    r"(?:\W*(?:BUILD FAIL(?:ED|URE)|COMPILATION (?:ERROR|FAILURE)|FAIL(?:ED|URES?)?|ERRORS?)\W*$"
+    r"|BUILD FAILED in |FAILURE: Build |Finished: |\* What went wrong|\* Try:|\* Get more help"
+    r"|> Run with --|\d+ errors?\s*$|=+ (?:FAILURES|ERRORS|short test summary info) =+$"
+    r"|exit (?:status|code) \d+$"
+    r"|(?:The )?(?:command|process|job|build) .{0,80}exit(?:ed)?(?: with)? (?:code|status) ?\d+\.?"
+    r"$)",
+    re.IGNORECASE,
+)
+_FRAME = re.compile(
+    r"\s*(?:at (?:async )?[\w.$<>/@\\\[\]-]+(?: \[as \w+\])?\s*\(.*\)|at \S+:\d+|Caused by:"
+    r"|\.\.\. \d+ (?:more|lines)|Suppressed:|Also:\s|File \".*\", line \d+|goroutine \d+"
+    r"|\S+\.(?:go|rs|py|rb|c|cc|cpp|h|hpp|kt|java|js|ts|php|swift|cs|scala):\d+(?::\d+)?"
+    r"(?::?\s+\+0x[0-9a-f]+|:in .*|: in \w+.*)?$"
+    r"|#\d+ +0x[0-9a-f]+|\^+\s*$|~+\^|stack backtrace|During handling of the above)"
+)
+_STEMS = (
+    *("error", "fail", "exception", "fatal", "panic", "cannot", "can't", "couldn't", "could not"),
+    *("unable to", "denied", "refus", "reject", "timed out", "timeout", "no such", "not exist"),
+    *("n't exist", "not found", "undefined", "unresolved", "missing", "invalid", "unexpected"),
+    *("unsupported", "incompatib", "mismatch", "violat", "corrupt", "abort", "crash", "unsuccess"),
+    *("expected", "conflict", "forbidden", "unauthori", "illegal", "broken", "exceeded", "killed"),
+    *("assert", "traceback", "segmentation", "core dumped", "out of memory", "outofmemory"),
+    *(
+        "non-zero",
+        "nonzero",
+        "not ok ",
+        "*** ",
+        "<<< ",
+        "\u2715",
+        "\u2717",
+        "\u2718",
+        "\u00d7",
+        "\u25cf",
+    ),
+)
+"""In small letters: a line without any of these does not complain."""
+_ERROR_START = re.compile(
+    r"\s*(?:(?:ERROR|FATAL|FAIL|FAILED|Error|error|fatal|panic|CRITICAL)(?:[:!\s\[(]|$)"
+    r"|E {3}|E: |(?:\w+ )?ERR!|--- FAIL|not ok \d"
+    r"|[\u2715\u2717\u2718\u00d7\u25cf] |Traceback \(most recent)"
+)
+_ERROR = re.compile(
+    r"(?<=\w)(?:Error|Exception|Panic|Failure)\b(?![.\w]*[=(])"
+    r"|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:\s|\bfatal(?: error)?:\s|\bFAILED\b|\*\*\* "
+    r"|<<< (?:FAILURE|ERROR)|Segmentation fault|core dumped|\bKilled\b|OutOfMemory|out of memory"
+    r"|\[FAIL\]|panicked at|assertion failed"
+)
+_CODED = re.compile(r"\s*[\w./\\-]{1,300}\.\w{1,5}:\d+(?::\d+)?:? +[A-Z]{1,5}\d{2,5}\b")
+"""A file, a line and the code of a rule: a linter's finding needs no other word."""
+_WARNED = re.compile(r"\s*(?:\S{1,300}:\d+: )?\w+Warning: ")
+_PLACE = re.compile(r"\s*[\w./\\-]{1,300}\.\w{1,5}(?::\d+|\(\d+)[:,)\d]*: ")
+"""A file and a line: what follows a compiler's or a linter's mark is meant."""
+_WORD = re.compile(
+    r"\b(?:errors?|fail(?:ed|s|ure|ures|ing)?|fatal|cannot|can't|couldn't|could not|unable to"
+    r"|denied|refused|rejected|timed out|timeout(?! *[=:] *\d)|no such|does not exist"
+    r"|doesn't exist|not found|undefined|unresolved|missing|invalid|unexpected|unsupported"
+    r"|incompatible|mismatch|violat\w+|corrupt\w*"
+    r"|abort(?:ed|ing)?|crash(?:ed)?|exception|panic|unsuccessful|expected|conflict|forbidden"
+    r"|unauthori[sz]ed|illegal|broken|exceeded|non-?zero)\b"
+)
+_GOOD = ("pass", "ok", "0 ", "no ", "zero ", ": 0", "=0", "= 0", "werror", "fail", "error")
+_HARMLESS = re.compile(
+    r"\b(?:0|no|zero) (?:errors?|failures?|failed|problems?|issues?|warnings?)\b"
+    r"|(?:errors|failed|failures)\s*[:=]\s*0\b|\bpassed\b(?!.*\bfailed\b)|\bpass\b|\bfail[-_]?fast\b"
+    r"|\b(?:on|continue-on|ignore|if)[-_ ]?(?:error|failure)s?\b|-werror|--fail|\bok$|^ok\s|\bxfail"
+    r"|error[-_]?prone|^\s*[\w.-]+:\s*(?:true|false)$"
+)
+_CHATTER = re.compile(
+    r"\s*(?:Download(?:ing|ed)?\b|Progress\b|Receiving objects|Resolving |Unpacking|Preparing"
+    r"|Setting up|Get:\d|Collecting |Requirement already|Installing |Fetching |Selecting "
+    r"|Using cached|remote: |\[command\]|##\[(?:group|endgroup|command|debug)|Run |Compiling \d"
+    r"|Total time|Finished at|Picked up |\+ |\$ |shell: |env:$|\d+%"
+    r"|> Task .*(?:UP-TO-DATE|NO-SOURCE|SKIPPED|FROM-CACHE)?$)"
+)
+_LONG = 4_000
+
+
+def kind_of(line: str) -> LineKind:
+    """The kind of one line of a console log."""
+    text = unclocked(plain(line[:_LONG]))
+    level = _level(text)
+    if level in _BAD:
+        return LineKind.HEADLINE if _HEADLINE.match(_after_level(text)) else LineKind.ERROR
+    if _EMPTY.match(text):
+        return LineKind.EMPTY
+    if _HEADLINE.match(_after_level(text)):
+        return LineKind.HEADLINE
+    low = text.lower()
+    if level in _TOLD or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
+        return LineKind.QUIET
+    if _FRAME.match(text):
+        return LineKind.FRAME
+    return _complaint(text, low)
+
+
+def _complaint(text: str, low: str) -> LineKind:
+    if _CODED.match(text):
+        return LineKind.ERROR
+    if _WARNED.match(text):
+        return LineKind.QUIET
+    complains = any(map(low.__contains__, _STEMS))
+    if _ERROR_START.match(text) or (complains and _ERROR.search(text)):
+        return LineKind.ERROR
+    if _CHATTER.match(text):
+        return LineKind.QUIET
+    if not complains or not _WORD.search(low):
+        return LineKind.PLAIN
+    return LineKind.ERROR if _PLACE.match(text) else LineKind.WORD
+
+
+def _level(text: str) -> str:
+    """The level a line is marked with; of several, one inside the other, the gravest."""
+    level, at = "", 0
+    while (found := _BRACKET_LEVEL.match(text, at)) and found["level"].lower() in _BAD | _TOLD:
+        level, at = found["level"].lower(), found.end()
+        if level in _BAD:
+            break
+    if level:
+        return level
+    found = _LEVEL.match(text[:200])
+    return found["level"].lower() if found else ""
+
+
+def _after_level(text: str) -> str:
+    found = _BRACKET_LEVEL.match(text)
+    return text[found.end() :].strip() if found else text.strip()
+
+
+MOST = 400
+"""Lines from either end of the log; a log that complains more repeats itself."""
+LONGEST = 600
+_LOOKED_AT = 4_000
+"""A line without end is judged by its beginning."""
+
+_COMPLAINT = re.compile(
+    r"ERROR|Error|\berror|FAIL|Fail|\bfail|Exception|\bexception|FATAL|Fatal|\bfatal|panic"
+    r"|Caused by|\bE  |CRITICAL|Traceback|[Tt]imed out|[Tt]imeout|TIMEOUT|refused|REFUSED"
+    r"|[Cc]annot |[Cc]ould not|Couldn't|[Uu]nable to|[Nn]ot found|\bmissing\b|denied|[Vv]iolat"
+    r"|[Kk]illed|[Aa]bort|[Ii]nvalid|[Uu]nexpected|[Uu]ndefined|[Uu]nresolved|[Uu]nknown "
+    r"|Expected|\bexpected|Tests run:|BUILD |does not|did not|must |requires |[Cc]onflict"
+)
+_HINTS = (
+    *("rror", "RROR", "ail", "AIL", "xception", "atal", "ATAL", "panic", "aused by", "E  "),
+    *("CRITICAL", "raceback", "imed out", "imeout", "IMEOUT", "efused", "EFUSED", "annot "),
+    *("ould", "nable to", "ot found", "issing", "enied", "iolat", "illed", "bort", "nvalid"),
+    *("xpected", "ndefined", "nresolved", "nknown ", "ests run:", "BUILD ", "does not"),
+    *("did not", "must ", "requires ", "onflict"),
+)
+"""What a line must hold to be worth the pattern: plain text is found ten times as fast."""
+_QUIET = re.compile(
+    r"^\[?(?:DEBUG|TRACE)\b|[Dd]ownload(?:ing|ed) |\b0 (?:errors|failures|failed)\b"
+    r"|Failures: 0, Errors: 0\b"
+)
+
+
+def complaints(log: str, most: int = MOST) -> list[str]:
+    """The complaining lines in their order; of many, the first and the last."""
+    found = [line[:LONGEST].strip() for line in log.split("\n") if _complains(line)]
+    if len(found) > most:
+        found = found[: most // 2] + found[-(most - most // 2) :]
+    return found
+
+
+_NOISE = re.compile(
+    r"[Dd]ownload(?:ing|ed)\b|^Progress|is present in the local repository|Plugin validation"
+    r"|^\[ERROR\] (?:\[Help|Re-run|To see|For more|After correcting)"
+    r"|^\[WARNING\] (?:The POM|The artifact|Parameter)|^\[?(?:DEBUG|TRACE)\b"
+)
+"""What build tools say whatever happens."""
+_INFORMING = re.compile(r"^(?:\[[\w .:-]+\] )?\[?INFO\b")
+_FOLLOWING = 40
+
+
+def told(log: str, most: int = 3_000) -> list[str]:
+    """The complaints with what stands under them: traces, trees, details. Read by suspects."""
+    found: list[str] = []
+    following = 0
+    for line in log.split("\n"):
+        if _NOISE.search(line[:_LOOKED_AT]):
+            continue
+        if _INFORMING.match(line):
+            following = 0
+        elif _complains(line):
+            following = _FOLLOWING
+            found.append(line[: 2 * LONGEST])
+        elif following:
+            following = following - 1 if line.strip() else min(following, 2)
+            found.append(line[: 2 * LONGEST])
+        if len(found) >= most:
+            break
+    return found
+
+
+_LOUD = re.compile(
+    r"^\W{0,3}(?:ERROR|FATAL|SEVERE|CRITICAL|E\b|FAIL(?:ED|URE)?\b|error\b|fatal\b|panic)"
+    r"|(?:^|\s)(?:ERROR|FATAL)\b|\b(?:error|fatal):|<<< |Caused by|BUILD FAIL"
+)
+
+
+def loudest(log: str, most: int = 200) -> list[str]:
+    """Distinct complaints at the level of errors; where nobody shouts, all complaints."""
+    lines = [line for line in complaints(log, 2_000) if not _NOISE.search(line)]
+    shouted = [line for line in lines if _LOUD.search(line)]
+    return list(dict.fromkeys(shouted or lines))[:most]
+
+
+def _complains(line: str) -> bool:
+    for hint in _HINTS:
+        if hint in line:
+            return _COMPLAINT.search(line[:_LOOKED_AT]) is not None and not _QUIET.search(
+                line[:_LOOKED_AT]
+            )
+    return False

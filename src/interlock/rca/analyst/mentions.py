@@ -1,0 +1,212 @@
+"""Testimony: all names a failure speaks of, weighted by how they are spoken of.
+
+Reads message, stack and log once, for whoever looks for a culprit. Knows how tools accuse (what is
+missing, what conflicts, what was asked for); refuses to know who the candidates are.
+
+What a build fetched, and for whom: its modules' own dependencies, its model, or a step's tools.
+
+Reads the log of a Maven-like build: what was downloaded between a module's banner and its first
+step belongs to that module; what came after a step's header is that step's own business.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from interlock.rca.analyst.line_kinds import told
+from interlock.rca.analyst.names import text_words
+from interlock.rca.analyst.stack import LIBRARY_SCOPES, Frame, frames_of, read_frame, read_frames
+from interlock.rca.records import Failure
+
+_FETCHED = re.compile(r"Downloaded.*?/([\w.-]+)/([\w.-]+)/[\w.-]+\.(pom|jar|aar|war)\b")
+_STEP = re.compile(r"^(?:\[INFO\] )?--- \S+.* ---$")
+_MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|-+\[ \S+ \]-+|Building \S)")
+_NEW_MODULE = re.compile(r"^(?:\[INFO\] )?(?:-+< .* >-+|Building \S)")
+_LONGEST_DOWNLOAD_LINE = 600
+_CONTESTED = 3
+_MANAGING = re.compile(r"(?:^|-)(?:bom|dependencies|platform)(?:-|$)")
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """Names of artefacts, without groups and versions."""
+
+    depended: frozenset[str] = frozenset()
+    """A module depends on them."""
+    last: frozenset[str] = frozenset()
+    """The module that came last, the one that broke, depends on them."""
+    managing: frozenset[str] = frozenset()
+    """They choose the versions of others: fetched to build the model, and named for it."""
+    order: Mapping[str, int] = {}
+    """Who was asked about when: what a build names itself comes before what that needs."""
+    contested: frozenset[str] = frozenset()
+    """Of these at least three versions were asked for: somebody chose another than others want."""
+
+
+def fetched(log: str) -> Fetched:
+    """What the log tells of it; nothing for logs of other tools."""
+    if "Downloaded" not in log:
+        return Fetched()
+    depended: dict[str, int] = {}
+    managing: set[str] = set()
+    versions: dict[str, set[str]] = defaultdict(set)
+    waiting: list[str] = []
+    in_step, module = False, 0
+    for line in log.split("\n"):
+        if "ownload" in line:
+            name, version, kind = _named(line)
+            if kind == "pom":
+                versions[name].add(version)
+            if kind == "pom" and not module and _MANAGING.search(name):
+                managing.add(name)
+            elif kind not in ("", "pom") and not in_step:
+                waiting.append(name)
+        elif _STEP.match(line):
+            depended.update(dict.fromkeys(waiting, module))
+            waiting, in_step = [], True
+        elif _MODULE.match(line):
+            module += bool(_NEW_MODULE.match(line))
+            in_step = False
+    newest = frozenset(name for name, at in depended.items() if at == module)
+    return Fetched(
+        depended=frozenset(depended),
+        last=newest,
+        managing=frozenset(managing),
+        order={name: at for at, name in enumerate(versions)},
+        contested=frozenset(name for name in versions if len(versions[name]) >= _CONTESTED),
+    )
+
+
+def _named(line: str) -> tuple[str, str, str]:
+    found = _FETCHED.search(line[:_LONGEST_DOWNLOAD_LINE])
+    return (found[1], found[2], found[3]) if found else ("", "", "")
+
+
+LANGUAGE_SCOPES = ("java.", "sun.", "jdk.", "System.", "std.", "core.")
+ACCUSED = 3.0
+"""How much more a name weighs in a line that says what is missing or does not fit."""
+
+_ACCUSING = re.compile(
+    r"does not exist|[Cc]annot (?:access|find|be|import|resolve)|NoClassDef|NoSuch|ClassNotFound"
+    r"|IncompatibleClass|wrong version|[Uu]nrecognized|incompatible|AbstractMethod|UnsupportedClass"
+    r"|ExceptionInInit|InvalidClass|ModuleNotFound|ImportError|has no attribute|undefined reference"
+    r"|unresolved import|no required module|[Mm]issing"
+)
+_NAME = re.compile(r"[A-Za-z_][\w$-]*(?:[./\\][A-Za-z_$][\w$-]*){2,}")
+_COORDINATE = re.compile(r"([A-Za-z][\w.-]*\w):([A-Za-z][\w.-]*)")
+_ARCHIVE = re.compile(
+    r"[/\\]([A-Za-z][\w.-]*?)-\d[\w.]*(?:-[\w.]+)*\.(?:jar|war|aar|whl|tgz|gem)\b"
+)
+_RUNNER = re.compile(r"execute goal \S+|Task :?\S+")
+_VICTIM = re.compile(r"(?:onvergence|upper bound).* error for ([\w.-]+:[\w.-]+)")
+_BRANCH = re.compile(r"^(?:\[\w+\]\s*)?([ |]*)[+\\]- ?")
+_OWN_FILE = re.compile(r"src/(?:main|test|it)\w*/\w+/((?:\w+/)+)\w+\.\w+")
+_OWN_TEST = re.compile(r"(?:Running|in) ([a-z]\w*(?:\.\w+){2,})")
+_CHECKOUT = re.compile(r"/\S+?/src/")
+_VERSIONED = re.compile(
+    r"requires \S+ \d|onvergence|upper bound|or higher|is missing|differ|could not be resolved"
+    r"|[Vv]ersion (?:conflict|mismatch|solving)|No matching version|unable to resolve dependency"
+)
+_LONGEST = 1_200
+_TAIL = 200_000
+"""How much of a log's end is searched for the names of the tests that ran."""
+
+
+class Mentions(msgspec.Struct, frozen=True):
+    """What was said, and how loudly."""
+
+    frames: tuple[Frame, ...]
+    """Of the stack, root cause first."""
+    other_frames: tuple[Frame, ...]
+    """Of the log."""
+    names: Mapping[str, float]
+    """Dotted names that are not the failing code's own."""
+    coordinates: Mapping[str, float]
+    """`group:artifact`, as build tools say it."""
+    archives: Mapping[str, float]
+    words: Mapping[str, float]
+    fetched: Fetched
+    about_versions: bool
+    class_name: str
+    test_name: str
+    message: str
+
+
+def hear(failure: Failure) -> Mentions:
+    """Everything this failure says that may point at a culprit."""
+    lines = told(failure.log) if failure.log else []
+    heard = _Hearing(_own_packages(failure, lines))
+    for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
+        heard.listen(line[:_LONGEST])
+    return Mentions(
+        frames=frames_of(failure),
+        other_frames=read_frames("\n".join(lines)),
+        names=heard.names,
+        coordinates=heard.coordinates,
+        archives=heard.archives,
+        words=heard.words,
+        fetched=fetched(failure.log),
+        about_versions=any(_VERSIONED.search(line) for line in lines),
+        class_name=failure.class_name,
+        test_name=failure.test_name,
+        message=failure.message[:20_000],
+    )
+
+
+def _own_packages(failure: Failure, lines: Iterable[str]) -> tuple[str, ...]:
+    """The packages of the code that was built or tested: it is not its own dependency."""
+    found = {_three(path.replace("/", ".")) for line in lines for path in _OWN_FILE.findall(line)}
+    found.update(map(_three, _OWN_TEST.findall(failure.log[-_TAIL:])))
+    if failure.class_name.count(".") > 1:
+        found.add(_three(failure.class_name))
+    return tuple(sorted(found))
+
+
+def _three(name: str) -> str:
+    return ".".join(name.split(".")[:3])
+
+
+class _Hearing:
+    """Listens line by line."""
+
+    def __init__(self, own: tuple[str, ...]) -> None:
+        self.names: dict[str, float] = defaultdict(float)
+        self.coordinates: dict[str, float] = defaultdict(float)
+        self.archives: dict[str, float] = defaultdict(float)
+        self.words: dict[str, float] = defaultdict(float)
+        self._own = own
+        self._victim = ""
+        self._depth = 0
+
+    def listen(self, line: str) -> None:
+        line = _RUNNER.sub("", line)
+        weight = ACCUSED if _ACCUSING.search(line) else 1.0
+        in_trace = line.lstrip().startswith("at ") or read_frame(line) is not None
+        self._depth = self._depth + 1 if in_trace else 0
+        self._hear_coordinates(line, weight)
+        for archive in _ARCHIVE.findall(line):
+            self.archives[archive] += weight
+        self._hear_names(line, weight, in_trace)
+        if not in_trace:
+            for word in text_words(_CHECKOUT.sub("/", line)):
+                self.words[word] += weight
+
+    def _hear_coordinates(self, line: str, weight: float) -> None:
+        if victim := _VICTIM.search(line):
+            self._victim = victim[1]
+            return
+        branch = _BRANCH.match(line)
+        for group, artifact in _COORDINATE.findall(line):
+            coordinate = f"{group}:{artifact}"
+            if branch:
+                weight = 3.0 if 0 < len(branch[1]) <= 3 else 0.3
+            if coordinate != self._victim:
+                self.coordinates[coordinate] += weight if branch else 2 * weight
+
+    def _hear_names(self, line: str, weight: float, in_trace: bool) -> None:
+        for found in _NAME.findall(line):
+            name = found.replace("/", ".").replace("\\", ".")
+            everybodys = LIBRARY_SCOPES if in_trace else LANGUAGE_SCOPES
+            if not name.startswith(everybodys) and not name.startswith(self._own):
+                self.names[name] += weight / (1 + self._depth)

@@ -1,0 +1,125 @@
+"""Names taken apart: the words in class names, test names, paths and messages.
+
+Knows camel case, snake case and dots. Refuses to know what the words mean.
+
+A candidate for the culprit, taken apart: a class, a path, or an artefact's coordinate.
+
+Knows how such strings are built, and how rare a word is among many of them. Judges nobody.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SEGMENT = re.compile(r"[A-Za-z0-9]{3,}")
+_TESTED = re.compile(
+    r"^(?:Abstract|Base)?(?:Test(?=[A-Z])|IT(?=[A-Z])|test_)"
+    r"|(?:_?[Tt]ests?|TestCase|TestBase|ITCase|IT|_?[Ss]pecs?)$"
+)
+_COMMON_TEXT = """error errors warning fail fails failed failure exception java class classes
+symbol location test tests run file files src main target expected version method variable package
+goal compilation compile plugin project default found does not the for and with was but null common
+commons core api util utils annotations runtime parent base org com net build abstract impl should
+"""
+COMMON_WORDS = frozenset(_COMMON_TEXT.split())
+"""Words that any name or complaint may hold: sharing them tells nothing."""
+
+
+def last_part(name: str) -> str:
+    """`pkg.FooTest` is FooTest, `a/b.py::test_x[1]` is test_x."""
+    plain = re.split(r"[\[(]", name, maxsplit=1)[0].rstrip(".:/\\# ")
+    return re.split(r"[.:/\\#]", plain)[-1]
+
+
+def name_words(name: str) -> set[str]:
+    """The words of the last part of a name: `pkg.FooBarTest` is foo, bar, test."""
+    return {word.lower() for word in _PART.findall(last_part(name))}
+
+
+def text_words(text: str) -> set[str]:
+    """The words of a text, and of the names in it, that are worth comparing."""
+    found: set[str] = set()
+    for segment in _SEGMENT.findall(text):
+        found.add(segment.lower())
+        found.update(word.lower() for word in _PART.findall(segment) if len(word) > 2)
+    return found - COMMON_WORDS
+
+
+def subject_of(name: str) -> str:
+    """What a test is of: `FooTest`, `TestFoo`, `test_foo` and `foo_spec` are of foo."""
+    return _TESTED.sub("", last_part(name).split("$")[0])
+
+
+Sign = tuple[str, str, float]
+"""What speaks against a candidate: the sign, the candidate's text, the share of the points."""
+
+
+_LANGUAGES = {
+    **dict.fromkeys(("java", "kt", "kts", "scala", "groovy", "clj"), "jvm"),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "vue", "svelte"), "javascript"),
+    **dict.fromkeys(("c", "cc", "cpp", "cxx", "h", "hh", "hpp", "m", "mm"), "c"),
+    **dict.fromkeys(("cs", "fs", "vb"), "dotnet"),
+    **{suffix: suffix for suffix in ("py", "go", "rb", "rs", "php", "swift", "ex", "dart")},
+}
+
+
+_FOLDERS_OWN = ("index", "__init__", "mod")
+"""Files that stand for the folder they are in."""
+
+
+class CulpritCandidate(msgspec.Struct, frozen=True):
+    """A candidate taken apart."""
+
+    text: str
+    parts: tuple[str, ...]
+    """What holds it: package, group or folders."""
+    leaf: str
+    title: str
+    """What it is called: its last name, or of a file that stands for its folder that one's."""
+    coordinate: bool
+    path: bool
+    words: frozenset[str]
+    name: frozenset[str]
+
+
+def language(file: str) -> str:
+    """What a source file is written in, by its name; empty for all other files."""
+    return _LANGUAGES.get(file.rpartition(".")[2].lower(), "")
+
+
+def parsed(text: str) -> CulpritCandidate:
+    """The parts of a candidate, by its shape."""
+    path = "/" in text or "\\" in text
+    coordinate = not path and ":" in text
+    if coordinate:
+        group, leaf = text.split(":")[:2]
+        parts = tuple(group.split("."))
+    else:
+        plain = text.replace("\\", "/")
+        parts = tuple(part for part in plain.split("/" if path else ".") if part)
+        leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
+        leaf = leaf.rpartition(".")[0] or leaf if path else leaf
+    title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
+    words = text_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
+    name = frozenset(name_words(title))
+    return CulpritCandidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
+
+
+def rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:
+    """How rare a word is among the candidates: 1 for one of many, 0 for one of all."""
+    count: Counter[str] = Counter()
+    total = 0
+    for bag in bags:
+        count.update(bag)
+        total += 1
+
+    def rare(word: str) -> float:
+        if total < 2 or not count[word]:
+            return 1.0
+        return math.log((total + 1) / count[word]) / math.log(total + 1)
+
+    return rare

@@ -1,0 +1,276 @@
+"""How alike two failures are, from 0 to 1, and why: read as the chance that their cause is one.
+
+A sum of few signs, each with a weight that is a row of `WEIGHTS`. Knows one pair at a time; which
+pairs are worth a look is `bands`' business, and what follows from it that of cluster and recall.
+
+Bands: a few numbers of a failure such that failures alike share at least one of them.
+
+What makes recall among a million symptoms a look-up: candidates are those that share a band, and
+only they are compared. The same on every machine and in every process. Knows nothing of scores.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+
+import msgspec
+from rapidfuzz.distance import Indel
+
+from interlock.rca.analyst.line_kinds import complaints
+from interlock.rca.analyst.masking import masked
+from interlock.rca.analyst.names import name_words
+from interlock.rca.analyst.stack import Frame, frames_of, is_test, own_frames, words_of
+from interlock.rca.records import Failure
+
+WEIGHTS = {
+    "start": -9.6,  # two failures drawn at random
+    "text": 7.0,  # type, masked message and own frames, by edit ratio
+    "names": 7.0,  # words of test and class
+    "innermost": 4.5,  # the innermost frame of the product, at the same line
+    "lines": 2.7,  # own frames at the same lines, the innermost counting most
+    "message": 1.5,  # one message, word for word
+    "specific": 1.5,  # one masked message that says something of its own
+    "alone": 1.5,  # and there are no frames: it is all there is to compare
+}
+"""Logistic: what each sign adds to the log-odds."""
+
+SAME = 0.9
+"""The least for two that tell the same, however little it is."""
+MOST_FRAMES = 15
+LONGEST_MESSAGE = 500
+LONGEST_NAME = 300
+_ENOUGH_WORDS = 6
+_SOME_WORDS = 4
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_PLAIN_TEXT = """the an is to of in and or at on for by no not but was were be been have has had it
+its that this with from as expected actual got equal equals same null none nil true false undefined
+assert assertion error exception failed failure fail should value values"""
+_PLAIN = frozenset(_PLAIN_TEXT.split())
+"""Words any message may use: they make it no one's own."""
+
+
+class Traits(msgspec.Struct, frozen=True):
+    """What of a failure is compared. Made once, compared often."""
+
+    type: str
+    message: str
+    """As said."""
+    said: str
+    """The same, masked."""
+    text: str
+    """Type, masked message and own frames without lines: what the edit ratio sees."""
+    names: frozenset[str]
+    places: tuple[str, ...]
+    """Own frames, innermost first."""
+    lined: tuple[str, ...]
+    """The same with their lines."""
+    innermost: str
+    """The innermost frame of the product, with its line."""
+    class_name: str
+    test_name: str
+    own_words: frozenset[str]
+    """Words of the message that not any message uses."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is told but the test's name: like nothing, not even its like."""
+        return not self.text
+
+
+_decode = msgspec.json.Decoder(Traits).decode
+
+
+class Similarity(msgspec.Struct, frozen=True):
+    """A score from 0 to 1 and the signs it comes from, strongest first."""
+
+    score: float
+    why: str
+
+
+def traits(failure: Failure) -> Traits:
+    """What of this failure is compared with others."""
+    class_name, test_name = failure.class_name[:LONGEST_NAME], failure.test_name[:LONGEST_NAME]
+    own = own_frames(frames_of(failure), failure.class_name)[: 4 * MOST_FRAMES]
+    words = words_of(failure)
+    message = words if words or own else _told(failure)
+    said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    places = tuple(dict.fromkeys(frame.place for frame in own))
+    kind = failure.type[:LONGEST_NAME].strip()
+    text = " ".join((kind, said, *places[:MOST_FRAMES])).strip()
+    return Traits(
+        type=kind,
+        message=message[: 4 * LONGEST_MESSAGE].strip(),
+        said=said,
+        text=text,
+        names=frozenset(name_words(class_name) | name_words(test_name)),
+        places=places,
+        lined=tuple(dict.fromkeys(map(_lined, own))),
+        innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
+        class_name=class_name,
+        test_name=test_name,
+        own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
+    )
+
+
+def kept(known: Traits) -> str:
+    """Traits as text for a table: the same text for the same traits."""
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def restored(text: str) -> Traits:
+    """The traits of a text that `kept` made."""
+    return _decode(text)
+
+
+def likeness(one: Traits, other: Traits) -> Similarity:
+    """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
+    if one.empty or other.empty:
+        return Similarity(0.0, "one of them tells nothing")
+    if one == other:
+        return Similarity(score(one, other), "all that is told")
+    found = _signs(one, other)
+    strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
+    why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
+    return Similarity(_chance(found), why or "little in common")
+
+
+def score(one: Traits, other: Traits) -> float:
+    """The same without the reasons: for comparing many."""
+    if one.empty or other.empty:
+        return 0.0
+    found = _chance(_signs(one, other))
+    return max(found, SAME) if one == other else found
+
+
+def _chance(found: Mapping[str, float]) -> float:
+    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+    return round(1 / (1 + math.exp(-total)), 6)
+
+
+def _signs(one: Traits, other: Traits) -> dict[str, float]:
+    """The signs of kinship, each from 0 to 1."""
+    own_words = 0.0
+    if one.said and one.said == other.said:
+        own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
+    return {
+        "text": Indel.normalized_similarity(one.text, other.text) * _worth(one, other),
+        "names": 1.0 if _same_test(one, other) else _shared(one.names, other.names),
+        "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
+        "lines": _weighted(one.lined, other.lined),
+        "message": float(bool(one.message) and one.message == other.message),
+        "specific": own_words,
+        "alone": own_words if not one.places and not other.places else 0.0,
+    }
+
+
+_SAID = {
+    "text": "type, message and frames",
+    "names": "test names",
+    "innermost": "innermost product frame",
+    "lines": "own lines",
+    "message": "message",
+    "specific": "words of its own",
+    "alone": "nothing but the message",
+}
+
+
+def _worth(one: Traits, other: Traits) -> float:
+    """Without frames, a message of plain words only is half a sign: anybody may say it."""
+    if one.places and other.places:
+        return 1.0
+    return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
+
+
+def _told(failure: Failure) -> str:
+    """Where a failure has neither message nor stack, its log's complaints speak for it."""
+    return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
+
+
+def _lined(frame: Frame) -> str:
+    return f"{frame.place}:{frame.line}"
+
+
+def _same_test(one: Traits, other: Traits) -> bool:
+    named = bool(one.test_name) and one.test_name == other.test_name
+    return named and one.class_name == other.class_name
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    """Numbers and single letters tell tests apart; sharing them makes no kin."""
+    both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
+    return both / len(one | other) if both else 0.0
+
+
+def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    """Overlap of two lists in which the first counts most: one, a half, a third…"""
+    if not one or not other:
+        return 0.0
+    left = {place: 1 / at for at, place in enumerate(one, 1)}
+    right = {place: 1 / at for at, place in enumerate(other, 1)}
+    both = sum(min(weight, right[place]) for place, weight in left.items() if place in right)
+    return both / (sum(left.values()) + sum(right.values()) - both)
+
+
+ROWS = 3
+GROUPS = 8
+_PRIME = (1 << 61) - 1
+_MOST_TOKENS = 96
+
+
+def bands(failure: Failure) -> tuple[int, ...]:
+    """The bands of a failure, rising; none where it tells nothing."""
+    return bands_of(traits(failure))
+
+
+def bands_of(known: Traits) -> tuple[int, ...]:
+    """The same for traits that are at hand."""
+    if known.empty:
+        return ()
+    keys = list(_keys(known)) or [f"whole {known.text}"]
+    found = {_number(key) for key in keys}
+    found.update(_minhash(_tokens(known)))
+    return tuple(sorted(found))
+
+
+def _keys(known: Traits) -> Iterator[str]:
+    """Signs that are enough for a look, each by itself."""
+    if len(known.own_words) > 1:
+        yield f"message {known.type} {' '.join(sorted(known.own_words))}"
+    if known.class_name:
+        yield f"class {known.class_name}"
+    if known.test_name:
+        yield f"test {known.test_name}"
+    for place in known.places[:2]:
+        yield f"place {place}"
+    if known.innermost:
+        yield f"place {known.innermost.rpartition(':')[0]}"
+
+
+def _tokens(known: Traits) -> list[str]:
+    tokens = {f"w {word}" for word in known.own_words}
+    tokens.update(f"n {word}" for word in known.names if word not in ("test", "tests"))
+    tokens.update(f"p {place}" for place in known.places[:12])
+    return sorted(tokens)[:_MOST_TOKENS]
+
+
+def _minhash(tokens: list[str]) -> Iterator[int]:
+    """Groups of the least hashes under some orders of all tokens: equal for sets alike."""
+    if len(tokens) < ROWS:
+        return
+    numbers = [_number(token) for token in tokens]
+    least = [min([(a * number + b) % _PRIME for number in numbers]) for a, b in _ORDERS]
+    for group in range(GROUPS):
+        rows = least[group * ROWS : (group + 1) * ROWS]
+        yield _number(f"least {group} {rows}")
+
+
+@lru_cache(maxsize=65_536)
+def _number(text: str) -> int:
+    """63 bits: a database's signed integer holds it."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+_ORDERS = tuple((_number(f"a {n}") | 1, _number(f"b {n}")) for n in range(ROWS * GROUPS))

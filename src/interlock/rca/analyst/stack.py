@@ -1,0 +1,386 @@
+"""Stack traces of many languages as frames: where the program was, innermost first.
+
+Knows how languages print a frame and how they chain causes. The table `SHAPES` is the reader: a
+line that fits a row is a frame. Refuses to know whose code a frame is (`ownership` does).
+
+Whose code a frame is: the product's, its tests', or a library's that everybody uses.
+
+Knows where ecosystems put what they did not write, and how tests are named. Refuses to know any
+one product: what a failing test's own package contains is own code, whatever the tables say.
+
+Whereabouts: a failure's frames and its words, wherever its report put them.
+
+Some tools write message and trace as one text; some give a message that names only the test, and
+say in the trace what went wrong. Knows where to look, not whose a frame is or what words mean.
+
+Spots: the places of a failure's stack that are there in a repository.
+
+Knows which frames are the project's own, and how a frame's file is found. Refuses to know commits.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from interlock.rca.records import Failure
+from interlock.rca.sources.git.repository import Repository
+
+MAX_LINES = 4_000
+"""A trace that overflowed its stack repeats itself; its beginning and its end tell all."""
+MAX_LINE = 500
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One place in the program. `scope` is the class, module or package, as far as it is told."""
+
+    scope: str = ""
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """The same wherever the code stands in its file, and wherever the file is checked out."""
+        if self.scope:
+            return f"{self.scope}.{self.function}"
+        return f"{self.file.rsplit('/', 1)[-1]}:{self.function}"
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """One error and its frames, innermost first. A root cause is the trace nothing else caused."""
+
+    type: str = ""
+    message: str = ""
+    frames: tuple[Frame, ...] = ()
+
+
+_SOURCES = (
+    "py|java|kt|kts|scala|groovy|clj|go|[cm]?[jt]sx?|vue|svelte|cs|fs|vb|rb|rs|c|cc|cpp|cxx|h|hh|hpp"
+    "|m|mm|swift|php|pl|pm|t|lua|ex|exs|erl|dart|hs|jl|r|sh|bash|feature|robot"
+)
+_FILE = r"(?P<file>(?:[A-Za-z]:)?[^\s():'\"<>|,;=]+\.(?:" + _SOURCES + r"))"
+_JVM = (
+    r"^\s*at (?:[\w.$@-]*/{1,2})*(?P<scope>[\w$.-]+)\.(?P<function>[\w$<>\u00a1-\uffff-]+)"
+    r"\((?:(?P<file>[\w$.-]+\.\w+)(?::(?P<line>\d+))?|Native Method|Unknown Source)\)"
+)
+_PYTHON = r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?"
+_JAVASCRIPT = (
+    r"^\s*at (?:(?:async |new )*(?P<function>[^\s(]+)(?: \[as [^\]]+\])? )?\(?"
+    r"(?:file://|webpack://[^/]*/)?(?P<file>[^\s()]+?):(?P<line>\d+)(?::\d+)?\)?\s*$"
+)
+_DOTNET = (
+    r"^\s*at (?P<scope>[\w.`+<>\[\],]+)\.(?P<function>[\w<>`|\[\]]+)\s?\([^)]*\)"
+    r"(?: in (?P<file>.+?):line (?P<line>\d+))?\s*$"
+)
+_RUBY = (
+    r"^\s*(?:#\s+|from\s+|\d+:\s+from\s+)?" + _FILE + r":(?P<line>\d+):in "
+    r"[`'](?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?(?P<function>[^'`]+)'"
+)
+_PHP = r"^\s*#\d+ (?P<file>[^\s(]+\.php)\((?P<line>\d+)\): (?P<function>[\w\\:>-]+)\("
+_NATIVE = (
+    r"^\s*#\d+\s+(?:0x[0-9a-fA-F]+ (?:in )?)?(?P<function>[^\s(]+)(?: ?\(.*\))?"
+    r" (?:at )?(?P<file>(?:[A-Za-z]:)?[^\s():]+):(?P<line>\d+)(?::\d+)?\s*$"
+)
+_PLACE = (
+    r"^\s*(?:Error Trace:\s*|#\s+|-->\s*)?" + _FILE + r"[:(](?P<line>\d+)(?:[:,]\d+)?\)?"
+    r"(?::|\s*$)"
+)
+_PANIC = r"panicked at (?:'.*', )?(?P<file>[^\s':]+\.rs):(?P<line>\d+)"
+SHAPES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("jvm", "(", re.compile(_JVM)),
+    ("python", 'File "', re.compile(_PYTHON)),
+    (
+        "pytest",
+        ": in ",
+        re.compile(rf"^{_FILE}:(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$"),
+    ),
+    (
+        "pytest",
+        ".py:",
+        re.compile(r"^(?P<file>[^\s():'\"<>|,;=]+\.py):(?P<line>\d+): ?(?:[A-Z][\w.]*)?\s*$"),
+    ),
+    ("go", ".go:", re.compile(r"^\s+(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?\s*$")),
+    ("rust", ".rs:", re.compile(r"^\s+at (?P<file>\S+\.rs):(?P<line>\d+)(?::\d+)?\s*$")),
+    ("javascript", "at ", re.compile(_JAVASCRIPT)),
+    ("dotnet", "at ", re.compile(_DOTNET)),
+    (
+        "gecko",
+        "@",
+        re.compile(r"^\s*(?P<function>[\w$./<]*)@(?P<file>[^\s@]+?):(?P<line>\d+):\d+\s*$"),
+    ),
+    ("ruby", ":in ", re.compile(_RUBY)),
+    ("php", ".php(", re.compile(_PHP)),
+    ("native", "#", re.compile(_NATIVE)),
+    ("panic", "panicked at", re.compile(_PANIC)),
+    ("place", ".", re.compile(_PLACE)),
+)
+"""How a frame is printed: a name, what must be there (quickly found), and the pattern."""
+
+_CAUSED = re.compile(
+    r"^\s*(?:Caused by|Wrapped by|Suppressed|Cause|--->|---> |\[cause\]):?\s*(.*)$"
+)
+_BREAKS = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "ImportError")
+"""Errors of the code itself: raised while another is handled, it is the handler that broke."""
+_DEF = re.compile(r"^\s*(?:async )?def (\w+)\(")
+"""Where a function begins in the source that pytest shows above a place."""
+_HANDLING = re.compile(
+    r"^(?:During handling of the above exception|The above exception was the direct cause)"
+)
+_GO_CALL = re.compile(
+    r"^(?:created by )?(?P<call>[\w./*()\-]+\.[\w.*()\-]+?)(?:\(.*\))?(?: in .*)?$"
+)
+_RUST_CALL = re.compile(r"^\s*\d+:\s+(?:0x[0-9a-f]+ - )?(?P<call>[\w:<>{}#,& ]+?)\s*$")
+_HEAD = re.compile(
+    r"^(?:E\s+|\[\w+\]\s+|Exception in thread \"[^\"]*\" |Unhandled exception\. |Uncaught )?"
+    r"(?P<type>(?:[A-Za-z_$][\w$]*[.:]{1,2})*[A-Z_a-z$][\w$]*"
+    r"(?:Error|Exception|Failure|Failed|Timeout|Interrupt|Exit|Violation|Throwable|Refused|Warning))"
+    r"(?:\s*\([^)]*\))?(?::\s*(?P<message>.*))?\s*$"
+)
+
+
+def read_frame(line: str) -> Frame | None:
+    """The frame a line tells, if it is one."""
+    found = _shaped(line[:MAX_LINE])
+    return found[1] if found else None
+
+
+def read_traces(text: str) -> tuple[Trace, ...]:
+    """The errors of a text, root cause first."""
+    parts = [part for part in _parts(_bounded(text)) if part[1].frames or part[1].type]
+    if parts and parts[-1][0] == "during" and parts[-1][1].type in _BREAKS:
+        return tuple(trace for _, trace in reversed(parts))
+    if any(link in ("handling", "during") for link, _ in parts):
+        return tuple(trace for _, trace in parts)
+    return tuple(trace for _, trace in reversed(parts))
+
+
+def read_frames(text: str) -> tuple[Frame, ...]:
+    """All frames, each once: those of the root cause first, of each error the innermost first."""
+    return tuple(dict.fromkeys(frame for trace in read_traces(text) for frame in trace.frames))
+
+
+def _bounded(text: str) -> list[str]:
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        lines = lines[: MAX_LINES // 2] + lines[-MAX_LINES // 2 :]
+    return [line[:MAX_LINE] for line in lines]
+
+
+def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
+    """Each error of the text, with how the text came to it."""
+    link, python = "", False
+    head, frames, above, shown = Trace(), list[Frame](), "", ""
+    for line in lines:
+        caused, handling = _CAUSED.match(line), _HANDLING.match(line)
+        if caused or handling:
+            yield link, _closed(head, frames, python)
+            link = "caused" if caused else "during" if line.startswith("During") else "handling"
+            head, frames, python = _headed(caused.group(1)) if caused else Trace(), [], False
+        elif found := _shaped(line):
+            name, frame = found
+            python |= name in ("python", "pytest")
+            frame = _named(name, frame, above)
+            if name == "pytest" and not frame.function:
+                frame = msgspec.structs.replace(frame, function=shown)
+            frames.append(frame)
+            shown = ""
+        elif not shown and (begun := _DEF.match(line)):
+            shown = begun[1]
+        elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
+            said := _headed(line)
+        ).type:
+            head = said
+        above = line
+    yield link, _closed(head, frames, python)
+
+
+def _closed(head: Trace, frames: list[Frame], outermost_first: bool) -> Trace:
+    ordered = tuple(reversed(frames)) if outermost_first else tuple(frames)
+    return msgspec.structs.replace(head, frames=ordered)
+
+
+def _headed(line: str) -> Trace:
+    found = _HEAD.match(line.strip())
+    return Trace(found["type"], found["message"] or "") if found else Trace()
+
+
+def _shaped(line: str) -> tuple[str, Frame] | None:
+    for name, hint, pattern in SHAPES:
+        if hint in line and (found := pattern.search(line)):
+            parts = found.groupdict()
+            return name, Frame(
+                parts.get("scope") or "",
+                parts.get("function") or "",
+                (parts.get("file") or "").replace("\\", "/"),
+                int((parts.get("line") or "0")[:9]),
+            )
+    return None
+
+
+def _named(shape: str, frame: Frame, above: str) -> Frame:
+    """Go and Rust print the function on the line before its place."""
+    found = None
+    if shape == "go":
+        found = _GO_CALL.match(above)
+    elif shape == "rust":
+        found = _RUST_CALL.match(above)
+    if found is None:
+        return frame
+    scope, _, function = found["call"].replace("::", ".").rpartition(".")
+    return msgspec.structs.replace(frame, scope=scope, function=function)
+
+
+LIBRARY_SCOPES = (
+    *("java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta.", "kotlin.", "kotlinx.", "scala."),
+    *("groovy.", "org.codehaus.groovy.", "org.apache.groovy.", "clojure.", "android.", "androidx."),
+    *("junit.", "org.junit.", "org.testng.", "org.hamcrest.", "org.assertj.", "org.mockito."),
+    *("org.easymock.", "org.powermock.", "org.spockframework.", "org.scalatest.", "io.kotest."),
+    *("org.apache.tools.ant.", "org.apache.maven.", "org.gradle.", "worker.org.gradle.", "sbt."),
+    *("com.intellij.rt.", "org.eclipse.jdt.internal.", "org.jacoco.", "net.bytebuddy."),
+    *("System.", "Microsoft.", "NUnit.", "Xunit.", "Moq.", "FluentAssertions."),
+    *("std.", "core.", "alloc.", "runtime.", "testing.", "reflect.", "testing/", "net/http."),
+    *("github.com/stretchr/testify/",),
+)
+"""Packages of the languages themselves, of test frameworks, and of build tools."""
+
+_LIBRARY_FILE = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|node_modules|bower_components|vendor|third_party)/"
+    r"|(?:^|/)lib(?:64)?/python\d|(?:^|/)python\d\.\d+/|/gems/|/rubygems/|/ruby/\d|\.cargo/registry/"
+    r"|^/rustc/|/go/pkg/mod/|/usr/local/go/src/|^/usr/(?:lib|include|share)/|^node:|^internal/"
+    r"|^<(?:frozen|string|anonymous|stdin)|\.m2/repository/|(?:^|/)_pytest/|(?:^|/)unittest/(?:case|mock)"
+)
+_TEST_SCOPE = re.compile(
+    r"(?:^|[._$/])(?:Abstract|Base)?(?:Test|IT|Spec)(?:[A-Z_]\w*)?(?:$|[.$_])"
+    r"|\w(?:Test|Tests|TestCase|TestBase|ITCase|IT|Spec|Specs|Suite|Steps|StepDefs)(?:$|[.$])"
+    r"|(?:^|[.$/])(?:tests?|specs?|testing|e2e|fixtures?|conftest|mocks?)(?:$|[.$/])"
+)
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|e2e|fixtures?|features|cypress|integration)/"
+    r"|(?:^|/)(?:test_|conftest|Test)[^/]*$|[_.-](?:test|tests|spec|e2e|cy)\.[a-z]+$"
+    r"|(?:Test|Tests|Spec|TestCase)\.\w+$"
+)
+
+
+def owner(frame: Frame, class_name: str = "") -> str:
+    """`product`, `test` or `library`, in the eyes of a failing test of that class."""
+    if is_library(frame, class_name):
+        return "library"
+    return "test" if is_test(frame) else "product"
+
+
+def is_library(frame: Frame, class_name: str = "") -> bool:
+    """The makers of a library test it too: what their test's class is named after is theirs."""
+    if _LIBRARY_FILE.search(frame.file):
+        return True
+    scope = f"{frame.scope}."
+    if not scope.startswith(LIBRARY_SCOPES):
+        return False
+    listed = next(each for each in LIBRARY_SCOPES if scope.startswith(each))
+    return not class_name.startswith(listed.rstrip("./"))
+
+
+def is_test(frame: Frame) -> bool:
+    return bool(_TEST_SCOPE.search(frame.scope) or _TEST_FILE.search(frame.file))
+
+
+def looks_tested(name: str) -> bool:
+    """Whether a class or path is a test's by its name."""
+    return bool(_TEST_FILE.search(name) if "/" in name else _TEST_SCOPE.search(name))
+
+
+def own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
+    """The frames that are the product's or its tests', in their order."""
+    return tuple(frame for frame in frames if not is_library(frame, class_name))
+
+
+def product_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
+    """The frames that are neither a library's nor a test's."""
+    return tuple(frame for frame in frames if owner(frame, class_name) == "product")
+
+
+_LOOKED_AT = 20_000
+_MOST_LINES = 40
+_LEAST = 4
+"""A shorter line is no line of its own wherever it occurs."""
+_SHOUTED = re.compile(r"^E {2,}")
+_CODE = re.compile(r"^\s*(?:>?\s*\d+ ?\||>  |\||\^|~+\s*$)|Traceback \(|^_{3,}|^[-=*]{3,}")
+"""Source that is shown around a place, and rulers."""
+_CAUSE_LINE = re.compile(r"^\s*(?:Caused by|---> |\[cause\])")
+
+
+def frames_of(failure: Failure) -> tuple[Frame, ...]:
+    """The frames of its stack; where there are none, those of its message."""
+    return read_frames(failure.stack) or read_frames(failure.message[:_LOOKED_AT])
+
+
+def words_of(failure: Failure) -> str:
+    """Its message, and what its stack says beyond that."""
+    message = failure.message[:_LOOKED_AT]
+    said = [line.strip() for line in message.split("\n")]
+    more: list[str] = []
+    for spoken in _spoken(failure.stack[:_LOOKED_AT]):
+        line = spoken.removeprefix(failure.type).lstrip(": ")
+        if line and not any(_within(line, other) for other in (*said, *more)):
+            more.append(line)
+    return "\n".join([message, *more] if message else more)
+
+
+def _within(line: str, other: str) -> bool:
+    return line in other or (len(other) >= _LEAST and other in line)
+
+
+def _spoken(stack: str) -> list[str]:
+    """Lines of a stack that are no frames: those marked as the error's own, or else those above
+    the first frame and the causes."""
+    lines = stack.split("\n")
+    shouted = [_SHOUTED.sub("", line).strip() for line in lines if _SHOUTED.match(line)]
+    if shouted:
+        return [line for line in shouted if line][:_MOST_LINES]
+    found: list[str] = []
+    above = True
+    for line in lines:
+        if read_frame(line) is not None and not _says(line):
+            above = False
+        elif line.strip() and (above or _CAUSE_LINE.match(line)) and not _CODE.search(line):
+            found.append(line.strip())
+    return found[:_MOST_LINES]
+
+
+def _says(line: str) -> bool:
+    """A place with a message behind it, as Go and compilers print it."""
+    return bool(re.match(r"^\s*[\w./\\-]+:\d+(?::\d+)?: \S", line)) and ": in " not in line
+
+
+class StackLocation(msgspec.Struct, frozen=True):
+    """A place of a failure's stack that is there in a repository."""
+
+    path: str
+    line: int
+    function: str
+    is_test: bool
+    depth: int = 0
+    """How many frames of the stack are further inside."""
+    shared: int = 1
+    """How many names of the path agree: the more, the surer it is this file."""
+
+
+def spots(failure: Failure, repository: Repository, rev: str = "") -> list[StackLocation]:
+    """The places of the stack in that repository, the product's before the tests', innermost
+    first."""
+    if not repository.readable:
+        return []
+    found: dict[tuple[str, int], StackLocation] = {}
+    for depth, frame in enumerate(_own(failure)):
+        word = frame.file if "/" in frame.file else frame.scope or frame.file
+        for match in repository.files_named(word, rev)[:1]:
+            spot = StackLocation(
+                *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
+            )
+            found.setdefault((spot.path, spot.line), spot)
+    return sorted(found.values(), key=lambda spot: spot.is_test)
+
+
+def _own(failure: Failure) -> Iterable[Frame]:
+    frames = read_frames(failure.stack) or read_frames(failure.message) or read_frames(failure.log)
+    return (frame for frame in frames if frame.file and not is_library(frame, failure.class_name))

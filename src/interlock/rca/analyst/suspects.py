@@ -1,0 +1,324 @@
+"""Suspects: which of some candidates is likeliest to be the culprit of a failure, and why.
+
+Candidates are any strings: class names, paths, coordinates of artefacts. Each sign gives points to
+some of them; `POINTS` says how many. Knows no version control: commits are ranked by their paths.
+
+Signs against code: classes and files that a failure's frames, names and message point at.
+
+Each function gives (sign, candidate, share). Knows stacks and how tests are named.
+
+Signs against artefacts: what build tools name, ask for, miss, and fetched for whom.
+
+Each function gives (sign, candidate, share). Knows that packages are called like their artefacts.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from interlock.rca.analyst.mentions import Mentions, hear
+from interlock.rca.analyst.names import (
+    COMMON_WORDS,
+    CulpritCandidate,
+    Sign,
+    language,
+    name_words,
+    parsed,
+    rarity,
+    subject_of,
+    text_words,
+)
+from interlock.rca.analyst.stack import Frame, is_library, is_test, looks_tested
+from interlock.rca.records import Failure
+
+_TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
+
+
+def framed(
+    sign: str, frames: Sequence[Frame], said: Mentions, known: Sequence[CulpritCandidate]
+) -> Iterator[Sign]:
+    """The product's frames, the innermost first; a test's only where no product's is near."""
+    by_leaf: dict[str, list[CulpritCandidate]] = defaultdict(list)
+    for each in known:
+        by_leaf[each.leaf].append(each)
+    seen: set[str] = set()
+    own = [frame for frame in frames if not is_library(frame, said.class_name)]
+    for frame in sorted(own, key=is_test):
+        meant = [each.text for each in _meant(frame, by_leaf)]
+        fresh = [text for text in meant if text not in seen]
+        for text in fresh:
+            yield sign, text, 1 / (1 + len(seen)) ** 0.7 / len(meant)
+        seen.update(fresh)
+
+
+def _meant(frame: Frame, by_leaf: dict[str, list[CulpritCandidate]]) -> list[CulpritCandidate]:
+    """The candidates a frame may mean: its class, outer classes of it, or its file."""
+    scope = frame.scope
+    while scope:
+        folders, _, leaf = scope.rpartition(".")
+        around = tuple(folders.split(".")) if folders else ()
+        fitting = [each for each in by_leaf.get(leaf, ()) if _holds(each, around)]
+        if fitting:
+            return fitting
+        scope = scope.rpartition("$")[0]
+    folders, _, file = frame.file.rpartition("/")
+    stem = file.rpartition(".")[0] or file
+    around = tuple(part for part in folders.split("/") if part not in ("", "."))
+    written = [each for each in by_leaf.get(stem, ()) if language(each.text) == language(file)]
+    return _nearest(written, around) if frame.file else []
+
+
+def _holds(candidate: CulpritCandidate, around: tuple[str, ...]) -> bool:
+    """A class is where its package is; a file of it is in folders that end like the package."""
+    if not candidate.path:
+        return candidate.parts == around
+    return candidate.parts[-len(around) :] == around if around else True
+
+
+def _nearest(known: Sequence[CulpritCandidate], around: tuple[str, ...]) -> list[CulpritCandidate]:
+    """Those whose folders agree longest with where the frame's file lay."""
+    shares = [_common_end(each.parts, around) for each in known if each.path]
+    most = max(shares, default=0)
+    return [each for each in known if each.path and _common_end(each.parts, around) == most]
+
+
+def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    count = 0
+    for left, right in zip(reversed(one), reversed(other), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def named_like(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    """Tests are named after what they test, and stand beside it."""
+    rare = rarity(each.name for each in known)
+    subjects = _subjects(said.class_name) | _filed(said)
+    class_words = name_words(said.class_name) - COMMON_WORDS
+    package = tuple(said.class_name.split(".")[:-1])
+    told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
+    meant = [each for each in known if subject_of(each.title).lower() in subjects]
+    beside = [each for each in meant if package and each.parts[-len(package) :] == package]
+    for each in meant:
+        yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
+    for each in known:
+        if shared := class_words & each.name:
+            whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
+            yield "alike", each.text, sum(map(rare, shared)) / max(whole, 0.1)
+        if shared := told & each.name:
+            whole = sum(map(rare, each.name)) * (2 if len(each.name) == 1 else 1)
+            yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
+        if package and each.parts[-len(package) :] == package:
+            yield "package", each.text, 1.0
+        elif package[:-1] and each.parts == package[:-1]:
+            yield "package", each.text, 0.4
+
+
+def _subjects(class_name: str) -> frozenset[str]:
+    """What a test's class, or the module it is in, is named after."""
+    *modules, name = class_name.split(".")
+    tests = [module for module in modules if subject_of(module) != module]
+    named = [subject_of(each) for each in (name, *tests)]
+    return frozenset(each.lower() for each in named if each)
+
+
+def _filed(said: Mentions) -> frozenset[str]:
+    """What the file of the failing test is named after, where the stack never leaves the tests."""
+    own = [each for each in said.frames if each.file and not is_library(each, said.class_name)]
+    files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
+    stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
+    named = _TEST_MARK.sub("", stem)
+    return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
+
+
+def mentioned(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    named = set(_IDENTIFIER.findall(f"{said.message[:2_000]} {said.test_name}"))
+    for each in known:
+        if each.title in named:
+            yield "mention", each.text, 1.0
+
+
+Points = Mapping[str, Mapping[str, float]]
+"""Of each candidate and sign, the points so far; none for others."""
+_SPOKEN_OF = 2.0
+"""From so many points on an artefact is clearly spoken of."""
+_BEFORE = 1.02
+
+
+def named_outright(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    for each in known:
+        if weight := said.coordinates.get(":".join(each.text.split(":")[:2])):
+            yield "coordinate", each.text, math.log1p(weight)
+        if weight := said.archives.get(each.leaf):
+            yield "archive", each.text, math.log1p(weight)
+
+
+def named_by_group(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    """Packages are called like the group of the artefact they come in, and like its name."""
+    by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
+    for each in known:
+        by_head[each.parts[:2]].append(each)
+    found: dict[str, float] = defaultdict(float)
+    for name, weight in said.names.items():
+        segments = tuple(name.split("."))
+        words = text_words(name) | {segment.lower() for segment in segments}
+        fits = [(_fit(each, segments, words), each) for each in by_head.get(segments[:2], ())]
+        best = max((fit for fit, _ in fits), default=0.0)
+        if best >= 0.3:
+            chosen = [each.text for fit, each in fits if fit >= 0.95 * best]
+            for text in chosen:
+                found[text] += math.log1p(weight) * best / math.sqrt(len(chosen))
+    for text, weight in found.items():
+        yield "names", text, math.log1p(weight)
+
+
+def _fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
+    common = 0
+    for left, right in zip(candidate.parts, segments, strict=False):
+        if left != right:
+            break
+        common += 1
+    own = {part for part in re.split(r"[^a-z0-9]+", candidate.leaf.lower()) if part}
+    covered = len(own & words) / len(own) if own else 0.0
+    return common / len(candidate.parts) * (0.3 + 0.7 * covered)
+
+
+def worded(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    """Complaints speak of a thing in its own words."""
+    rare = rarity(each.words for each in known)
+    inside = {word: said.words[word] for word in said.words if len(word) > 3}
+    for each in known:
+        total = 0.0
+        for word in each.words:
+            heard = said.words.get(word, 0.0)
+            if not heard and len(word) > 6:
+                heard = 0.5 * max((inside[part] for part in inside if part in word), default=0.0)
+            total += math.log1p(heard) * rare(word)
+        if total:
+            yield "log words", each.text, total / (1 + 0.15 * len(each.words))
+
+
+def fetched_for_it(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    for each in known:
+        if each.leaf in said.fetched.depended:
+            yield "depended", each.text, 1.0
+        if each.leaf in said.fetched.last:
+            yield "last", each.text, 1.0
+        if said.about_versions and each.leaf in said.fetched.managing:
+            yield "managing", each.text, 1.0
+
+
+def contested(said: Mentions, known: Sequence[CulpritCandidate], points: Points) -> Iterator[Sign]:
+    """What is spoken of is likelier if the build asked for several versions of it."""
+    for each in known:
+        if each.leaf in said.fetched.depended & said.fetched.contested:
+            yield "contested", each.text, min(1.0, _heard(points[each.text]) / _SPOKEN_OF)
+
+
+def brought_others(
+    said: Mentions, known: Sequence[CulpritCandidate], points: Points
+) -> Iterator[Sign]:
+    """Of artefacts of one group the one that was asked about first brought the others along: it
+    stands before them, if it is spoken of at least half as much."""
+    order = said.fetched.order
+    groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
+    for each in known:
+        if each.leaf in said.fetched.depended and each.leaf in order:
+            groups[each.parts].append(each)
+    for group in groups.values():
+        first = min(group, key=lambda each: order[each.leaf]).text
+        most = max(_heard(points[each.text]) for each in group)
+        if len(group) > 1 and _heard(points[first]) >= most / 2 > 0:
+            best = max(sum(points[each.text].values()) for each in group)
+            yield "first", first, max(0.0, _BEFORE * best - sum(points[first].values()))
+
+
+def _heard(found: Mapping[str, float]) -> float:
+    """The points of what was said; who was fetched for whom is not said."""
+    return sum(found[sign] for sign in ("coordinate", "archive", "names", "log words"))
+
+
+POINTS = {
+    "frame": 9.0,  # in the stack; the innermost of the product in full
+    "log frame": 3.0,  # in a stack of the log
+    "subject": 5.0,  # the failing test is named after it
+    "alike": 2.5,  # words of the test's class
+    "words": 2.0,  # words of the test's name and the message
+    "mention": 1.5,  # named in the message, word for word
+    "package": 0.7,  # beside the test
+    "coordinate": 4.0,  # a build tool names it
+    "archive": 3.0,  # its file is named
+    "names": 2.0,  # names under its group
+    "log words": 1.0,  # words of the complaints
+    "depended": 1.0,  # fetched as a dependency of what was built
+    "last": 1.0,  # and of the module that broke
+    "contested": 2.0,  # and the build asked for several versions of it
+    "first": 1.0,  # and it was asked for before others of its group
+    "managing": 3.0,  # chooses versions, where versions are the trouble
+}
+MOST_RANKED = 100
+_SOFTNESS = 6.0
+
+
+class RankedSuspect(msgspec.Struct, frozen=True):
+    """A candidate with its score, from 0 to 1, and the reasons that weigh most."""
+
+    candidate: str
+    score: float
+    why: str
+
+
+def suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
+    """Candidates that something speaks against, likeliest first."""
+    return rank(hear(failure), candidates)
+
+
+def rank_paths(failure: Failure, paths: Sequence[str]) -> list[RankedSuspect]:
+    """Paths of a repository, those a failure's frames, names and log point at first."""
+    return rank(hear(failure), paths)
+
+
+def rank(said: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
+    """The same for testimony that is at hand: one failure against many lists."""
+    known = [parsed(text) for text in dict.fromkeys(candidates)]
+    points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for sign, text, share in _signs(said, known):
+        points[text][sign] += POINTS[sign] * share
+    coordinates = [each for each in known if each.coordinate]
+    for look in (contested, brought_others):
+        for sign, text, share in list(look(said, coordinates, points)):
+            points[text][sign] += POINTS[sign] * share
+    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    ranked = [_ranked(text, found, spoken) for text, found in points.items() if any(found.values())]
+    ranked.sort(key=lambda one: (-one.score, one.candidate))
+    return ranked[:MOST_RANKED]
+
+
+def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspect:
+    total = sum(found.values())
+    if looks_tested(text):
+        total *= 0.5
+    if "/" in text and spoken and language(text) not in {"", *spoken}:
+        total *= 0.5
+    strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
+    score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
+    return RankedSuspect(text, round(score, 6), ", ".join(strongest))
+
+
+def _signs(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    """(sign, candidate, share of its points) for all that speaks against somebody."""
+    if coordinates := [each for each in known if each.coordinate]:
+        yield from named_outright(said, coordinates)
+        yield from named_by_group(said, coordinates)
+        yield from worded(said, coordinates)
+        yield from fetched_for_it(said, coordinates)
+    if plain := [each for each in known if not each.coordinate]:
+        yield from framed("frame", said.frames, said, plain)
+        yield from framed("log frame", said.other_frames, said, plain)
+        yield from named_like(said, plain)
+        yield from mentioned(said, plain)

@@ -1,0 +1,399 @@
+"""One RCA case as its row stands, and the few ways in which effects change the row.
+
+Linking keeps the promise of the schema: a case that has a symptom and a root cause has them linked
+to each other. Knows nothing of why somebody links.
+
+Root causes, the writer's side: written once per attempt, retired, shared, handed over.
+
+A case has at most one open root cause of its own, and then that is the one it is linked to. What
+another case relies on is never taken from it: a root cause that its case gives up is archived only
+if nobody else has it, else it becomes the other's.
+
+Symptoms, the writer's side: met by fingerprint or by number, and counted once per case.
+
+A symptom that slept, or was resolved, or whose causes are all fixed, and is seen again, is a
+regression. Knows nothing of root causes beyond their status.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+
+from interlock.journal.database import is_number
+from interlock.system.errors import StoreError
+
+_CASE = (
+    "select r.case_no, c.suite_id, r.status, r.symptom_id, r.rca_id,"
+    " (select a.case_no = r.case_no from rcas a where a.rca_id = r.rca_id) is 1, r.name,"
+    " r.error_message, r.error_pattern, r.test_name_pattern, r.features, r.fingerprint, r.bands,"
+    " v.label from rca_cases r join launches l on l.launch_id = r.launch_id"
+    " join circuits c on c.circuit_id = l.circuit_id"
+    " join versions v on v.version_id = c.version_id where r.case_no = ?"
+)
+_LINK = (
+    "insert into symptom_rca (symptom_id, rca_id, case_no, confidence, notes, linked_at)"
+    " values (?, ?, ?, ?, ?, ?) on conflict (symptom_id, rca_id) do update set"
+    " confidence = coalesce(max(confidence, excluded.confidence), confidence, excluded.confidence)"
+)
+_UNLINK = (
+    "delete from symptom_rca where symptom_id = ? and rca_id = ? and case_no = ? and not exists"
+    " (select 1 from rca_cases c where c.symptom_id = symptom_rca.symptom_id"
+    " and c.rca_id = symptom_rca.rca_id)"
+)
+
+
+class RcaCase(msgspec.Struct, frozen=True):
+    """What effects need to know about a case."""
+
+    case_no: int
+    suite_id: int
+    status: str
+    symptom_id: int | None
+    rca_id: int | None
+    owns_rca: int
+    """1 if its root cause is its own, not one it shares with the case that found it."""
+    name: str
+    error_message: str
+    error_pattern: str
+    test_name_pattern: str
+    features: str
+    fingerprint: str
+    bands: str
+    version: str
+
+
+def read_case(raw: sqlite3.Connection, case_no: int) -> RcaCase:
+    row = raw.execute(_CASE, (case_no,)).fetchone()
+    if row is None:
+        raise StoreError(f"case number {case_no} is no failed test: only an analysis has effects")
+    return RcaCase(*row)
+
+
+def link(
+    raw: sqlite3.Connection,
+    case: RcaCase,
+    symptom_id: int | None,
+    rca_id: int | None,
+    at: float,
+    *,
+    confidence: float | None = None,
+    notes: str = "",
+) -> None:
+    """Give a case that symptom and that root cause, and link the two. A link that only this case
+    stood for goes: what was taken back must not be recalled again."""
+    if symptom_id is not None and rca_id is not None:
+        raw.execute(_LINK, (symptom_id, rca_id, case.case_no, confidence, notes, at))
+    raw.execute(
+        "update rca_cases set symptom_id = ?, rca_id = ?, updated_at = ? where case_no = ?",
+        (symptom_id, rca_id, at, case.case_no),
+    )
+    if not case.owns_rca or case.symptom_id != symptom_id:
+        raw.execute(_UNLINK, (case.symptom_id, case.rca_id, case.case_no))
+
+
+def set_status(raw: sqlite3.Connection, case: RcaCase, status: str, at: float) -> None:
+    """Move the case's status. One that is not closed any more opens its suite again."""
+    raw.execute(
+        "update rca_cases set status = ?, updated_at = ? where case_no = ?",
+        (status, at, case.case_no),
+    )
+    if case.status == "closed" != status:
+        raw.execute(
+            "update suites set status = 'open', closed_at = null where suite_id = ?",
+            (case.suite_id,),
+        )
+
+
+def set_decision(raw: sqlite3.Connection, case_no: int, decision: str, by: str) -> None:
+    raw.execute(
+        "update rca_cases set decision = ?, reviewed_by = ? where case_no = ?",
+        (decision, by, case_no),
+    )
+
+
+def set_recalled(raw: sqlite3.Connection, case_no: int, *, recalled: bool) -> None:
+    raw.execute("update rca_cases set recalled = ? where case_no = ?", (recalled, case_no))
+
+
+def set_regression(raw: sqlite3.Connection, case_no: int, *, regression: bool) -> None:
+    raw.execute("update rca_cases set is_regression = ? where case_no = ?", (regression, case_no))
+
+
+def add_note(raw: sqlite3.Connection, case_no: int, note: str) -> None:
+    raw.execute(
+        "update rca_cases set notes = json_insert(notes, '$[#]', ?) where case_no = ?",
+        (note, case_no),
+    )
+
+
+BY_REVIEW = 0
+"""The attempt of a root cause that no investigation made, but a review."""
+_TITLE = 80
+_NEW_CAUSE = (
+    "insert into rcas (case_no, attempt, title, description, defect_type, category, component,"
+    " affected_versions, evidence, convergence_score, jira_ticket_id, jira_link, status,"
+    " created_at)"
+    " values (?, iif(exists (select 1 from rcas where case_no = ? and attempt = ?),"
+    " (select max(attempt) + 1 from rcas where case_no = ?), ?),"
+    " ?, ?, ?, ?, ?, ?, ?, ?, '', '', 'open', ?) returning rca_id"
+)
+_REWORD = (
+    "update rcas set title = ?, description = ?, defect_type = ?, category = ?, component = ?,"
+    " affected_versions = ?, evidence = ?, convergence_score = ? where rca_id = ?"
+)
+_REOPEN = (
+    "update rcas set status = 'open', resolved_at = null, verified_at = null, archived_at = null"
+    " where rca_id = ?"
+)
+_ARCHIVE = (
+    "update rcas set status = 'archived', archived_at ="
+    " max(?, created_at, coalesce(resolved_at, created_at), coalesce(verified_at, created_at))"
+    " where rca_id = ?"
+)
+_SHARING = "select case_no from rca_cases where rca_id = ? and case_no != ? order by case_no"
+_SHARING_AGREED = (
+    "select case_no from rca_cases where rca_id = ? and case_no != ?"
+    " and status in ('reviewed', 'closed') order by case_no"
+)
+_SHARING_STILL_OPEN = (
+    "select case_no from rca_cases where rca_id = ? and case_no != ?"
+    " and status not in ('reviewed', 'closed') order by case_no"
+)
+_HAND_OVER = (
+    "update rcas set case_no = ?, attempt ="
+    " (select coalesce(max(attempt), 0) + 1 from rcas where case_no = ?) where rca_id = ?"
+)
+
+
+class CauseText(msgspec.Struct, frozen=True, kw_only=True):
+    """What a root cause says."""
+
+    title: str
+    description: str
+    defect_type: str
+    category: str = "unknown"
+    component: str = ""
+    affected_versions: tuple[str, ...] = ()
+    evidence: tuple[dict[str, str], ...] = ()
+    convergence_score: float | None = None
+
+
+def headline(text: str) -> str:
+    """The first line of a text, short enough for a title."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first if len(first) <= _TITLE else f"{first[: _TITLE - 1].rstrip()}…"
+
+
+def write_own(
+    raw: sqlite3.Connection,
+    case_no: int,
+    attempt: int,
+    words: CauseText,
+    at: float,
+    *,
+    followed: bool,
+) -> int:
+    """The case's own root cause of that attempt; it takes the place of the one it had. If it is
+    `followed`, cases that shared the old one and were not reviewed with it get the new one."""
+    found = _attempt(raw, case_no, attempt)
+    if found is not None and shared(raw, found, case_no, agreed=followed):
+        found = None
+    followers = retire_own(raw, case_no, found, at, followed=followed)
+    if found is None:
+        which = (case_no, case_no, attempt, case_no, attempt)
+        rca_id = int(raw.execute(_NEW_CAUSE, (*which, *_row(words), at)).fetchone()[0])
+    else:
+        raw.execute(_REWORD, (*_row(words), found))
+        raw.execute(_REOPEN, (found,))
+        rca_id = found
+    bring_along(raw, followers, rca_id, at)
+    return rca_id
+
+
+def reword(raw: sqlite3.Connection, rca_id: int, words: CauseText) -> None:
+    """Say it otherwise. One that was archived is open again: somebody stands for it."""
+    raw.execute(_REWORD, (*_row(words), rca_id))
+    if status_of(raw, rca_id) == "archived":
+        raw.execute(_REOPEN, (rca_id,))
+
+
+def read_words(raw: sqlite3.Connection, rca_id: int) -> CauseText:
+    query = (
+        "select title, description, defect_type, category, component, affected_versions, evidence,"
+        " convergence_score from rcas where rca_id = ?"
+    )
+    row = raw.execute(query, (rca_id,)).fetchone()
+    found = dict(zip(CauseText.__struct_fields__, row, strict=True))
+    for name in ("affected_versions", "evidence"):
+        found[name] = msgspec.json.decode(found[name])
+    return msgspec.convert(found, CauseText)
+
+
+def shared(raw: sqlite3.Connection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
+    """Another case has it; `agreed`: one that was reviewed with it."""
+    query = _SHARING_AGREED if agreed else _SHARING
+    return raw.execute(query, (rca_id, case_no)).fetchone() is not None
+
+
+def retire_own(
+    raw: sqlite3.Connection, case_no: int, keep: int | None, at: float, *, followed: bool
+) -> list[int]:
+    """Give up the case's own open root cause, unless it is the one to keep. If it is `followed`,
+    the cases that share it and were not reviewed with it shall have its successor: they are the
+    answer."""
+    row = raw.execute(
+        "select rca_id from rcas where case_no = ? and status = 'open' and rca_id is not ?",
+        (case_no, keep),
+    ).fetchone()
+    if row is None:
+        return []
+    rca_id = int(row[0])
+    query = _SHARING_AGREED if followed else _SHARING
+    heir = raw.execute(query, (rca_id, case_no)).fetchone()
+    if heir is None:
+        raw.execute(_ARCHIVE, (at, rca_id))
+    else:
+        raw.execute(_HAND_OVER, (*heir, *heir, rca_id))
+    if not followed:
+        return []
+    return [each for (each,) in raw.execute(_SHARING_STILL_OPEN, (rca_id, case_no))]
+
+
+def bring_along(raw: sqlite3.Connection, followers: Iterable[int], rca_id: int, at: float) -> None:
+    """Cases that shared what was given up get what took its place."""
+    for case_no in followers:
+        case = read_case(raw, case_no)
+        link(raw, case, case.symptom_id, rca_id, at, notes="followed")
+        add_versions(raw, rca_id, (case.version,))
+
+
+def add_versions(raw: sqlite3.Connection, rca_id: int, labels: Iterable[str]) -> None:
+    """The versions in which a root cause was seen, each once."""
+    (text,) = raw.execute(
+        "select affected_versions from rcas where rca_id = ?", (rca_id,)
+    ).fetchone()
+    known = msgspec.json.decode(text, type=list[str])
+    more = sorted({*known, *labels} - {""})
+    if more != known:
+        new = msgspec.json.encode(more).decode()
+        raw.execute("update rcas set affected_versions = ? where rca_id = ?", (new, rca_id))
+
+
+def status_of(raw: sqlite3.Connection, rca_id: int) -> str | None:
+    if not is_number(rca_id):
+        return None
+    row = raw.execute("select status from rcas where rca_id = ?", (rca_id,)).fetchone()
+    return row[0] if row else None
+
+
+def _attempt(raw: sqlite3.Connection, case_no: int, attempt: int) -> int | None:
+    row = raw.execute(
+        "select rca_id from rcas where case_no = ? and attempt = ?", (case_no, attempt)
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _row(words: CauseText) -> tuple[object, ...]:
+    encode = msgspec.json.encode
+    return (
+        *(words.title, words.description, words.defect_type, words.category, words.component),
+        encode(sorted({*words.affected_versions} - {""})).decode(),
+        *(encode(words.evidence).decode(), words.convergence_score),
+    )
+
+
+_FIXED = (
+    "select max(a.status in ('resolved', 'verified')) and not max(a.status = 'open')"
+    " from symptom_rca l join rcas a on a.rca_id = l.rca_id where l.symptom_id = ?"
+)
+_NEW_SYMPTOM = (
+    "insert into symptoms (fingerprint, name, error_pattern, test_name_pattern, features,"
+    " component, severity, first_seen_at, last_seen_at, occurrence_count, status)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'active') returning symptom_id"
+)
+
+
+class SymptomMatch(msgspec.Struct, frozen=True):
+    """A symptom that a case reports."""
+
+    symptom_id: int
+    first: bool
+    """The case had not been counted for it."""
+    regression: bool
+
+
+def meet(
+    raw: sqlite3.Connection, case: RcaCase, at: float, component: str = "", severity: str = ""
+) -> SymptomMatch | None:
+    """The symptom of the case's fingerprint, made if need be; None if it has no fingerprint."""
+    if not case.fingerprint:
+        return None
+    row = raw.execute(
+        "select symptom_id from symptoms where fingerprint = ?", (case.fingerprint,)
+    ).fetchone()
+    if row is None:
+        return SymptomMatch(_new(raw, case, at, component, severity), True, False)
+    raw.execute(
+        "update symptoms set component = iif(component = '', ?, component),"
+        " severity = iif(severity = '', ?, severity) where symptom_id = ?",
+        (component, severity, row[0]),
+    )
+    return sight(raw, row[0], case.case_no, at)
+
+
+def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> SymptomMatch | None:
+    """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
+    if not is_number(symptom_id):
+        return None
+    row = raw.execute("select status from symptoms where symptom_id = ?", (symptom_id,)).fetchone()
+    if row is None:
+        return None
+    when = _when(raw, case_no, at)
+    if not _counted(raw, symptom_id, case_no, when):
+        return SymptomMatch(symptom_id, False, False)
+    (fixed,) = raw.execute(_FIXED, (symptom_id,)).fetchone()
+    raw.execute(
+        "update symptoms set occurrence_count = occurrence_count + 1, status = 'active',"
+        " first_seen_at = min(first_seen_at, ?), last_seen_at = max(last_seen_at, ?)"
+        " where symptom_id = ?",
+        (when, when, symptom_id),
+    )
+    return SymptomMatch(symptom_id, True, row[0] != "active" or bool(fixed))
+
+
+def forget(raw: sqlite3.Connection, symptom_id: int, case_no: int) -> None:
+    """A case does not report that symptom after all."""
+    row = (symptom_id, case_no)
+    if raw.execute("delete from sightings where symptom_id = ? and case_no = ?", row).rowcount:
+        raw.execute(
+            "update symptoms set occurrence_count = occurrence_count - 1 where symptom_id = ?",
+            (symptom_id,),
+        )
+
+
+def _when(raw: sqlite3.Connection, case_no: int, at: float) -> float:
+    """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
+    row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()
+    return min(row[0], at) if row and row[0] is not None else at
+
+
+def _counted(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> bool:
+    """Count the case for the symptom; False if it was counted before."""
+    row = (symptom_id, case_no, at)
+    return raw.execute("insert or ignore into sightings values (?, ?, ?)", row).rowcount == 1
+
+
+def _new(raw: sqlite3.Connection, case: RcaCase, at: float, component: str, severity: str) -> int:
+    when = _when(raw, case.case_no, at)
+    row = (
+        *(case.fingerprint, case.name, case.error_pattern, case.test_name_pattern, case.features),
+        *(component, severity, when, when),
+    )
+    symptom_id = int(raw.execute(_NEW_SYMPTOM, row).fetchone()[0])
+    _counted(raw, symptom_id, case.case_no, when)
+    bands = sorted(set(msgspec.json.decode(case.bands, type=list[int])))
+    raw.executemany(
+        "insert into symptom_bands values (?, ?)", [(band, symptom_id) for band in bands]
+    )
+    return symptom_id

@@ -1,0 +1,272 @@
+"""The tables of investigations: suite, CI pipeline, launch, job, case, triage.
+
+A suite is a run and an RCA case is a case: the engine's rows hold where they stand, these what they
+are about. A case points at its symptom and its root cause, and then the two are linked as well.
+
+The tables of knowledge: symptoms, root causes and what links them. They know no suite.
+
+A symptom is a story that failures tell again and again; a root cause explains some of them. What
+must always hold is a constraint here, so that no writer can forget it.
+"""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from interlock.journal.schema import metadata
+
+CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
+"""Where a cause lives. The words of triages and of root causes."""
+
+symptoms = Table(
+    "symptoms",
+    metadata,
+    Column("symptom_id", Integer, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("error_pattern", Text, nullable=False),
+    Column("test_name_pattern", Text, nullable=False),
+    Column("features", Text, nullable=False),
+    Column("component", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("first_seen_at", Float, nullable=False),
+    Column("last_seen_at", Float, nullable=False),
+    Column("occurrence_count", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    UniqueConstraint("fingerprint", name="one_symptom_per_fingerprint"),
+    CheckConstraint("fingerprint != ''", name="symptom_fingerprint"),
+    CheckConstraint("status in ('active', 'dormant', 'resolved')", name="symptom_status"),
+    CheckConstraint("occurrence_count >= 1", name="symptom_count"),
+    CheckConstraint("first_seen_at <= last_seen_at", name="symptom_times"),
+)
+
+symptom_bands = Table(
+    "symptom_bands",
+    metadata,
+    Column("band", Integer, primary_key=True, autoincrement=False),
+    Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+sightings = Table(
+    "sightings",
+    metadata,
+    Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), primary_key=True),
+    Column("at", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+rcas = Table(
+    "rcas",
+    metadata,
+    Column("rca_id", Integer, primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("defect_type", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("component", Text, nullable=False),
+    Column("affected_versions", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("convergence_score", Float),
+    Column("jira_ticket_id", Text, nullable=False),
+    Column("jira_link", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("resolved_at", Float),
+    Column("verified_at", Float),
+    Column("archived_at", Float),
+    UniqueConstraint("case_no", "attempt", name="one_rca_per_attempt"),
+    CheckConstraint("attempt >= 0", name="rca_attempt"),
+    CheckConstraint(f"category in {CATEGORIES}", name="rca_category"),
+    CheckConstraint("convergence_score between 0 and 1", name="rca_score"),
+    CheckConstraint("status in ('open', 'resolved', 'verified', 'archived')", name="rca_status"),
+    CheckConstraint("(status = 'archived') = (archived_at is not null)", name="rca_archived"),
+    CheckConstraint(
+        "status = 'archived' or (resolved_at is not null) = (status in ('resolved', 'verified'))",
+        name="rca_resolved",
+    ),
+    CheckConstraint(
+        "status = 'archived' or (verified_at is not null) = (status = 'verified')",
+        name="rca_verified",
+    ),
+    CheckConstraint(
+        "created_at <= resolved_at and resolved_at <= verified_at and created_at <= archived_at"
+        " and resolved_at <= archived_at and verified_at <= archived_at",
+        name="rca_times",
+    ),
+    Index("one_open_rca_per_case", "case_no", unique=True, sqlite_where=text("status = 'open'")),
+)
+
+symptom_rca = Table(
+    "symptom_rca",
+    metadata,
+    Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
+    Column("rca_id", ForeignKey("rcas.rca_id"), primary_key=True),
+    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("confidence", Float),
+    Column("notes", Text, nullable=False),
+    Column("linked_at", Float, nullable=False),
+    CheckConstraint("confidence between 0 and 1", name="link_confidence"),
+    Index("symptoms_of_rca", "rca_id"),
+)
+
+
+suites = Table(
+    "suites",
+    metadata,
+    Column("suite_id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("closed_at", Float),
+    UniqueConstraint("run_id", name="one_suite_per_run"),
+    CheckConstraint("status in ('open', 'closed')", name="suite_status"),
+    CheckConstraint("(status = 'closed') = (closed_at is not null)", name="suite_closed"),
+    CheckConstraint("created_at <= closed_at", name="suite_times"),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("version_id", Integer, primary_key=True),
+    Column("label", Text, nullable=False),
+    UniqueConstraint("label", name="one_version_per_label"),
+)
+
+circuits = Table(
+    "circuits",
+    metadata,
+    Column("circuit_id", Integer, primary_key=True),
+    Column("suite_id", ForeignKey("suites.suite_id"), nullable=False),
+    Column("version_id", ForeignKey("versions.version_id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    UniqueConstraint("suite_id", "version_id", "name", name="one_circuit_per_name"),
+)
+
+launches = Table(
+    "launches",
+    metadata,
+    Column("launch_id", Integer, primary_key=True),
+    Column("circuit_id", ForeignKey("circuits.circuit_id"), nullable=False),
+    Column("launch_key", Text, nullable=False),
+    Column("rp_launch_id", Integer),
+    Column("uuid", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("env_attributes", Text, nullable=False),
+    Column("git_branch", Text, nullable=False),
+    Column("git_commit", Text, nullable=False),
+    Column("git_remote", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("ci_url", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("tests", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("payload", Text, nullable=False),
+    UniqueConstraint("circuit_id", "launch_key", name="one_launch_per_key"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("job_id", Integer, primary_key=True),
+    Column("launch_id", ForeignKey("launches.launch_id"), nullable=False),
+    Column("rp_item_id", Integer),
+    Column("name", Text, nullable=False),
+    Column("clock_type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("tests", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    UniqueConstraint("launch_id", "name", name="one_job_per_name"),
+    UniqueConstraint("launch_id", "job_id", name="jobs_of_launch"),
+)
+
+rca_cases = Table(
+    "rca_cases",
+    metadata,
+    Column("case_no", ForeignKey("cases.case_no"), primary_key=True),
+    Column("job_id", Integer, nullable=False),
+    Column("launch_id", Integer, nullable=False),
+    Column("failure_id", Text, nullable=False),
+    Column("rp_item_id", Integer),
+    Column("name", Text, nullable=False),
+    Column("class_name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("symptom_id", ForeignKey("symptoms.symptom_id")),
+    Column("rca_id", ForeignKey("rcas.rca_id")),
+    Column("error_message", Text, nullable=False),
+    Column("error_pattern", Text, nullable=False),
+    Column("test_name_pattern", Text, nullable=False),
+    Column("features", Text, nullable=False),
+    Column("log_snippet", Text, nullable=False),
+    Column("log_truncated", Integer, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("bands", Text, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("reviewed_by", Text, nullable=False),
+    Column("is_regression", Integer, nullable=False),
+    Column("recalled", Integer, nullable=False),
+    Column("notes", Text, nullable=False),
+    Column("draft", Text, nullable=False),
+    ForeignKeyConstraint(["launch_id", "job_id"], ["jobs.launch_id", "jobs.job_id"]),
+    ForeignKeyConstraint(
+        ["symptom_id", "rca_id"], ["symptom_rca.symptom_id", "symptom_rca.rca_id"]
+    ),
+    UniqueConstraint("launch_id", "failure_id", name="one_case_per_failure"),
+    CheckConstraint(
+        "status in ('open', 'triaged', 'investigated', 'reviewed', 'closed')",
+        name="rca_case_status",
+    ),
+    CheckConstraint("decision in ('', 'approve', 'overturn')", name="rca_case_decision"),
+    CheckConstraint("status != 'reviewed' or decision != ''", name="rca_case_reviewed"),
+    Index("cases_of_symptom", "symptom_id", "rca_id"),
+    Index("cases_of_rca", "rca_id", "status"),
+    Index("cases_not_closed", "launch_id", sqlite_where=text("status != 'closed'")),
+)
+
+triages = Table(
+    "triages",
+    metadata,
+    Column("case_no", ForeignKey("rca_cases.case_no"), primary_key=True),
+    Column("category", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("hypothesis", Text, nullable=False),
+    Column("candidate_repos", Text, nullable=False),
+    Column("skip", Integer, nullable=False),
+    Column("clock_skew", Integer, nullable=False),
+    Column("cascade", Integer, nullable=False),
+    Column("notes", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    CheckConstraint(f"category in {CATEGORIES}", name="triage_category"),
+)
+
+all_tables = metadata
+"""These tables refer to all others: whoever asks for them here has the whole schema."""

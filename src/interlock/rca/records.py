@@ -1,0 +1,318 @@
+"""A failed test, as a source tells it: the subject of one case.
+
+The form of `interlock analyst` and of a case's input. Unknown parts are empty. Texts are what the
+source said, cut to a bound at the door and never cleaned: masking is for comparing, not keeping.
+
+A launch: one execution of tests, as a source tells it, and the repositories it may concern.
+
+Findings: what is known about a suite when somebody asks, ready to be shown.
+
+Read back from the store; a report is made from this and from nothing else.
+
+What was known before: symptoms, root causes and the other failures of a launch, as records.
+
+Filled from the store by whoever may read it. Unknown parts are empty. Texts are as they were said.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """An issue that somebody linked to a failure."""
+
+    ticket_id: str
+    url: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """One test that failed in one launch."""
+
+    id: str
+    test_name: str = ""
+    class_name: str = ""
+    type: str = ""
+    """The exception's or the assertion's type."""
+    message: str = ""
+    stack: str = ""
+    log: str = ""
+    log_truncated: bool = False
+    launch: str = ""
+    at: str = ""
+    """When it began: RFC 3339."""
+    ended_at: str = ""
+    attributes: dict[str, str] = {}
+    job: str = ""
+    """The test suite or CI job it ran in."""
+    path: str = ""
+    """The names of what holds it, outermost first, as the source joins them."""
+    file: str = ""
+    line: int = 0
+    item_id: int = 0
+    """Its id in ReportPortal; 0 where there is none."""
+    url: str = ""
+    code_ref: str = ""
+    issue_type: str = ""
+    """A defect code that somebody, or something, gave it before."""
+    issue_comment: str = ""
+    auto_analyzed: bool = False
+    tickets: tuple[Ticket, ...] = ()
+
+
+class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tests there were, and how they went."""
+
+    tests: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One test suite or CI job of a launch."""
+
+    name: str
+    item_id: int = 0
+    status: str = ""
+    tally: TestCounts = TestCounts()
+    started_at: str = ""
+    ended_at: str = ""
+    clock: str = ""
+    """Whose clock its times are of: executor, testing or sut; empty if unknown."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution. `launch_id` is the source's own; where it has none, a hash of the content."""
+
+    launch_id: str
+    name: str = ""
+    uuid: str = ""
+    number: int = 0
+    status: str = ""
+    started_at: str = ""
+    ended_at: str = ""
+    ci_started_at: str = ""
+    ci_ended_at: str = ""
+    attributes: dict[str, str] = {}
+    version: str = ""
+    """What was tested: a release, a build. Empty if unknown."""
+    branch: str = ""
+    commit: str = ""
+    remote: str = ""
+    url: str = ""
+    ci_url: str = ""
+    project: str = ""
+    tally: TestCounts = TestCounts()
+    jobs: tuple[Job, ...] = ()
+
+
+class Repo(msgspec.Struct, frozen=True, kw_only=True):
+    """A git repository that may hold the cause. Its purpose is what tells repositories apart."""
+
+    name: str
+    path: str = ""
+    purpose: str = ""
+    branch: str = ""
+    url: str = ""
+    """Where it can be browsed: commit links are made from it."""
+
+
+class Checkout(Repo, frozen=True, kw_only=True):
+    """A repository as it is looked at for one launch."""
+
+    commit: str = ""
+    """The tested revision where it is known, else the newest."""
+    last_green: str = ""
+    """The commit that last passed."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference an agent gave, and whether it was found where it points."""
+
+    ref: str
+    verdict: str = "unchecked"
+    """found, missing, or unchecked where there is no repository to look in."""
+    why: str = ""
+    url: str = ""
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit that may have brought the failure, with the reasons."""
+
+    repo: str
+    commit: str
+    subject: str = ""
+    author: str = ""
+    at: str = ""
+    files: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+    """Lines put in and taken away; both 0 if that is not known."""
+    score: float = 0.0
+    why: str = ""
+    url: str = ""
+
+
+class FindingStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision of a case's trail."""
+
+    step: str
+    attempt: int
+    at: str
+    rule: str
+    to: str
+    why: str = ""
+    read: Mapping[str, Any] = {}
+    by: str = ""
+
+
+class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about one case."""
+
+    case_id: str
+    case_no: int
+    test_name: str
+    class_name: str = ""
+    job: str = ""
+    launch_id: str = ""
+    version: str = ""
+    at: str = ""
+    ended_at: str = ""
+    url: str = ""
+    error: str = ""
+    stack: str = ""
+    excerpt: str = ""
+    """The lines of its log that say most."""
+    status: str = "open"
+    """open, triaged, investigated, reviewed or closed."""
+    step: str = ""
+    question_id: int = 0
+    """What a reviewer answers, while one is asked: `interlock answer 12 approve`."""
+    stuck: str = ""
+    """Why it stopped before its end, if it did."""
+    category: str = ""
+    triaged: str = ""
+    """The category of the first look, where a later one was not sure."""
+    severity: str = ""
+    defect_type: str = ""
+    component: str = ""
+    message: str = ""
+    score: float | None = None
+    evidence: tuple[Evidence, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    rca_id: int = 0
+    symptom_id: int = 0
+    seen: int = 1
+    """How often its symptom was seen in all, this time included."""
+    first_seen: str = ""
+    last_seen: str = ""
+    """When its symptom was seen before this time, the last of them."""
+    resolved_at: str = ""
+    """When its root cause was called resolved, if it came back after that."""
+    recalled: bool = False
+    inherited: bool = False
+    """Its root cause, with suspects and evidence, was found in an earlier suite."""
+    regression: bool = False
+    cascade: bool = False
+    clock_skew: bool = False
+    decision: str = ""
+    """approve or overturn, once somebody has reviewed it."""
+    reviewed_by: str = ""
+    notes: tuple[str, ...] = ()
+    draft: Mapping[str, Any] = {}
+    """The Jira draft of F6."""
+    trail: tuple[FindingStep, ...] = ()
+
+
+class FindingFamily(msgspec.Struct, frozen=True, kw_only=True):
+    """Cases with one cause. The first member stands for the others."""
+
+    family_id: str
+    title: str
+    members: tuple[str, ...]
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite as it stands."""
+
+    suite_id: int
+    name: str
+    made_at: str
+    agent: str = ""
+    launches: tuple[Launch, ...] = ()
+    repos: tuple[Repo, ...] = ()
+    thresholds: Mapping[str, float] = {}
+    families: tuple[FindingFamily, ...] = ()
+    cases: tuple[CaseFinding, ...] = ()
+    dispatches: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+class SymptomInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A symptom that was seen before and may be this failure's."""
+
+    symptom_id: int
+    name: str = ""
+    status: str = ""
+    """active, dormant or resolved."""
+    occurrence_count: int = 0
+    first_seen: str = ""
+    last_seen: str = ""
+    error_pattern: str = ""
+    component: str = ""
+    affected_versions: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    """Attributes of the launch it was last seen in, to compare with this one."""
+    rca_ids: tuple[int, ...] = ()
+    similarity: float | None = None
+    """How near it is to this failure, 0 to 1, as far as a machine can tell."""
+    is_dormant_reactivation: bool = False
+
+
+class PriorCause(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause found before. `days_since_resolved` is computed where it is not given."""
+
+    rca_id: int
+    title: str = ""
+    description: str = ""
+    defect_type: str = ""
+    component: str = ""
+    status: str = ""
+    """open, resolved, verified or archived."""
+    jira_link: str = ""
+    affected_versions: tuple[str, ...] = ()
+    created_at: str = ""
+    resolved_at: str = ""
+    verified_at: str = ""
+    days_since_resolved: int | None = None
+    cases: int = 0
+    """How many cases have it."""
+
+
+class PriorKnowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows about a failure. The likeliest symptom is first; so is the likeliest
+    root cause. `digest` holds the root causes known in this suite, the newest last."""
+
+    symptoms: tuple[SymptomInfo, ...] = ()
+    prior_rcas: tuple[PriorCause, ...] = ()
+    failure_count: int = 0
+    """How often this test failed before, whatever the symptom."""
+    last_seen: str = ""
+    digest: tuple[PriorCause, ...] = ()
+
+
+class Sibling(msgspec.Struct, frozen=True, kw_only=True):
+    """Another failure of the same launch."""
+
+    id: str
+    name: str = ""
+    parent_name: str = ""
+    polarion_id: str = ""
+    status: str = ""
+    at: str = ""
+    error: str = ""
+    """The first line of its message is enough."""
+    issue_type: str = ""
+    rca_id: int = 0

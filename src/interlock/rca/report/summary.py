@@ -1,0 +1,278 @@
+"""The verdict: a suite in one paragraph of plain words, for somebody who reads nothing else.
+
+The numbers add up to the number of failures. Refuses to sound surer than the findings are.
+
+The summary of an analysis on a terminal: causes first, then who is waited for, then the files.
+
+Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from interlock.rca.records import Evidence, Findings
+from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.words import KINDS, STATES, state_of, step_name, trust_of
+from interlock.system.text import columns, counted, day, fitted, line
+
+_ANALYSTS = {
+    "basic": "the built-in analyst",
+    "manual": "hand",
+    "file": "agents that answer in files",
+    "batch-file": "agents that answer in batches of files",
+    "mcp": "agents that pull their work",
+}
+
+
+def verdict(told: Outline) -> str:
+    """`40 failures, 6 causes: 1 product regression (14 failures), …`"""
+    return " ".join(verdict_lines(told))
+
+
+def verdict_lines(told: Outline) -> tuple[str, str]:
+    """The same in two: what broke, and where that stands."""
+    if not told.total:
+        return "No failures.", "There is nothing to explain."
+    head = counted(told.total, "failure")
+    if told.families:
+        parts = ", ".join(_parts(told.families))
+        head += f", {counted(len(told.families), 'cause')}: {parts}"
+    loose = sum(cause.size for cause in told.causes if cause.loose)
+    if loose:
+        head += f"; {loose:,} not grouped yet" if told.families else ", not grouped yet"
+    return f"{head}.", " ".join([*_history(told), *_standing(told)])
+
+
+def _parts(causes: Iterable[Cause]) -> list[str]:
+    sums: dict[tuple[str, bool], list[int]] = {}
+    for cause in causes:
+        sums.setdefault((cause.kind, not cause.regression), []).append(cause.size)
+    order = sorted(sums, key=lambda each: (tuple(KINDS).index(each[0]), each[1]))
+    return [_part(kind, plain, sums[kind, plain]) for kind, plain in order]
+
+
+def _part(kind: str, plain: bool, sizes: list[int]) -> str:
+    words = KINDS[kind]
+    one, many = (words.one, words.many) if plain else (words.regression, words.regressions)
+    return f"{counted(len(sizes), one, many)} ({counted(sum(sizes), 'failure')})"
+
+
+def _history(told: Outline) -> list[str]:
+    known = sum(cause.known for cause in told.families)
+    if not told.families:
+        return []
+    if not known:
+        return ["It is new." if len(told.families) == 1 else "None was seen before."]
+    if known == len(told.families):
+        return ["It was seen before." if known == 1 else "All were seen before."]
+    return [f"{known:,} {'was' if known == 1 else 'were'} seen before."]
+
+
+def _standing(told: Outline) -> list[str]:
+    states = told.states
+    said = []
+    if (number := states.get("waiting", 0)) and number == told.total:
+        said.append("Nothing is reviewed yet: all wait for a person.")
+    elif number:
+        causes = sum("waiting" in cause.states for cause in told.families)
+        some = f"{counted(causes, 'cause')} ({counted(number, 'failure')})"
+        verb = "waits" if causes == 1 else "wait"
+        said.append(f"{some} {verb} for review." if causes else f"{number:,} wait for review.")
+    if number := states.get("working", 0):
+        said.append(f"{counted(number, 'failure')} still in analysis.")
+    if number := states.get("stopped", 0):
+        said.append(f"{counted(number, 'failure')} could not be analysed to the end.")
+    if states.keys() <= {"reviewed", "closed"}:
+        said.append("Everything is reviewed.")
+    return said
+
+
+def kind_label(cause: Cause) -> str:
+    """Its kind; one that nobody is sure of, with what it was taken for at first."""
+    if cause.loose:
+        return "Not grouped"
+    label = KINDS[cause.kind].label
+    first = KINDS[cause.at_first].label.lower() if cause.at_first else ""
+    return f"{label}, at first sight {first}" if first else label
+
+
+def advice(told: Outline) -> str:
+    """What would make the findings better, if it is plain; else empty."""
+    if told.total and not told.findings.repos and not any(c.suspects for c in told.causes):
+        return (
+            "No commit is suspected, because no repository was named. "
+            'Name it and analyse again: --repo "NAME=PATH:PURPOSE".'
+        )
+    return ""
+
+
+def made_by(told: Outline) -> str:
+    """Who did the analysis, in words; empty if that is not known."""
+    words = [word for word in told.findings.agent.split(", ") if word != "human=manual"]
+    said = dict.fromkeys(_ANALYSTS.get(word, word) for word in words if word)
+    return line(", ".join(said), 80)
+
+
+def standing(cause: Cause) -> str:
+    """Where the cases of a cause stand: `9 wait for review, 5 closed`."""
+    if len(cause.states) == 1:
+        return STATES[next(iter(cause.states))]
+    return ", ".join(_so_many(number, state) for state, number in cause.states.items())
+
+
+def _so_many(number: int, state: str) -> str:
+    word = STATES[state].lower()
+    return f"{number:,} {word if number == 1 else word.replace('waits', 'wait')}"
+
+
+def trust(cause: Cause) -> str:
+    """Who stands behind all of its cases: human, auto (a rule somebody chose), or unreviewed."""
+    met = {trust_of(case) for case in cause.cases}
+    return next(word for word in ("unreviewed", "auto", "human") if word in met)
+
+
+def history(cause: Cause) -> str:
+    """Whether it is new, in words."""
+    from_then = f", first on {day(cause.since)}" if cause.since else ""
+    if cause.regression:
+        return f"Came back: seen before{from_then}"
+    return f"Seen before{from_then}" if cause.known else "New: not seen before"
+
+
+_CAUSES = 12
+_REASONS = 2
+"""Lines for the reasons against a suspect."""
+_PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
+"""`repository:path:line`."""
+_NARROWEST = 30
+
+
+class SummaryLine(msgspec.Struct, frozen=True):
+    """One line, and what it is: head, cause, alarm, detail, file or plain."""
+
+    text: str
+    style: str = "plain"
+
+
+def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[SummaryLine]:
+    """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
+    width = max(width, _NARROWEST)
+    told = outline(findings)
+    name = line(findings.name) or f"suite {findings.suite_id}"
+    lines = [SummaryLine(fitted(name, width), "head")]
+    lines += [SummaryLine(each) for each in folded(verdict(told), width)]
+    for cause in told.causes[:_CAUSES]:
+        lines += [SummaryLine(""), *_cause(cause, width)]
+    if rest := told.causes[_CAUSES:]:
+        size = counted(sum(cause.size for cause in rest), "failure")
+        said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
+        lines += [SummaryLine(""), SummaryLine(fitted(said, width), "detail")]
+    lines += _waiting(told, width)
+    if said := advice(told):
+        lines += [SummaryLine(""), *(SummaryLine(each) for each in folded(said, width))]
+    if files:
+        lines += [
+            SummaryLine(""),
+            SummaryLine("Files", "head"),
+            *(SummaryLine(f"  {line(f, 4000)}", "file") for f in files),
+        ]
+    return [msgspec.structs.replace(each, text=_seen(each.text)) for each in lines]
+
+
+def _seen(text: str) -> str:
+    """Without what a terminal does not print, joiners in emoji for one."""
+    return "".join(sign for sign in text if sign.isprintable())
+
+
+def folded(text: str, width: int, indent: str = "") -> list[str]:
+    """Words on as many lines as they need; a word that is too wide is cut."""
+    lines, current = [], ""
+    for word in text.split():
+        longer = f"{current} {word}" if current else word
+        if columns(indent + longer) > width and current:
+            lines.append(current)
+            longer = word
+        current = longer
+    return [fitted(indent + each, width) for each in (*lines, current) if each]
+
+
+def _cause(cause: Cause, width: int) -> list[SummaryLine]:
+    kind = kind_label(cause).lower()
+    came_back = ", regression" if cause.regression else ""
+    size = counted(cause.size, "failure")
+    head = f"{cause.number:>2}  {kind}{came_back}, {size}"
+    rows = [SummaryLine(fitted(head, width), "alarm" if cause.regression else "cause")]
+    rows += [SummaryLine(each) for each in folded(cause.title, width, "    ")[:3]]
+    if place := _place(cause):
+        rows.append(SummaryLine(fitted(f"    at {place}", width), "detail"))
+    if suspect := _suspect(cause):
+        rows.append(SummaryLine(fitted(f"    {suspect}", width), "detail"))
+        rows += [SummaryLine(each, "detail") for each in _reasons(cause.suspects[0].why, width)]
+    return rows + [SummaryLine(each, "detail") for each in folded(_facts(cause), width, "    ")]
+
+
+def _reasons(why: str, width: int) -> list[str]:
+    """As many reasons as two lines hold, each of them whole if it can be."""
+    reasons = line(why, 4000).split("; ")
+    told = folded(reasons[0], width, "      ")
+    for count in range(2, len(reasons) + 1):
+        longer = folded("; ".join(reasons[:count]), width, "      ")
+        if len(longer) > _REASONS:
+            break
+        told = longer
+    return told[: _REASONS - 1] + [
+        fitted(" ".join([each, *map(str.strip, told[_REASONS:])]), width)
+        for each in told[_REASONS - 1 : _REASONS]
+    ]
+
+
+def _place(cause: Cause) -> str:
+    """Where in the code to look first, as far as it is known to be there."""
+    return next((line(each.ref) for each in cause.evidence if _is_place(each)), "")
+
+
+def _is_place(evidence: Evidence) -> bool:
+    return evidence.verdict == "found" and bool(_PLACE.fullmatch(evidence.ref))
+
+
+def _suspect(cause: Cause) -> str:
+    if not cause.suspects:
+        return ""
+    suspect = cause.suspects[0]
+    who = f" by {line(suspect.author, 40)}" if suspect.author else ""
+    subject = f": {line(suspect.subject)}" if suspect.subject else ""
+    word = "suspect then" if cause.inherited else "suspect"
+    return f"{word} {line(suspect.commit[:10], 10)}{who}{subject}"
+
+
+def _facts(cause: Cause) -> str:
+    facts = [line(cause.defect_type, 40), line(cause.severity, 20)]
+    facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
+    asked = f" (question {cause.question_id})" if cause.question_id else ""
+    said = [", ".join(each for each in facts if each), standing(cause) + asked]
+    if not cause.loose:
+        said.insert(1, history(cause))
+    return "; ".join(each for each in said if each)
+
+
+def _waiting(told: Outline, width: int) -> list[SummaryLine]:
+    """Who is waited for, and for how much."""
+    waiting = {
+        "a person's review": told.states.get("waiting", 0),
+        "a look at why it stopped": told.states.get("stopped", 0),
+    }
+    steps = Counter(
+        step_name(line(case.step, 30)) or "the first step"
+        for case in told.findings.cases
+        if state_of(case) == "working"
+    )
+    waiting |= {f"an answer to {step}": number for step, number in sorted(steps.items())}
+    rows = [(counted(number, "failure"), whom) for whom, number in waiting.items() if number]
+    if not rows:
+        return []
+    room = max(len(number) for number, _ in rows)
+    said = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
+    return [SummaryLine(""), SummaryLine("Waiting", "head"), *map(SummaryLine, said)]

@@ -1,0 +1,234 @@
+"""The words of a report: kinds of causes, defect codes, severities, states, and what each means.
+
+Knows how to name and rank them. Refuses to know how they are found or drawn.
+
+Links out of a report: only http and https, never with a name or password in them.
+
+Knows how to tell a link from a trap, and how forges write a commit's address.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from interlock.rca.records import CaseFinding, Launch, Repo, Suspect
+
+
+class CauseKind(NamedTuple):
+    """A kind of cause: its chip, and its noun in a sentence."""
+
+    label: str
+    one: str
+    many: str
+    regression: str
+    regressions: str
+
+
+KINDS: Mapping[str, CauseKind] = {
+    "product": CauseKind(
+        "Product", "product bug", "product bugs", "product regression", "product regressions"
+    ),
+    "firmware": CauseKind(
+        "Firmware",
+        "firmware problem",
+        "firmware problems",
+        "firmware regression",
+        "firmware regressions",
+    ),
+    "automation": CauseKind(
+        "Automation",
+        "automation bug",
+        "automation bugs",
+        "automation bug that came back",
+        "automation bugs that came back",
+    ),
+    "infra": CauseKind(
+        "Infrastructure",
+        "infrastructure problem",
+        "infrastructure problems",
+        "infrastructure problem that came back",
+        "infrastructure problems that came back",
+    ),
+    "unknown": CauseKind(
+        "Unknown",
+        "cause of unknown kind",
+        "causes of unknown kind",
+        "cause of unknown kind that came back",
+        "causes of unknown kind that came back",
+    ),
+    "flake": CauseKind("Flake", "flake", "flakes", "flake that came back", "flakes that came back"),
+}
+"""The most important first."""
+
+_ALSO = {"environment": "infra", "infrastructure": "infra", "flaky": "flake"}
+_CODE_KINDS = {
+    "pb": "product",
+    "ab": "automation",
+    "au": "automation",
+    "si": "infra",
+    "en": "infra",
+    "ib": "infra",
+    "fw": "firmware",
+    "nd": "flake",
+}
+DEFECTS: Mapping[str, str] = {
+    "pb001": "Product bug",
+    "ab001": "Automation bug",
+    "au001": "Automation bug",
+    "si001": "System issue",
+    "en001": "Environment issue",
+    "ib003": "Infrastructure bug",
+    "fw001": "Firmware issue",
+    "nd001": "No defect",
+    "ti001": "To investigate",
+}
+_FAMILIES = {
+    "pb": "Product bug",
+    "ab": "Automation bug",
+    "au": "Automation bug",
+    "si": "System issue",
+    "en": "Environment issue",
+    "ib": "Infrastructure bug",
+    "fw": "Firmware issue",
+    "nd": "No defect",
+    "ti": "To investigate",
+}
+SEVERITIES = ("critical", "high", "medium", "low")
+
+STATES: Mapping[str, str] = {
+    "waiting": "Waits for review",
+    "stopped": "Stopped",
+    "working": "In analysis",
+    "reviewed": "Reviewed",
+    "closed": "Closed",
+}
+"""Where a case stands, for a reader: what needs somebody first."""
+
+DECISIONS: Mapping[str, str] = {"approve": "approved", "overturn": "overturned"}
+STEPS: Mapping[str, str] = {
+    "f0": "recall",
+    "f1": "triage",
+    "f2": "resolve",
+    "f3": "investigate",
+    "f4": "correlate",
+    "f5": "review",
+    "f6": "report",
+}
+
+QUESTIONS: Mapping[str, str] = {
+    "recall": "Was it seen before?",
+    "triage": "What kind is it?",
+    "resolve": "Where to look?",
+    "investigate": "What broke, and why?",
+    "correlate": "Is it another case's cause?",
+    "review": "Is it true?",
+    "report": "Who must know?",
+}
+"""What each step asks."""
+
+
+def kind_of(case: CaseFinding) -> str:
+    """The kind of one case: its category, or what its defect code says."""
+    if kind := _kind(case.category):
+        return kind
+    return _CODE_KINDS.get(case.defect_type.strip().lower()[:2], "unknown")
+
+
+def first_kind_of(case: CaseFinding) -> str:
+    """The kind that a first look gave it."""
+    return _kind(case.triaged) or "unknown"
+
+
+def _kind(category: str) -> str:
+    word = category.strip().lower()
+    word = _ALSO.get(word, word)
+    return word if word in KINDS else ""
+
+
+def defect_meaning(code: str) -> str:
+    """What a defect code means; a project's own codes are read by their group."""
+    known = DEFECTS.get(code.strip().lower())
+    if known or not code:
+        return known or ""
+    group = _FAMILIES.get(code.strip().lower()[:2])
+    return f"{group}, the project's own code" if group else "the project's own code"
+
+
+def severity_rank(severity: str) -> int:
+    """Lower is worse; what is not known comes last."""
+    word = severity.strip().lower()
+    return SEVERITIES.index(word) if word in SEVERITIES else len(SEVERITIES)
+
+
+def state_of(case: CaseFinding) -> str:
+    """Exactly one of STATES."""
+    if case.status == "closed":
+        return "closed"
+    if case.status == "reviewed" or case.decision in DECISIONS:
+        return "reviewed"
+    if case.stuck:
+        return "stopped"
+    return "waiting" if step_name(case.step) == "review" else "working"
+
+
+def step_name(step: str) -> str:
+    """`F5_REVIEW`, `f5` and `review` are one step: `review`."""
+    word = step.strip().lower()
+    return STEPS.get(word[:2], word) if word[:1] == "f" else word
+
+
+def step_title(step: str) -> str:
+    """`F5_REVIEW` for people: `Review`. What is no step of ours stays as it came."""
+    name = step_name(step)
+    return name.capitalize() if name in QUESTIONS else step
+
+
+def trust_of(case: CaseFinding) -> str:
+    """Who stands behind a finding: human, auto (a rule somebody chose), or nobody yet."""
+    if case.decision not in DECISIONS:
+        return "unreviewed"
+    return "auto" if case.reviewed_by.strip().lower().split(":")[0] in ("", "auto") else "human"
+
+
+_LONGEST = 2000
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)([\w.-]+)(?::\d+/|[:/])([\w./~-]+)")
+_HOST = re.compile(r"[A-Za-z0-9\[\]:._-]+")
+
+
+def safe_link(url: str) -> str:
+    """The link, without credentials; empty if it is not plainly a web address."""
+    url = url.strip()
+    if not url or len(url) > _LONGEST or not url.isprintable() or re.search(r"[\s\\\"'<>`]", url):
+        return ""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(host):
+        return ""
+    return urlunsplit((parts.scheme.lower(), host, parts.path, parts.query, parts.fragment))
+
+
+def commit_link(home: str, commit: str) -> str:
+    """Where a commit can be read, from the address of its repository."""
+    ssh = _SSH.fullmatch(home.strip())
+    base = safe_link(f"https://{ssh[1]}/{ssh[2]}" if ssh else home).rstrip("/")
+    if not base or not _COMMIT.fullmatch(commit) or "?" in base or "#" in base:
+        return ""
+    place = "/-/commit/" if "gitlab" in urlsplit(base).netloc else "/commit/"
+    return base.removesuffix(".git") + place + commit.lower()
+
+
+def suspect_link(suspect: Suspect, repos: Iterable[Repo]) -> str:
+    if link := safe_link(suspect.url):
+        return link
+    homes = (repo.url for repo in repos if repo.name == suspect.repo and repo.url)
+    return commit_link(next(homes, ""), suspect.commit)
+
+
+def launch_link(launch: Launch) -> str:
+    """Where the tested commit can be read."""
+    return commit_link(launch.remote, launch.commit)

@@ -1,0 +1,463 @@
+"""Files that form one launch: what they tell, put together and told once.
+
+Knows repeated reports and repeated tests, logs beside reports, and how a launch is named when
+nobody names it. Refuses to know where files come from.
+
+A run that broke before any test could fail: what its console log says went wrong.
+
+Knows how build tools, package managers and interpreters complain. Refuses to name a test: what
+broke is the run itself.
+
+The log that lies beside a report: which file it is, and which part of it is about a test.
+
+Knows the names tools give to such files. Looks at a bounded end of the log only.
+"""
+
+import hashlib
+import os
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from io import BufferedReader
+from pathlib import PurePath
+from typing import BinaryIO, Final, cast
+
+import msgspec
+
+from interlock.rca.records import Failure, Job, Launch, TestCounts
+from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
+from interlock.rca.sources.entry import Hashing, SourceEntry
+from interlock.rca.sources.envelope import FailureIds
+from interlock.rca.sources.junit import read_junit
+from interlock.system.errors import SourceError
+from interlock.system.test_output.counts import bare, lines_of
+from interlock.system.test_output.failures import read_log
+from interlock.system.text import bounded
+
+_LINE = 500
+_KEPT = 200
+"""Lines from the log's end that are kept, and as many from the first complaint on."""
+_TYPED = re.compile(
+    r"(?:E +)?(?P<type>(?:[A-Za-z_]\w*[.:]{1,2})*[A-Z]\w*(?:Error|Exception))(?:: (?P<said>.+)|$)"
+)
+_COMPLAINTS = (
+    re.compile(r"(?:\S+: )?(?:fatal )?error(?:\[\w+\])?: (?P<said>.+)", re.IGNORECASE),
+    re.compile(r"(?:npm|yarn|pnpm) (?:error|ERR!) (?!code |errno |A complete|path )(?P<said>\S.+)"),
+    re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: (?P<said>.+)"),
+    re.compile(r"(?:\S+: )?(?P<said>.*(?:command not found|No such file or directory).*)"),
+    re.compile(r"(?:fatal|panic): (?P<said>.+)"),
+    re.compile(r"(?P<said>.*\b(?:could|can) ?not be (?:resolved|found|read|loaded|opened)\b.*)"),
+    re.compile(r"(?P<said>(?:Could not|Cannot|Unable to|Failed to|Unresolv\w+) \S.+)"),
+)
+_ENDED = re.compile(
+    r"(?P<said>BUILD FAIL\w+|make: \*\*\* .+|.*Process completed with exit code [1-9]\d*.*"
+    r"|ERROR: Job failed.*|Killed|Segmentation fault.*|.*[Tt]he operation was canceled.*)"
+)
+"""That it broke, without why; counts only where nothing says why."""
+
+
+class Break(msgspec.Struct, frozen=True):
+    """Why a run broke, as its log says it, and the lines that speak of it."""
+
+    type: str
+    message: str
+    lines: tuple[str, ...]
+
+
+def find_break(lines: Iterable[str]) -> Break | None:
+    """What broke the run; None if the log complains of nothing."""
+    reader = _Reader()
+    for line in lines:
+        reader.take(bare(line[: 8 * _LINE])[:_LINE])
+    return reader.done()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.typed: re.Match[str] | None = None
+        self.complaint = ""
+        self.ended = ""
+        self.first: list[str] = []
+        self.last: deque[str] = deque(maxlen=_KEPT)
+
+    def take(self, line: str) -> None:
+        told = line.strip()
+        # An interpreter tells where before it tells what, so the lines before are wanted too.
+        if not self._why and self._hear(told):
+            self.first = list(self.last)[-_KEPT // 2 :]
+            self.last.clear()
+            self.first.append(line)
+        elif self._why and len(self.first) < _KEPT:
+            self.first.append(line)
+        else:
+            self.last.append(line)
+
+    @property
+    def _why(self) -> bool:
+        return bool(self.typed or self.complaint)
+
+    def _hear(self, told: str) -> bool:
+        self.typed = _TYPED.match(told)
+        if not self.typed:
+            found = next((hit for each in _COMPLAINTS if (hit := each.match(told))), None)
+            self.complaint = found["said"] if found else ""
+            if not found and not self.ended and (end := _ENDED.match(told)):
+                self.ended = end["said"]
+        return self._why
+
+    def done(self) -> Break | None:
+        kept = (*self.first, *self.last)
+        if self.typed:
+            return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
+        said = self.complaint or self.ended
+        return Break("", said.strip(), kept) if said else None
+
+
+PART_BOUND: Final = 64 * 1024
+"""Characters of such a log that one failure gets."""
+_END: Final = 16 * 1024 * 1024
+_LONGEST_LINE: Final = 4_000
+_BEFORE, _AFTER = 20, 60
+_MOST_SEARCHES: Final = 200
+_ENDINGS: Final = (".log", ".txt", ".out")
+_USUAL: Final = ("output", "console", "build", "stdout", "test", "tests")
+_WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+def is_log_name(name: str) -> bool:
+    return PurePath(name).suffix.lower() in _ENDINGS
+
+
+def log_beside(report: SourceEntry) -> SourceEntry | None:
+    """The log of the same stem or, in the same folder, of a usual name; None if there is none."""
+    around = {name.lower(): leaf for name, leaf in report.neighbours().items()}
+    stem = report.stem.lower()
+    short = stem.removeprefix("test-")
+    stems = (stem, short, f"{stem}-output", f"{short}-output", *_USUAL)
+    names = (f"{each}{ending}" for each in stems for ending in _ENDINGS)
+    return next((around[name] for name in names if name in around), None)
+
+
+class LogParts:
+    """One log, and the parts of it that are about tests."""
+
+    def __init__(self, stream: BinaryIO, failures: Sequence[Failure]) -> None:
+        self._lines, self._is_end = _last_lines(stream)
+        self._parts, self._rest = _shared_out(_mentions(self._lines, map(_key, failures)))
+        self._tail: tuple[str, bool] | None = None
+
+    def part(self, failure: Failure) -> tuple[str, bool]:
+        """What the log says about the test, or else its end, without what it says about others;
+        and whether that is not all of it. Another test's error must not become this one's."""
+        own = self._parts.get(_key(failure))
+        if own is None:
+            return self._end()
+        text, was_cut = bounded("\n".join(map(self._lines.__getitem__, own)), PART_BOUND)
+        return text.strip("\n"), self._is_end or was_cut or len(own) < len(self._lines)
+
+    def _end(self) -> tuple[str, bool]:
+        if self._tail is None:
+            text = "\n".join(map(self._lines.__getitem__, self._rest)).strip("\n")
+            is_part = self._is_end or len(self._rest) < len(self._lines)
+            self._tail = (text[-PART_BOUND:], is_part or len(text) > PART_BOUND)
+        return self._tail
+
+
+def _last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
+    """The lines of the log's end, and whether there is more before it."""
+    kept: deque[bytes] = deque()
+    size, is_end = 0, False
+    while part := stream.read(1 << 20):
+        kept.append(part)
+        size += len(part)
+        while size - len(kept[0]) > _END:
+            size -= len(kept.popleft())
+            is_end = True
+    lines = b"".join(kept).decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    return [line[:_LONGEST_LINE] for line in lines], is_end
+
+
+def _key(failure: Failure) -> str:
+    """The test's name without its parameters."""
+    return re.split(r"[\[({]", failure.test_name, maxsplit=1)[0].strip() or failure.class_name
+
+
+def _mentions(lines: Sequence[str], names: Iterable[str]) -> list[frozenset[str]]:
+    """Of each line, the names it holds. Tools join the parts of a longer name as they like, so of
+    those only the words count."""
+    known = {name for name in names if name}
+    words = {name for name in known if _WORD.fullmatch(name)}
+    phrases = [(name, _plain(name)) for name in sorted(known - words)[:_MOST_SEARCHES]]
+    found = [frozenset(words.intersection(_WORD.findall(line))) for line in lines]
+    if any(plain for _, plain in phrases):
+        for at, line in enumerate(map(_plain, lines)):
+            found[at] |= {name for name, plain in phrases if plain and plain in line}
+    return found
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text))
+
+
+def _shared_out(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
+    """The lines of each name, and those of none. A line belongs to the names that were last spoken
+    of, if that is not long ago or they are spoken of again; else to those that soon will be."""
+    last = {name: at for at, names in enumerate(mentions) for name in names}
+    owners: list[frozenset[str]] = []
+    current, until = frozenset[str](), 0
+    for at, names in enumerate(mentions):
+        if names:
+            current, until = names, max(at + _AFTER, *(last[name] for name in names))
+            first = max(0, at - _BEFORE)
+            owners[first:] = [each or names for each in owners[first:]]
+        owners.append(current if at < until else frozenset())
+    parts: dict[str, list[int]] = {}
+    for at, names in enumerate(owners):
+        for name in names:
+            parts.setdefault(name, []).append(at)
+    return parts, [at for at, names in enumerate(owners) if not names]
+
+
+_Same = tuple[str, ...]
+
+
+class LaunchBuilder:
+    """Takes contents one by one; `done` makes the launch of them."""
+
+    def __init__(self, name: str) -> None:
+        self.lost: list[str] = []
+        """What could not be read, or was not understood: failures may have been in there."""
+        self._name = name
+        self._title = ""
+        self._failures: list[Failure] = []
+        self._notes: list[str] = []
+        self._jobs: dict[str, Job] = {}
+        self._properties: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
+        self._places: list[SourceEntry] = []
+        self._logs: list[SourceEntry] = []
+        self._reports = 0
+        self._beside: dict[str, int] = {}
+        """Of each log that lay beside a report, how many failures it is the log of."""
+        self._ids = FailureIds()
+        self._known: set[_Same] = set()
+
+    def report(self, leaf: SourceEntry) -> None:
+        with leaf.open() as opened:
+            stream = Hashing(opened)
+            report = read_junit(cast("BinaryIO", stream), leaf.name)
+            failures = list(report)
+            digest = stream.digest()
+        if not self._is_new(leaf, digest):
+            return
+        self._reports += 1
+        self._notes += report.notes
+        self.lost += report.damage
+        self._title = self._title or report.title
+        for name, value in report.properties.items():
+            self._properties.setdefault(name, value)
+        flaky = report.passed_later
+        failures = [_marked(each) if each.id in flaky else each for each in failures]
+        if flaky:
+            self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
+        repeated = self._add(self._with_log(leaf, failures))
+        if repeated:
+            number = repeated.total()
+            self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
+        self._add_jobs(report.jobs, repeated)
+
+    def log(self, leaf: SourceEntry) -> None:
+        """Read only if there are no reports: beside one, a log is a help and not a source."""
+        self._logs.append(leaf)
+
+    def failures(self, leaf: SourceEntry, failures: Iterable[Failure]) -> None:
+        with leaf.open() as opened:
+            if not self._is_new(leaf, Hashing(opened).digest()):
+                return
+        found = list(failures)
+        self._failures += [self._ids.keep(each) for each in found]
+        tally = TestCounts(tests=len(found), failed=len(found))
+        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
+
+    def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
+        """The launch, its failures and notes; None if nothing was there to read."""
+        if self._reports:
+            self._take_given_logs()
+        if not self._reports or not (self._failures or self._tests):
+            for leaf in self._logs:
+                self._read_log(leaf)
+        if not self._digests:
+            return None
+        content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
+        launch = self._launch(content)
+        if not (self._reports or self._failures or launch.tally.tests or launch.tally.failed):
+            self.lost.append(_not_understood(self._places))
+            return None
+        failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
+        notes = [*self._notes, *self._logs_taken()]
+        if not failures:
+            what = "failures" if launch.tally.tests else "tests"
+            notes.append(f"there are no {what} in there")
+        return launch, failures, notes
+
+    def _logs_taken(self) -> list[str]:
+        if not self._beside:
+            return []
+        which = next(iter(self._beside)) if len(self._beside) == 1 else f"{len(self._beside)} logs"
+        return [f"{which}: taken as the log of {sum(self._beside.values())} failures"]
+
+    def _launch(self, launch_id: str) -> Launch:
+        jobs = tuple(self._jobs.values())
+        launch = Launch(
+            launch_id=launch_id,
+            name=self._name or self._title or self._own_name(),
+            status="FAILED" if self._failures else "PASSED",
+            started_at=min((job.started_at for job in jobs if job.started_at), default=""),
+            ended_at=max((job.ended_at for job in jobs if job.ended_at), default=""),
+            attributes=harmless_facts(self._properties),
+            tally=_sum(job.tally for job in jobs),
+            jobs=jobs,
+        )
+        return with_build_facts(launch, self._properties)
+
+    def _own_name(self) -> str:
+        """The file's name if there is one file, else the name of the folder."""
+        if len(self._places) == 1:
+            return self._places[0].stem
+        folders = {leaf.folder.partition("!")[0] for leaf in self._places}
+        return PurePath(os.path.commonpath(map(os.path.abspath, folders))).stem or "launch"
+
+    def _is_new(self, leaf: SourceEntry, digest: str) -> bool:
+        if digest in self._digests:
+            self._notes.append(f"{leaf.label}: the same as {self._digests[digest]}: read once")
+            return False
+        self._digests[digest] = leaf.label
+        self._places.append(leaf)
+        return True
+
+    def _add(self, failures: Iterable[Failure]) -> Counter[str]:
+        """Keep the failures that no earlier file told; the numbers of the others, by job."""
+        fresh: list[_Same] = []
+        repeated: Counter[str] = Counter()
+        for failure in failures:
+            same = _same(failure)
+            if same in self._known:
+                repeated[failure.job] += 1
+                continue
+            fresh.append(same)
+            self._failures.append(self._ids.name(failure))
+        self._known.update(fresh)
+        return repeated
+
+    def _add_jobs(self, jobs: Iterable[Job], repeated: Counter[str] | None = None) -> None:
+        for job in jobs:
+            old, again = self._jobs.get(job.name), repeated[job.name] if repeated else 0
+            if old and again and old.tally == job.tally:
+                continue  # the same job in another report
+            added = TestCounts(
+                tests=job.tally.tests - again,
+                failed=job.tally.failed - again,
+                skipped=job.tally.skipped,
+            )
+            tally = _sum((old.tally if old else TestCounts(), added))
+            status = "FAILED" if tally.failed else job.status
+            self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
+
+    def _with_log(self, leaf: SourceEntry, failures: list[Failure]) -> list[Failure]:
+        """The failures; those without a log get their part of the one that lies beside."""
+        if all(each.log for each in failures):
+            return failures
+        log = log_beside(leaf)
+        return failures if log is None else self._from_log(log, failures)
+
+    def _from_log(self, log: SourceEntry, failures: list[Failure]) -> list[Failure]:
+        bare = [each for each in failures if not each.log]
+        try:
+            if not bare or log.kind() != "log":
+                return failures
+            with log.open() as stream:
+                parts = LogParts(stream, bare)
+        except SourceError as error:
+            self._notes.append(f"skipped: {error}")
+            return failures
+        self._beside[log.label] = self._beside.get(log.label, 0) + len(bare)
+        return [each if each.log else _with_part(each, parts) for each in failures]
+
+    def _take_given_logs(self) -> None:
+        """A log that the user named together with reports belongs to all of them."""
+        for leaf in self._logs:
+            if leaf.is_given:
+                self._failures = self._from_log(leaf, self._failures)
+
+    @property
+    def _tests(self) -> int:
+        return sum(job.tally.tests for job in self._jobs.values())
+
+    def _read_log(self, leaf: SourceEntry) -> None:
+        with leaf.open() as opened:
+            stream = Hashing(opened)
+            found = read_log(lines_of(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
+            digest = stream.digest()
+        if not self._is_new(leaf, digest):
+            return
+        failures = found.failures
+        if not failures and (found.tally.failed or not found.tally.tests):
+            failures = self._broken(leaf, found.tally)
+        elif found.tally.failed > len(failures):
+            counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
+            self._notes.append(f"{leaf.label}: {counts}")
+        self._failures += [
+            self._ids.name(msgspec.structs.replace(each, job=each.job or leaf.stem))
+            for each in failures
+        ]
+        status = "FAILED" if found.tally.failed or failures else "PASSED"
+        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
+
+    def _broken(self, leaf: SourceEntry, tally: TestCounts) -> list[Failure]:
+        """The run itself as one failure, where its log names no test but says that it broke."""
+        with leaf.open() as opened:
+            found = find_break(lines_of(opened))
+        counted = (
+            f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
+        )
+        if found is None:
+            self._notes += [f"{leaf.label}: {counted}"] if tally.failed else []
+            return []
+        self._notes.append(f"{leaf.label}: {counted}; the run itself is taken as one failure")
+        log = "\n".join(found.lines)
+        return [
+            Failure(id="", test_name=leaf.stem, type=found.type, message=found.message, log=log)
+        ]
+
+
+def _not_understood(logs: list[SourceEntry]) -> str:
+    what = logs[0].label if len(logs) == 1 else f"each of the {len(logs)} logs"
+    return (
+        f"In {what} there is no test result that is understood: "
+        "give JUnit XML, or the console output of a test run."
+    )
+
+
+def _marked(failure: Failure) -> Failure:
+    return msgspec.structs.replace(failure, attributes={**failure.attributes, "flaky": "true"})
+
+
+def _with_part(failure: Failure, parts: LogParts) -> Failure:
+    text, is_part = parts.part(failure)
+    truncated = failure.log_truncated or is_part
+    return msgspec.structs.replace(failure, log=text, log_truncated=truncated)
+
+
+def _same(failure: Failure) -> _Same:
+    told = failure.message, failure.stack
+    mark = hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest()
+    return failure.job, failure.class_name, failure.test_name, failure.at, mark
+
+
+def _sum(tallies: Iterable[TestCounts]) -> TestCounts:
+    found = list(tallies)
+    return TestCounts(
+        tests=sum(each.tests for each in found),
+        failed=sum(each.failed for each in found),
+        skipped=sum(each.skipped for each in found),
+    )

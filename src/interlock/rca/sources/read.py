@@ -1,0 +1,302 @@
+"""Everything a user names becomes launches with failures: reports, folders, zips, logs, servers.
+
+Knows which reader a content needs, and that files without a launch of their own form one together.
+What cannot be read is said and passed over; only when nothing is left is it an error.
+
+From a user's word to what there is to read: a file, a folder, a glob, a zip.
+
+Knows folders and their hidden corners. Refuses to read: what something is, others find out.
+"""
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+import msgspec
+
+from interlock.rca.records import Failure, Launch
+from interlock.rca.sources import entry
+from interlock.rca.sources.entry import SourceEntry
+from interlock.rca.sources.envelope import FailureIds, read_envelope, read_failures
+from interlock.rca.sources.launch import LaunchBuilder, is_log_name
+from interlock.rca.sources.reportportal.client import (
+    LaunchWord,
+    PortalAddress,
+    address,
+    launch_word,
+)
+from interlock.rca.sources.reportportal.project import ReportPortal
+from interlock.rca.sources.reportportal.rp_launch import read_launch
+from interlock.system.errors import SourceError
+from interlock.system.test_output.counts import lines_of
+
+_MOST_FILES: Final = 50_000
+_PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
+
+
+def leaves_of(word: str) -> tuple[list[SourceEntry], list[str]]:
+    """What the word names, in a stable order, and notes. SourceError if it names nothing."""
+    search = _Search()
+    if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
+        return search.folder(Path(word))
+    if not os.path.exists(word) and glob.has_magic(word):  # noqa: PTH110
+        return search.matching(word)
+    return search.file(Path(word))
+
+
+class _Search:
+    """One search; each folder is asked for its logs once."""
+
+    def __init__(self) -> None:
+        self._logs: dict[Path, Mapping[str, SourceEntry]] = {}
+
+    def matching(self, word: str) -> tuple[list[SourceEntry], list[str]]:
+        found = _each_once(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
+        leaves: list[SourceEntry] = []
+        notes: list[str] = []
+        for path in map(Path, found):
+            more, said = self.folder(path) if path.is_dir() else self.file(path)
+            leaves += more
+            notes += said
+        if not found:
+            raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
+        return leaves, notes
+
+    def file(self, path: Path) -> tuple[list[SourceEntry], list[str]]:
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
+            raise SourceError(
+                f"{str(path)[:300]} {reason}: "
+                "give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
+            ) from None
+        if not stat.S_ISREG(mode):
+            raise SourceError(f"{path} is no regular file: save its content to one and give that.")
+        leaf = self._leaf(path, is_given=True)
+        with leaf.open() as stream:
+            is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+        return entry.members(path, str(path)) if is_zip else ([leaf], [])
+
+    def folder(self, folder: Path) -> tuple[list[SourceEntry], list[str]]:
+        leaves: list[SourceEntry] = []
+        notes: list[str] = []
+        for path in _walk(folder):
+            if len(leaves) >= _MOST_FILES:
+                return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
+            if path.suffix.lower() == ".zip":
+                more, said = _reports_in(path)
+                leaves += more
+                notes += said
+            else:
+                leaves.append(self._leaf(path, is_given=False))
+        return leaves, notes
+
+    def _leaf(self, path: Path, *, is_given: bool) -> SourceEntry:
+        return SourceEntry(
+            label=str(path),
+            folder=str(path.parent),
+            name=path.name,
+            open=lambda: _opened(path),
+            neighbours=lambda: self._logs_in(path.parent),
+            is_given=is_given,
+        )
+
+    def _logs_in(self, folder: Path) -> Mapping[str, SourceEntry]:
+        if folder not in self._logs:
+            try:
+                found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
+            except OSError:
+                found = []
+            self._logs[folder] = {
+                each.name: self._leaf(each, is_given=False) for each in found if each.is_file()
+            }
+        return self._logs[folder]
+
+
+def _reports_in(path: Path) -> tuple[list[SourceEntry], list[str]]:
+    """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
+    try:
+        leaves, notes = entry.members(path, str(path))
+    except SourceError as error:
+        return [], [str(error)]
+    has_reports = any(leaf.name.lower().endswith(".xml") for leaf in leaves)
+    return (leaves, notes) if has_reports else ([], [])
+
+
+def _each_once(paths: list[str]) -> list[str]:
+    """Links that lead to each other make many names for one thing: the shortest is kept."""
+    by_length = sorted(paths, key=lambda path: (-len(path), path))
+    return sorted({os.path.realpath(path): path for path in by_length}.values())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in _PASSED_OVER
+        )
+        for name in sorted(names):
+            path = Path(at, name)
+            fits = path.suffix.lower() in (".xml", ".zip") or is_log_name(name)
+            if fits and not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return cast("BinaryIO", path.open("rb"))
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+class SourceLaunch(msgspec.Struct, frozen=True):
+    """One launch with its failures, and what there is to say about the reading."""
+
+    launch: Launch
+    failures: list[Failure]
+    notes: list[str]
+
+
+def read_sources(
+    words: Sequence[str],
+    *,
+    name: str = "",
+    environ: Mapping[str, str] | None = None,
+    key_file: Path | None = None,
+    portal: Callable[[PortalAddress], ReportPortal] = ReportPortal,
+) -> list[SourceLaunch]:
+    """The launches that the words name. Files without a launch of their own are one launch, which
+    is called `name`. SourceError if there is nothing to read."""
+    reading = _Reading(name)
+    for word in words:
+        place = launch_word(word)
+        if place is None:
+            reading.take(word)
+        else:
+            where = address(environ or {}, url=place.url, project=place.project, key_file=key_file)
+            reading.ask(portal(where), place)
+    return reading.done()
+
+
+class _Reading:
+    def __init__(self, name: str) -> None:
+        self._intakes: list[SourceLaunch] = []
+        self._gathering = LaunchBuilder(name)
+        self._notes: list[str] = []
+        self._passed_over: list[str] = []
+        """What the search itself left out: members of archives, files beyond the bound."""
+        self._problems: list[str] = []
+        self._seen: set[str] = set()
+
+    def ask(self, portal: ReportPortal, place: LaunchWord) -> None:
+        with portal:
+            self._keep(read_launch(portal, place.launch))
+
+    def take(self, word: str) -> None:
+        leaves, notes = leaves_of(word)
+        self._notes += notes
+        self._passed_over += notes
+        foreign = 0
+        for leaf in leaves:
+            if leaf.label in self._seen:
+                continue
+            self._seen.add(leaf.label)
+            try:
+                foreign += not self._read(leaf)
+            except SourceError as error:
+                self._problems.append(str(error))
+        if foreign:
+            self._notes.append(f"{word}: {foreign} XML files are no JUnit reports: skipped")
+
+    def done(self) -> list[SourceLaunch]:
+        gathered = self._gathering.done()
+        if gathered:
+            launch, failures, notes = gathered
+            self._intakes.append(SourceLaunch(launch, failures, notes))
+        self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
+        said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
+        first, *others = self._intakes
+        first = msgspec.structs.replace(first, notes=[*said, *first.notes])
+        return [
+            msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
+            for each in (first, *others)
+        ]
+
+    def _refuse_doubt(self, lost: list[str]) -> None:
+        """That nothing failed is only said where everything was read."""
+        if any(intake.failures for intake in self._intakes):
+            return
+        if not self._intakes:
+            raise SourceError([*lost, *self._notes, _NOTHING][0])
+        failed = sum(intake.launch.tally.failed for intake in self._intakes)
+        if failed:
+            is_told = any(intake.launch.project for intake in self._intakes)
+            advice = "check what the token may see" if is_told else "give a report that names them"
+            raise SourceError(f"{failed} failed there, but nothing tells which tests: {advice}.")
+        if lost:
+            raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
+
+    def _read(self, leaf: SourceEntry) -> bool:
+        """Whether it was something of ours."""
+        kind = leaf.kind()
+        if kind == "junit":
+            self._gathering.report(leaf)
+        elif kind == "log":
+            self._gathering.log(leaf)
+        elif kind == "envelope" and leaf.is_given:
+            with leaf.open() as stream:
+                self._keep(read_envelope(stream.read(1 << 27), leaf.label))
+        elif kind == "failures":
+            self._lines(leaf)
+        elif kind == "xml" and not leaf.is_given:
+            return False
+        elif kind == "zip" and not leaf.is_given:
+            self._notes.append(f"{leaf.label}: an archive in an archive is not opened; unpack it")
+        elif leaf.is_given:
+            raise SourceError(f"{leaf.label} {_ODD[kind]}.")
+        return True
+
+    def _lines(self, leaf: SourceEntry) -> None:
+        with leaf.open() as stream:
+            failures, notes = read_failures(lines_of(stream, 1 << 26), leaf.label)
+        self._notes += notes
+        loose = [each for each in failures if not each.launch]
+        if loose:
+            self._gathering.failures(leaf, loose)
+        for launch_id in dict.fromkeys(each.launch for each in failures if each.launch):
+            ids = FailureIds()
+            own = [ids.keep(each) for each in failures if each.launch == launch_id]
+            launch = Launch(launch_id=launch_id, name=launch_id, status="FAILED")
+            self._keep((launch, own, []))
+
+    def _keep(self, read: tuple[Launch, list[Failure], list[str]]) -> None:
+        launch, failures, notes = read
+        if not failures:
+            notes = [*notes, f"launch {launch.launch_id}: it has no failures"]
+        if any(each.launch.launch_id == launch.launch_id for each in self._intakes):
+            self._notes.append(f"launch {launch.launch_id} was named twice: read once")
+            return
+        self._intakes.append(SourceLaunch(launch, failures, notes))
+
+
+def _bounded_notes(notes: list[str]) -> list[str]:
+    left = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], f"and {left} more such notes"] if left > 0 else notes
+
+
+_MOST_NOTES: Final = 100
+_NOTHING: Final = (
+    "There is no report and no log in there: "
+    "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."
+)
+_ODD: dict[str, Any] = {
+    "empty": "is empty",
+    "binary": "is neither a report nor a text: give JUnit XML or a log",
+    "xml": "is XML, but no JUnit report: it has neither <testsuite> nor <testcase>",
+    "zip": "is an archive in an archive: unpack it first",
+    "packed": "is packed: unpack it first, or give a zip",
+    "envelope": "is JSON of an unknown form",
+}

@@ -1,0 +1,213 @@
+"""Bytes of an XML file, made into UTF-8 that a parser can take: whatever encoding it is really in.
+
+Knows byte order marks, declared and wrongly declared encodings, and signs that XML forbids. A
+terminal's escape sign, forbidden too, travels under another sign and is put back at the end.
+Refuses to know elements.
+
+What still stands in the text of a test case whose XML is broken.
+
+Knows how the tags of a report look to somebody who only reads. Gives results, never certainty;
+looks at a bounded number of tags, so that hostile text costs no more than honest text.
+"""
+
+import codecs
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final, NamedTuple
+
+_CHUNK: Final = 1 << 16
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_DECLARATION: Final = re.compile(rb"<\?xml\b[^>]{0,500}\?>")
+_ENCODING: Final = re.compile(rb"encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
+_AS_UTF8: Final = ("utf-8", "utf8", "us-ascii", "ascii")
+_KNOWN: Final = re.compile(r"iso-|latin|windows-|cp|koi8|gb|big5|shift|sjis|euc|mac|tis")
+"""Encodings in which ASCII is ASCII: a file we could read the declaration of is in one of them."""
+_REFERENCE: Final = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,9}));")
+_STRAY: Final = re.compile("[\udc80-\udcff]")
+_FORBIDDEN: Final = bytes(set(range(32)) - {9, 10, 13, 27})
+_NO_SIGNS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+_STAND_IN: Final = "\ue01b"
+"""Stands for the escape sign inside the parser: a private sign nobody writes."""
+_STAND_IN_BYTES: Final = _STAND_IN.encode()
+
+
+def restored(text: str) -> str:
+    """The text with its escape signs back."""
+    return text.replace(_STAND_IN, "\x1b") if _STAND_IN in text else text
+
+
+class XmlText:
+    """The chunks of one file, clean. `notes` says what was wrong with its encoding."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.notes: list[str] = []
+        self.is_empty = True
+        self._stream = stream
+        self._name = name
+
+    def __iter__(self) -> Iterator[bytes]:
+        head = self._stream.read(_CHUNK)
+        encoding = self._encoding(head)
+        decoder = codecs.getincrementaldecoder(encoding)(
+            "surrogateescape" if encoding.startswith("utf-8") else "replace"
+        )
+        chunk, held, first = head, b"", True
+        while chunk:
+            self.is_empty = self.is_empty and not chunk.strip()
+            text = held + self._clean(decoder.decode(chunk))
+            if first:
+                text = _without_declaration(text)
+                first = not text
+            text, held = _split(text)
+            if text:
+                yield _legal(text)
+            chunk = self._stream.read(_CHUNK)
+        rest = _legal(held + self._clean(decoder.decode(b"", final=True)))
+        if rest:
+            yield rest
+
+    def _encoding(self, head: bytes) -> str:
+        for mark, encoding in _BOMS:
+            if head.startswith(mark):
+                return encoding
+        declaration = _DECLARATION.search(head[:2000])
+        found = _ENCODING.search(declaration[0]) if declaration else None
+        declared = found[1].decode().lower() if found else "utf-8"
+        if declared in _AS_UTF8:
+            return "utf-8"
+        if _KNOWN.match(declared) and _exists(declared) and not _is_utf8(head):
+            return declared
+        self.notes.append(f"{self._name}: it is not in {declared}, as it says; read as UTF-8")
+        return "utf-8"
+
+    def _clean(self, text: str) -> bytes:
+        if not text.isascii() and _STRAY.search(text):
+            note = f"{self._name}: some bytes are no UTF-8; they were read as Windows-1252"
+            if note not in self.notes:
+                self.notes.append(note)
+            text = _STRAY.sub(_of_windows, text)
+        raw = text.encode("utf-8", "replace").translate(None, _FORBIDDEN)
+        for sign in _NO_SIGNS:
+            raw = raw.replace(sign, b"")
+        return raw.replace(b"\x1b", _STAND_IN_BYTES)
+
+
+def _exists(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding) is not None
+    except LookupError:
+        return False
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether it can only be UTF-8: it has signs beyond ASCII, and they are right."""
+    try:
+        return not codecs.getincrementaldecoder("utf-8")().decode(head).isascii()
+    except UnicodeDecodeError:
+        return False
+
+
+def _of_windows(stray: re.Match[str]) -> str:
+    return bytes([ord(stray[0]) - 0xDC00]).decode("cp1252", "replace")
+
+
+def _without_declaration(text: bytes) -> bytes:
+    """From the first tag on: what is before it, and the declaration, say nothing any more."""
+    at = text.find(b"<")
+    text = text[at:] if at >= 0 else b""
+    return _DECLARATION.sub(b"", text, count=1) if text.startswith(b"<?xml") else text
+
+
+def _split(text: bytes) -> tuple[bytes, bytes]:
+    """A reference that may go on in the next chunk is kept for then."""
+    at = text.rfind(b"&", max(0, len(text) - 16))
+    if at < 0 or b";" in text[at:]:
+        return text, b""
+    return text[:at], text[at:]
+
+
+def _legal(text: bytes) -> bytes:
+    return _REFERENCE.sub(_legal_reference, text) if b"&#" in text else text
+
+
+def _legal_reference(found: re.Match[bytes]) -> bytes:
+    number = int(found[1], 16) if found[1] else int(found[2])
+    if number == 27:
+        return _STAND_IN_BYTES
+    control = number < 32 and number not in (9, 10, 13)
+    wrong = 0xD800 <= number <= 0xDFFF or number in (0xFFFE, 0xFFFF) or number > 0x10FFFF
+    return b"" if control or wrong else found[0]
+
+
+_MOST_TAGS: Final = 20
+_LONGEST_TAG: Final = 1 << 16
+_LONGEST_TEXT: Final = 1 << 18
+_TAG: Final = re.compile(rb"<(?:[\w.-]+:)?(failure|error|skipped)(?=[\s/>])")
+_CASE: Final = re.compile(rb"<(?:[\w.-]+:)?testcase(?=[\s/>])")
+_REST: Final = re.compile(rb"""(?:[^>"']|"[^"]*+"|'[^']*+')*+>""")
+_NAME: Final = r"(?<![\w:.-])([\w:.-]{1,100}+)\s{0,20}+=\s{0,20}+"
+_ATTRIBUTE: Final = re.compile(_NAME + r"""(?:"([^"]*+)"|'([^']*+)')""")
+_OPEN_ATTRIBUTE: Final = re.compile(_NAME + r"""["']([^"']*+)\Z""")
+_CLOSING: Final = re.compile(r"</(?:[\w.-]+:)?(?:failure|error|testcase)\b")
+_CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
+NEXT: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
+"""Where a reader that lost its way can go on."""
+
+
+class SalvagedResult(NamedTuple):
+    """A tag that says how a test went: failure, error or skipped."""
+
+    kind: str
+    attributes: Mapping[str, str]
+    text: str
+
+
+def case_attributes(raw: bytes) -> dict[str, str] | None:
+    """The attributes of the first `testcase` tag in the text, or None if there is none."""
+    tag = _CASE.search(raw)
+    return None if tag is None else _tag(raw, tag.end())[0]
+
+
+def results(raw: bytes) -> list[SalvagedResult]:
+    """The results that stand in the text, in their order."""
+    found: list[SalvagedResult] = []
+    tag = _TAG.search(raw)
+    while tag and len(found) < _MOST_TAGS:
+        attributes, end = _tag(raw, tag.end())
+        text = ""
+        if not raw[max(0, end - 2) : end].startswith(b"/"):
+            text = _text(raw[end : end + _LONGEST_TEXT])
+        found.append(SalvagedResult(tag[1].decode(), attributes, text))
+        tag = _TAG.search(raw, end)
+    return found
+
+
+def _tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
+    """The attributes of a tag, and where it ends; quotes may be missing, the end may be too."""
+    window = raw[at : at + _LONGEST_TAG]
+    whole = _REST.match(window)
+    end = whole.end() if whole else window.find(b">") + 1 or len(window)
+    text = window[:end].decode("utf-8", "replace")
+    named = {each[1]: html.unescape(each[2] or each[3] or "") for each in _ATTRIBUTE.finditer(text)}
+    if whole is None and (last := _OPEN_ATTRIBUTE.search(text)):
+        named.setdefault(last[1], html.unescape(last[2]))
+    return named, at + end
+
+
+def _text(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    closing = _CLOSING.search(text)
+    text = text[: closing.start()] if closing else text
+    parts = _CDATA.split(text)  # every second part was inside CDATA, and is meant as it stands
+    return "".join(
+        part if number % 2 else html.unescape(part) for number, part in enumerate(parts)
+    ).strip()

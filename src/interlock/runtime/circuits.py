@@ -1,0 +1,180 @@
+"""The library: where circuits are found, and what travels with one.
+
+A project's own circuits (`circuits/NAME.yaml` or `circuits/NAME/circuit.yaml`) and the built-in
+ones are equal; of the same name, the project's is taken. A bundle carries the circuit's text and
+its prompt files, so that a run can keep all it was begun with.
+
+Cases as a user gives them: a JSON object per line.
+
+`id` names the case, `after` the cases that must end well before it starts, `priority` puts it
+before others. Everything else is the case's own input, read as `case.NAME` in rules and prompts.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.engine.circuit_file import CircuitSource, read_circuit
+from interlock.engine.schedule import refuse_cycles
+from interlock.journal.runs import NewCase
+from interlock.system.errors import CircuitError, SourceError, StateError
+from interlock.system.runner_strict_json import decode
+from interlock.system.yaml_text import MAX_CHARACTERS
+
+_PROMPT_ENDINGS = (".md", ".txt", ".j2")
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """A circuit file with the prompts it names."""
+
+    file: str
+    text: str
+    prompts: dict[str, str] = {}
+
+    def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> CircuitSource:
+        """The circuit, its prompts in place."""
+        written = read_circuit(self.text, self.file, shapes)
+        steps = {
+            name: msgspec.structs.replace(step, prompt=self.prompts.get(step.prompt, step.prompt))
+            for name, step in written.circuit.steps.items()
+        }
+        circuit = msgspec.structs.replace(written.circuit, steps=steps)
+        return msgspec.structs.replace(written, circuit=circuit)
+
+
+class Shelf(msgspec.Struct, frozen=True):
+    """A place where circuits lie: `where` says whose they are."""
+
+    where: str
+    folder: Path
+
+    def files(self) -> dict[str, Path]:
+        """Circuit files by name."""
+        found = {path.stem: path for path in self.folder.glob("*.yaml")}
+        found |= {path.parent.name: path for path in self.folder.glob("*/circuit.yaml")}
+        return dict(sorted(found.items()))
+
+
+def shelves(project: Path) -> tuple[Shelf, Shelf]:
+    built_in = Path(str(resources.files("interlock")))
+    return Shelf("project", project / "circuits"), Shelf("built-in", built_in)
+
+
+def find_circuit(name: str, project: Path) -> Bundle:
+    """The circuit of that name, or in the file of that path."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return bundle(path)
+    for shelf in shelves(project):
+        file = shelf.files().get(name)
+        if file is not None:
+            return bundle(file)
+    known = sorted({each for shelf in shelves(project) for each in shelf.files()})
+    raise SourceError(
+        f"there is no circuit {name[:80]!r}; known are {', '.join(known)}; "
+        f"your own go into {project / 'circuits'}, or give a path ending in .yaml"
+    )
+
+
+def bundle(path: Path) -> Bundle:
+    """The circuit in a file, with the prompt files it names; prompts lie beside or below it."""
+    text = read_text(path, MAX_CHARACTERS * 4)
+    circuit = read_circuit(text, str(path)).circuit
+    prompts = {
+        step.prompt: _prompt(path, step.prompt)
+        for step in circuit.steps.values()
+        if step.prompt.endswith(_PROMPT_ENDINGS) and len(step.prompt.split()) == 1
+    }
+    return Bundle(str(path), text, prompts)
+
+
+def read_text(path: Path, most: int) -> str:
+    """A text file of the user's, if it is one and not too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise SourceError(f"{path} has more than the {most:,} bytes that are read")
+        return content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _prompt(circuit_file: Path, name: str) -> str:
+    folder = circuit_file.parent.resolve()
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder):
+        raise CircuitError(f"prompt {name!r} must lie beside the circuit", file=str(circuit_file))
+    try:
+        return read_text(path, MAX_CHARACTERS)
+    except SourceError as error:
+        raise CircuitError(f"prompt {name!r}: {error}", file=str(circuit_file)) from None
+
+
+MAX_LINE = 1024 * 1024
+MAX_PRIORITY = 1_000_000
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,127}")
+
+
+class _Line(msgspec.Struct):
+    id: str | int
+    after: list[str | int] = []
+    priority: int = 0
+
+
+def read_cases(path: Path) -> tuple[list[NewCase], bytes]:
+    """The cases in a file, checked, and the file's bytes."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+    cases: list[NewCase] = []
+    seen: dict[str, int] = {}
+    for number, line in _lines(content):
+        case = _case(line, f"{path}:{number}")
+        if case.case_id in seen:
+            first = seen[case.case_id]
+            raise SourceError(f"{path}:{number}: case {case.case_id!r} stands in line {first} too")
+        seen[case.case_id] = number
+        cases.append(case)
+    if not cases:
+        raise SourceError(f'{path} has no cases; write one per line, for example {{"id": "C1"}}')
+    try:
+        refuse_cycles({case.case_id: case.needs for case in cases})
+    except StateError as error:
+        raise SourceError(f"{path}: {error}") from None
+    return cases, content
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            yield number, line
+
+
+def _case(line: bytes, place: str) -> NewCase:
+    if len(line) > MAX_LINE:
+        raise SourceError(f"{place}: a case has at most {MAX_LINE:,} bytes, this one {len(line):,}")
+    try:
+        fields: dict[str, Any] = decode(line)
+        head = msgspec.convert(fields, _Line)
+    except ValueError as error:
+        hint = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
+        raise SourceError(f"{place}: {error}; {hint}") from None
+    names = [str(name) for name in (head.id, *head.after)]
+    for name in names:
+        if not _ID.fullmatch(name):
+            raise SourceError(
+                f"{place}: {name[:60]!r} is no case id: letters, digits, '.', '_', '#' and '-', "
+                "at most 128, starting with a letter or digit"
+            )
+    if not -MAX_PRIORITY <= head.priority <= MAX_PRIORITY:
+        raise SourceError(f"{place}: a priority is from -{MAX_PRIORITY:,} to {MAX_PRIORITY:,}")
+    inputs = {key: value for key, value in fields.items() if key not in ("after", "priority")}
+    return NewCase(names[0], inputs, head.priority, tuple(dict.fromkeys(names[1:])))

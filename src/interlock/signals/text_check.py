@@ -1,0 +1,379 @@
+"""Whether the signal that counts is sound: its dispatch, its task, its body.
+
+Knows what each signal must carry and what may stand beside it. Refuses to know how it was chosen.
+Each check returns a refusal or None; they stand in the order in which reasons win.
+
+The sentence that goes with a refusal: it tells the agent what to write next time.
+
+Knows how to say it. Refuses to know when: the readers decide that.
+
+A message as it is read: its source, what was asked, and the signal blocks in it.
+
+Knows lines, blocks and the question the message answers. Refuses to judge any of it.
+
+Whether a section says something, or is only the template handed back.
+
+Knows placeholders and empty words. Refuses to know which sections are required.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from interlock.signals.body import (
+    LONGEST_BODY,
+    ReportedCheck,
+    SectionText,
+    SignalBody,
+    is_negative,
+    lines_of,
+    read_body,
+    value_of,
+)
+from interlock.signals.catalogue import SignalRow
+from interlock.signals.grammar import (
+    MALFORMED,
+    SIGNALS,
+    SignalName,
+    outside_workspace,
+    spoken,
+    tag_nonce,
+)
+from interlock.signals.reading import Reason, SignalRefused
+
+
+def first_line(row: SignalRow, task_id: str | None) -> str:
+    """The signal line as it must be written, with the task's id where one is known."""
+    line = row.grammar
+    return line.replace("[task_id]", task_id) if task_id else line
+
+
+def choices(legal: Sequence[SignalRow], task_id: str | None) -> str:
+    lines = [f"`{first_line(row, task_id)}`" for row in legal]
+    return "one of " + ", ".join(lines) if lines else "a signal your role may say"
+
+
+def missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
+    return (
+        "No signal was found. End your message with a signal line at column 0, outside fences "
+        f"and quotes: {choices(legal, task_id)}."
+    )
+
+
+def unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
+    return f"`{name}` is no signal of this protocol. Write {choices(legal, task_id)}."
+
+
+def looks_like(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
+    lines = [first_line(row, task_id) for row in legal if row.word == word]
+    wanted = " or ".join(f"`{line}`" for line in lines) or choices(legal, task_id)
+    return (
+        f"A line names {word} but is no legal signal. Write it alone on its line, at column 0, "
+        f"without markup, outside fences and quotes, exactly: {wanted}."
+    )
+
+
+def wrong_role(row: SignalRow, role: str) -> str:
+    speakers = " or ".join(row.roles)
+    return f"{row.name} is said by the {speakers}, not by the {role}. Write a signal of your own."
+
+
+def ambiguous(said: Sequence[SignalName]) -> str:
+    heard = dict.fromkeys(f"{one.row.name} {one.subject or ''}".strip() for one in said)
+    names = list(heard)[:4]
+    return f"Your message says {' and '.join(names)}. Send it again with one signal only."
+
+
+def wrong_task(row: SignalRow, named: str, expected: str) -> str:
+    return f"You were asked about {expected}, but {row.name} names {named}. Write {expected}."
+
+
+def stale(nonce: str) -> str:
+    return f"The answer does not carry this dispatch's mark. Add the line `Dispatch: {nonce}`."
+
+
+def outside(row: SignalRow) -> str:
+    return f"{row.name} takes a path inside the workspace, relative to its root."
+
+
+def prose_after_line(row: SignalRow) -> str:
+    labels = ", ".join(f"`{section.label}:`" for section in row.sections)
+    return (
+        f"Prose stands directly under {row.name}. After the signal line come only its "
+        f"sections: {labels}. Put explanations before it."
+    )
+
+
+def too_often(row: SignalRow) -> str:
+    return f"{row.name} is said over and over. Send it once, at the end."
+
+
+def verdict_alone(row: SignalRow) -> str:
+    labels = ", ".join(f"`{section.label}:`" for section in row.sections)
+    return (
+        f"{row.name} lets work pass and must stand clean: send the verdict alone, with only its "
+        f"sections {labels}."
+    )
+
+
+def contradiction(row: SignalRow, check: object) -> str:
+    name = re.sub(r"\s+", " ", str(getattr(check, "name", check)))[:80]
+    status = getattr(check, "status", "")
+    return f"{row.name} lists `{name}` as {status}. A pass needs every item to hold."
+
+
+def absent(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:
+    wanted = " or ".join(f"`{label}:`" for label in labels)
+    return (
+        f"{first_line(row, task_id)} came without {wanted}. Send it again with that section "
+        "filled in, without placeholders."
+    )
+
+
+class ExpectedReply(msgspec.Struct, frozen=True):
+    """What the message answers: who was asked, about what, and under which nonce."""
+
+    role: str
+    task_id: str | None
+    request_id: str | None = None
+    nonce: str | None = None
+    strict: bool = False
+
+
+class SignalBlock(msgspec.Struct, frozen=True):
+    """Signal lines with only blank lines between them; its body runs from `start` to `end`."""
+
+    said: tuple[SignalName, ...]
+    start: int
+    end: int
+
+
+class Message(msgspec.Struct, frozen=True):
+    """The source begins with a newline, so that every line does."""
+
+    source: str
+    asked: ExpectedReply
+    blocks: tuple[SignalBlock, ...]
+
+    def line_at(self, start: int) -> int:
+        """The number of the line whose newline stands at `start`."""
+        return self.source.count("\n", 0, start) + 1
+
+    def refuse(self, reason: Reason, sentence: str, start: int | None = None) -> SignalRefused:
+        return SignalRefused(reason, sentence, None if start is None else self.line_at(start))
+
+
+def open_message(text: str, asked: ExpectedReply) -> Message:
+    source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if asked.nonce:
+        source = tag_nonce(source, asked.nonce)
+    return Message(source, asked, _blocks(source))
+
+
+def _blocks(source: str) -> tuple[SignalBlock, ...]:
+    groups: list[list[SignalName]] = []
+    for line in SIGNALS.find(source):
+        said = spoken(line)
+        if groups and not source[groups[-1][-1].end : said.start].strip(" \t\n"):
+            groups[-1].append(said)
+        else:
+            groups.append([said])
+    ends = [*(group[0].start for group in groups[1:]), len(source)]
+    return tuple(
+        SignalBlock(tuple(group), group[-1].end, end)
+        for group, end in zip(groups, ends, strict=False)
+    )
+
+
+_EMPTY: Final = frozenset({"", "none", "n/a", "na", "nothing", "tbd", "todo", "-", "..", "…"})
+_WHOLE_PLACEHOLDER: Final = re.compile(r"\[[^\[\]\n]*\]\Z")
+_BOX: Final = re.compile(r"\[[ xX]\][ \t]*")
+
+
+def is_present(part: SectionText | None, row: SignalRow) -> bool:
+    if part is None:
+        return False
+    if part.items or part.table:
+        return any(is_filled(entry, row) for entry in lines_of(part))
+    if part.section.kind == "checks" and row.verdict:
+        # A pass stands on items; a sentence counts as one only if it states a result.
+        return any(check.status and is_filled(check.name, row) for check in value_of(part))
+    return any(is_filled(text, row) for text in (*part.text, *part.fences))
+
+
+def is_filled(text: str, row: SignalRow) -> bool:
+    plain = _BOX.sub("", text.strip(), count=1).strip("*_` \t")
+    if plain.lower().rstrip(".") in _EMPTY or _WHOLE_PLACEHOLDER.match(plain):
+        return False
+    return not any(placeholder in plain for placeholder in _placeholders(row))
+
+
+@cache
+def _placeholders(row: SignalRow) -> tuple[str, ...]:
+    return tuple(sorted(set(re.findall(r"\[[^\[\]\n]{2,}\]", row.template))))
+
+
+# A signal said more often than this is read from its last blocks; nobody says it so often.
+MOST_BLOCKS: Final = 256
+
+
+class SignalClaim(msgspec.Struct, frozen=True):
+    """The winning signal with every block that says it."""
+
+    said: SignalName
+    blocks: tuple[SignalBlock, ...]
+    bodies: tuple[SignalBody, ...]
+    too_often: bool
+
+    @property
+    def sound(self) -> list[SignalBody]:
+        return [body for body in self.bodies if body.prose_after_line is None]
+
+    @property
+    def whole(self) -> SignalBody:
+        """The sections of all sound blocks, counted together."""
+        whole = SignalBody()
+        for body in self.sound:
+            whole.add(body)
+        return whole
+
+
+def claim_of(message: Message, said: SignalName) -> SignalClaim:
+    saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
+    blocks = tuple(saying[-MOST_BLOCKS:])
+    bodies = tuple(_bodies(message, blocks, said.row))
+    return SignalClaim(said, blocks, bodies, len(saying) > MOST_BLOCKS)
+
+
+def _bodies(
+    message: Message, blocks: Sequence[SignalBlock], row: SignalRow
+) -> Iterator[SignalBody]:
+    line, last = 1, 0
+    for block in blocks:
+        line, last = line + message.source.count("\n", last, block.start), block.start
+        yield read_body(message.source[block.start : block.end], line, row)
+
+
+def check(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    return (
+        _check_nonce(message, claim)
+        or _check_subject(message, claim)
+        or _check_task_section(message, claim)
+        or _check_path(message, claim)
+        or _check_prose(message, claim)
+        or _check_alone(message, claim)
+        or _check_required(message, claim)
+    )
+
+
+def check_any_nonce(message: Message) -> SignalRefused | None:
+    """Under strict signals a message that nowhere names its dispatch is stale before all else."""
+    nonce = message.asked.nonce
+    if not (message.asked.strict and nonce):
+        return None
+    blocks = message.blocks[-MOST_BLOCKS:]
+    bodies = _bodies(message, blocks, blocks[-1].said[-1].row)
+    for block, body in zip(blocks, bodies, strict=True):
+        if nonce in (*body.nonces, *(one.nonce for one in block.said)):
+            return None
+    start = message.blocks[-1].said[-1].start
+    return message.refuse(Reason.STALE, stale(nonce), start)
+
+
+def _check_nonce(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    nonce = message.asked.nonce
+    if nonce is None:
+        return None
+    given = [mark for mark in (claim.said.nonce, *claim.bodies[-1].nonces) if mark]
+    if all(mark == nonce for mark in given) and (given or not message.asked.strict):
+        return None
+    return message.refuse(Reason.STALE, stale(nonce), claim.said.start)
+
+
+def _check_subject(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    asked, row = message.asked, claim.said.row
+    expected = {"task": asked.task_id, "request": asked.request_id}.get(row.subject or "")
+    if expected is None or claim.said.subject == expected:
+        return None
+    return _wrong_task(message, claim, str(claim.said.subject), expected)
+
+
+def _check_task_section(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    """Where the line has no subject, the body's `Task:` stands for it."""
+    row, expected = claim.said.row, message.asked.task_id
+    if row.subject is not None or expected is None:
+        return None
+    for body in claim.bodies:
+        named = str(value_of(body.parts["Task"])) if "Task" in body.parts else ""
+        if is_filled(named, row) and not _names(named, expected):
+            return _wrong_task(message, claim, named, expected)
+    return None
+
+
+def _names(named: str, expected: str) -> bool:
+    """Whether a section names the task: its id alone, or followed by its title."""
+    return bool(
+        re.match(rf"{re.escape(expected)}(?:\.?\Z|[ \t]+[(\u2013\u2014-]|[:,][ \t])", named)
+    )
+
+
+def _wrong_task(message: Message, claim: SignalClaim, named: str, expected: str) -> SignalRefused:
+    sentence = wrong_task(claim.said.row, named[:128], expected)
+    return message.refuse(Reason.WRONG_TASK, sentence, claim.said.start)
+
+
+def _check_path(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    row, subject = claim.said.row, claim.said.subject
+    if row.subject == "path" and subject is not None and outside_workspace(subject):
+        return _malformed(message, outside(row), claim)
+    return None
+
+
+def _check_prose(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    """Every block of a pass must be well formed, one block of any other signal."""
+    if claim.too_often and claim.said.row.passing:
+        return _malformed(message, too_often(claim.said.row), claim)
+    broken = len(claim.bodies) - len(claim.sound)
+    if not broken or (claim.sound and not claim.said.row.passing):
+        return None
+    line = next(b.prose_after_line for b in claim.bodies if b.prose_after_line is not None)
+    return SignalRefused(Reason.MALFORMED, prose_after_line(claim.said.row), line)
+
+
+def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    """A verdict lets work pass: nothing but its own template may stand beside it."""
+    row = claim.said.row
+    if not row.verdict:
+        return None
+    if stray := next(MALFORMED.find(message.source), None):
+        return message.refuse(Reason.MALFORMED, verdict_alone(row), stray.start())
+    for block, body in zip(claim.blocks, claim.bodies, strict=True):
+        if body.remarks:
+            return SignalRefused(Reason.MALFORMED, verdict_alone(row), body.remarks[0])
+        hidden = "\x1b" in message.source[block.start : block.end]
+        if hidden or block.end - block.start > LONGEST_BODY:
+            return _malformed(message, verdict_alone(row), claim)
+        for part in body.parts.values():
+            if bad := _negative(part):
+                return SignalRefused(Reason.MALFORMED, contradiction(row, bad), part.line)
+    return None
+
+
+def _negative(part: SectionText) -> ReportedCheck | None:
+    checks: list[ReportedCheck] = value_of(part) if part.section.kind == "checks" else []
+    return next((one for one in checks if is_negative(one)), None)
+
+
+def _check_required(message: Message, claim: SignalClaim) -> SignalRefused | None:
+    row, parts = claim.said.row, claim.whole.parts
+    for labels in row.requires:
+        if not any(is_present(parts.get(label), row) for label in labels):
+            return _malformed(message, absent(row, labels, message.asked.task_id), claim)
+    return None
+
+
+def _malformed(message: Message, sentence: str, claim: SignalClaim) -> SignalRefused:
+    return message.refuse(Reason.MALFORMED, sentence, claim.said.start)

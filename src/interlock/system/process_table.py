@@ -1,0 +1,246 @@
+"""The processes of this machine that are ours to see: who they are, whose children, with which tag.
+
+Reads /proc where there is one and asks psutil elsewhere. A process is known by its id and its start
+time together, so that a reused id is another process. Processes of other users are not seen.
+
+Who belongs to an agent: by its tag, by its session, by descent.
+
+Pure, over a census. Names say nothing about kinship.
+
+One look at all processes for everyone who asks in the same moment.
+
+A look takes milliseconds, and a hundred agents may end at once. Whoever asks gets a census that was
+begun after the question, so that it can prove that something is gone.
+"""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from interlock.agents.cli.tag import ABOVE, OWNER, VARIABLE
+
+PROC = Path("/proc")
+HAS_PROC = (PROC / "self" / "environ").exists()
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MARKS = tuple(name.encode() + b"=" for name in (VARIABLE, ABOVE, OWNER))
+
+
+class Process(msgspec.Struct, frozen=True, order=True, gc=False):
+    pid: int
+    started: float
+
+
+class SeenProcess(msgspec.Struct, frozen=True, gc=False):
+    """One process at one moment."""
+
+    process: Process
+    parent: int
+    session: int
+    state: str
+    cpu: float
+    name: str
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+Census = dict[int, SeenProcess]
+OnSight = Callable[[SeenProcess], None]
+
+
+def census(on_sight: OnSight = lambda seen: None) -> Census:
+    """Everything of this user, the youngest first; each is told `on_sight` at once.
+
+    Those who live for a moment only, from fork to fork, are young. It fails where it cannot see,
+    as with too many open files: not seen must not look like gone.
+    """
+    found: Census = {}
+    for pid in _youngest_first(_pids()):
+        seen = look(pid, tags=True)
+        if seen is not None:
+            on_sight(seen)
+            found[pid] = seen
+    return found
+
+
+def look(pid: int, tags: bool = False, anyone: bool = False) -> SeenProcess | None:
+    """One process, or None where there is none that is ours (or `anyone`'s)."""
+    return (_look_in_proc if HAS_PROC else _ask_psutil)(pid, tags, anyone)
+
+
+def is_there(pid: int, started: str) -> bool:
+    """Whether that process lives, whoever's it is. One that cannot be looked at does."""
+    seen = look(pid, anyone=True)
+    if seen is not None:
+        return seen.alive and str(seen.process.started) == started
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _pids() -> Iterator[int]:
+    if not HAS_PROC:
+        yield from psutil.pids()
+        return
+    with os.scandir(PROC) as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                yield int(entry.name)
+
+
+def _youngest_first(pids: Iterable[int]) -> list[int]:
+    """Numbers are given in rising order, and from the lowest again after the highest."""
+    last = int(_bytes("/proc/loadavg").split()[-1]) if HAS_PROC else 0
+    return sorted(pids, key=lambda pid: (pid > last, -pid))
+
+
+def _look_in_proc(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
+    try:
+        if not anyone and os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
+            return None
+        stat = _bytes(f"/proc/{pid}/stat")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    head, _, rest = stat.rpartition(b")")
+    fields = rest.split()
+    seen = SeenProcess(
+        process=Process(pid, int(fields[19])),
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        state=fields[0].decode(),
+        cpu=(int(fields[11]) + int(fields[12])) / _TICKS,
+        name=head.partition(b"(")[2].decode(errors="replace"),
+    )
+    return _with_tags(seen, _environment_in_proc(pid)) if tags and seen.alive else seen
+
+
+def _environment_in_proc(pid: int) -> dict[str, str]:
+    try:
+        content = _bytes(f"/proc/{pid}/environ")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return {}
+    if b"INTERLOCK_" not in content:
+        return {}
+    pairs = (part.partition(b"=") for part in content.split(b"\0") if part.startswith(_MARKS))
+    return {name.decode(): value.decode(errors="replace") for name, _, value in pairs}
+
+
+def _bytes(path: str) -> bytes:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        parts = []
+        while part := os.read(file, 65_536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(file)
+
+
+def _ask_psutil(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
+    try:
+        found = psutil.Process(pid)
+        with found.oneshot():
+            if not anyone and found.uids().effective != os.geteuid():
+                return None
+            times = found.cpu_times()
+            zombie = found.status() == psutil.STATUS_ZOMBIE
+            seen = SeenProcess(
+                process=Process(pid, found.create_time()),
+                parent=found.ppid(),
+                session=-1,
+                state="Z" if zombie else "T" if found.status() == psutil.STATUS_STOPPED else "S",
+                cpu=times.user + times.system,
+                name=found.name(),
+            )
+            return _with_tags(seen, found.environ()) if tags and seen.alive else seen
+    except (psutil.Error, OSError):
+        return None
+
+
+def _with_tags(seen: SeenProcess, environment: dict[str, str]) -> SeenProcess:
+    tags = f"{environment.get(ABOVE, '')} {environment.get(VARIABLE, '')}".split()
+    if not tags:
+        return seen
+    return msgspec.structs.replace(seen, tags=tuple(tags), owner=environment.get(OWNER, ""))
+
+
+def family(
+    people: Census, tag: str, leader: Process, known: Container[Process] = ()
+) -> dict[Process, SeenProcess]:
+    """All that carry the tag, share the leader's session, were known to be of the family or
+    descend from one of those, alive.
+
+    The session counts only while its leader is still there, dead or alive: its number is free for
+    others afterwards.
+    """
+    first = people.get(leader.pid)
+    session = leader.pid if first is not None and first.process == leader else -2
+    roots = [
+        seen
+        for seen in people.values()
+        if tag in seen.tags or seen.session == session or seen.process in known
+    ]
+    return {seen.process: seen for seen in descendants(people, roots) if seen.alive}
+
+
+def descendants(people: Census, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
+    """The roots and all below them, each once."""
+    children: dict[int, list[SeenProcess]] = defaultdict(list)
+    for seen in people.values():
+        children[seen.parent].append(seen)
+    found: dict[int, SeenProcess] = {}
+    waiting = list(roots)
+    while waiting:
+        seen = waiting.pop()
+        if seen.process.pid not in found:
+            found[seen.process.pid] = seen
+            waiting += children[seen.process.pid]
+    return list(found.values())
+
+
+def line_above(people: Census, pid: int) -> set[Process]:
+    """The process itself, its parent, and so on up: those that are never to be ended."""
+    found: set[Process] = set()
+    while (seen := people.get(pid)) is not None and seen.process not in found:
+        found.add(seen.process)
+        pid = seen.parent
+    return found
+
+
+class ProcessSnapshot:
+    def __init__(self) -> None:
+        self._next: asyncio.Future[Census] | None = None
+        self._watchers: list[OnSight] = []
+
+    async def look(self, on_sight: OnSight | None = None) -> Census:
+        if self._next is None:
+            loop = asyncio.get_running_loop()
+            self._next = loop.create_future()
+            loop.call_soon(self._tell, self._next)
+        if on_sight is not None:
+            self._watchers.append(on_sight)
+        return await asyncio.shield(self._next)
+
+    def _tell(self, waiting: "asyncio.Future[Census]") -> None:
+        watchers, self._watchers, self._next = self._watchers, [], None
+
+        def on_sight(seen: SeenProcess) -> None:
+            for watcher in watchers:
+                watcher(seen)
+
+        try:
+            waiting.set_result(census(on_sight))
+        except OSError as error:
+            waiting.set_exception(error)

@@ -1,0 +1,389 @@
+"""A signal to exactly one process: the one that was seen, never another that got its id.
+
+On Linux a handle to the process is opened first and its start time compared after, so that no
+moment is left in which the id could change hands. Elsewhere psutil compares the start time.
+
+The end of an agent with everything it started: SIGTERM, a grace, SIGKILL, and a last look.
+
+Knows processes and time; who belongs to the tree is found anew for every round, so that what forks
+meanwhile is caught. What is killed is stopped first, all of it, so that it cannot outrun the round.
+
+The moment a child of ours exits, told to the event loop; and its exit code, when we want it.
+
+On Linux the dead child is kept unburied until `bury`: as long as it is there, its number, its group
+and its session belong to nobody else. Elsewhere a thread waits, and buries at once.
+
+The three pipes of an agent, without blocking and without keeping: bytes in, bytes out.
+
+Knows file descriptors and the event loop. A pipe that the agent closed is no fault.
+
+A stream cut into lines, with a bound on what is kept of a line that does not end.
+
+Knows bytes and newlines. Refuses to know encodings: NUL, ANSI and bad UTF-8 pass as they are.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import IO, Literal, Protocol
+
+import msgspec
+import psutil
+
+from interlock.agents.cli.health import plain
+from interlock.agents.cli.timeouts import OutputLine
+from interlock.system.process_table import Process, SeenProcess, look
+
+HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+
+
+def send(process: Process, number: int) -> bool:
+    """Whether the signal went out: False if the process is gone or not ours."""
+    try:
+        return _by_handle(process, number) if HAS_HANDLES else _by_psutil(process, number)
+    except (OSError, psutil.Error):
+        return False
+
+
+def send_group(group: int, number: int) -> None:
+    """To a whole process group; the caller knows that the number still belongs to it."""
+    with suppress(OSError):
+        os.killpg(group, number)
+
+
+def _by_handle(process: Process, number: int) -> bool:
+    handle = os.pidfd_open(process.pid)
+    try:
+        seen = look(process.pid)
+        if seen is None or seen.process != process:
+            return False
+        signal.pidfd_send_signal(handle, number)
+        return True
+    finally:
+        os.close(handle)
+
+
+def _by_psutil(process: Process, number: int) -> bool:
+    found = psutil.Process(process.pid)
+    if found.create_time() != process.started:
+        return False
+    found.send_signal(number)
+    return True
+
+
+Kin = Mapping[Process, SeenProcess]
+Find = Callable[[bool], Awaitable[Kin]]
+"""Looks for all who are alive; with True it also stops each in the moment it is seen."""
+_FIRST_PAUSE = 0.002
+_LONGEST_PAUSE = 0.1
+_PATIENCE = 5.0
+_FREEZES = 50
+
+
+class Clock(Protocol):
+    """Time, as an argument."""
+
+    def now(self) -> float: ...
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]: ...
+
+
+class Survivor(msgspec.Struct, frozen=True, order=True):
+    """A process that was there to be ended, and the signal that it took."""
+
+    pid: int
+    name: str
+    signal: Literal["TERM", "KILL"]
+
+
+class KillReport(msgspec.Struct, frozen=True):
+    """What was ended, and what still lives although it was killed: a process that hangs in the
+    kernel is told, not hidden."""
+
+    left: tuple[Survivor, ...] = ()
+    remaining: tuple[Survivor, ...] = ()
+
+
+async def fell(
+    kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
+) -> KillReport:
+    """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
+
+    The process group, whose number must still be taken, is killed at one stroke: those of it who
+    fork faster than anybody can look do not get away.
+    """
+    told: dict[Process, Survivor] = {}
+    rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
+    if rest:
+        if group is not None:
+            send_group(group, signal.SIGKILL)
+        rest = await _kill(rest, find, clock, told)
+    remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
+    return KillReport(tuple(sorted(told.values())), remaining)
+
+
+async def _ask_to_end(
+    kin: Kin, find: Find, clock: Clock, give_up: float, told: dict[Process, Survivor]
+) -> Kin:
+    """SIGTERM to each once; who is still there when the grace is over."""
+    while kin:
+        for process, seen in kin.items():
+            if process not in told:
+                told[process] = _left(seen, "TERM")
+                send(process, signal.SIGTERM)
+                send(process, signal.SIGCONT)  # one that is stopped would never hear of it
+        await _vanish(kin, clock, give_up)
+        kin = await find(False) or await find(False)
+        if clock.now() >= give_up:
+            break
+    return kin
+
+
+async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Survivor]) -> Kin:
+    give_up = clock.now() + _PATIENCE
+    while kin:
+        for process, seen in (await _freeze(kin, find)).items():
+            told[process] = _left(seen, "KILL")
+            send(process, signal.SIGKILL)
+        await _vanish(kin, clock, give_up)
+        kin = await find(True) or await find(True)
+        if clock.now() >= give_up:
+            break
+    return kin
+
+
+async def _freeze(kin: Kin, find: Find) -> Kin:
+    """Stop all until no new one is born: what is stopped does not fork."""
+    frozen: set[Process] = set()
+    for _ in range(_FREEZES):
+        new = kin.keys() - frozen
+        if not new:
+            break
+        for process in sorted(new):
+            send(process, signal.SIGSTOP)
+        frozen |= new
+        kin = {**kin, **await find(True)}
+    return kin
+
+
+async def _vanish(kin: Kin, clock: Clock, give_up: float) -> None:
+    """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
+    wait = _FIRST_PAUSE
+    while any(_lives(process) for process in kin):
+        rest = give_up - clock.now()
+        if rest <= 0:
+            return
+        await _pause(clock, min(wait, rest))
+        wait = min(wait * 2, _LONGEST_PAUSE)
+
+
+async def _pause(clock: Clock, seconds: float) -> None:
+    over = asyncio.Event()
+    cancel = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        cancel()
+
+
+def _left(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
+    return Survivor(seen.process.pid, plain(seen.name), number)
+
+
+def _lives(process: Process) -> bool:
+    seen = look(process.pid)
+    return seen is not None and seen.process == process and seen.alive
+
+
+class ProcessExit:
+    def __init__(
+        self,
+        child: "subprocess.Popen[bytes]",
+        tell: Callable[[], None],
+        handles: bool = HAS_HANDLES,
+    ) -> None:
+        self._child = child
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._handles = handles
+        self._handle = os.pidfd_open(child.pid) if handles else -1
+        if handles:
+            self._loop.add_reader(self._handle, self._over)
+        else:
+            threading.Thread(target=self._wait, daemon=True).start()
+
+    @property
+    def has_come(self) -> bool:
+        """Whether the child is dead, also if nobody was told yet."""
+        if not self._handles:
+            return self._child.returncode is not None
+        try:
+            found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return found is not None
+
+    def bury(self) -> int | None:
+        """The exit code, negative for a signal; None for one that cannot die."""
+        self.let_go()
+        with suppress(subprocess.TimeoutExpired):
+            return self._child.wait(timeout=0.1 if self._child.returncode is None else None)
+        return None
+
+    def _over(self) -> None:
+        self.let_go()
+        self._tell()
+
+    def let_go(self) -> None:
+        """Nobody will be told any more."""
+        if self._handle >= 0:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def _wait(self) -> None:
+        self._child.wait()
+        with suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            self._loop.call_soon_threadsafe(self._tell)
+
+
+CHUNK = 64 * 1024
+"""Bytes for one turn of the loop: as much as a pipe holds, and short enough for all others."""
+
+
+class Inlet:
+    """What an agent prints, handed on as it comes, one chunk for each turn of the loop."""
+
+    def __init__(self, pipe: IO[bytes] | None, take: Callable[[bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd = _own(pipe)
+        self._take = take
+        self.is_open = True
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self._read)
+
+    def drain(self, most: int = CHUNK) -> bool:
+        """Take what is already there, no more than a pipe holds; whether there was anything."""
+        taken = 0
+        while self.is_open and taken < most:
+            size = self._read()
+            if not size:
+                break
+            taken += size
+        return taken > 0
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+
+    def _read(self) -> int:
+        try:
+            data = os.read(self._fd, CHUNK)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if data:
+            self._take(data)
+        else:
+            self.close()
+        return len(data)
+
+
+class Outlet:
+    """What an agent reads: written as fast as it takes it, then closed."""
+
+    def __init__(self, pipe: IO[bytes] | None, content: bytes) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd = _own(pipe)
+        self._rest = memoryview(content)
+        self.is_open = True
+        os.set_blocking(fd, False)
+        self._loop.add_writer(fd, self._write)
+        self._write()
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._loop.remove_writer(self._fd)
+            os.close(self._fd)
+
+    def _write(self) -> None:
+        try:
+            while self._rest:
+                written = os.write(self._fd, self._rest[:CHUNK])
+                self._rest = self._rest[written:]
+        except BlockingIOError:
+            return
+        except OSError:
+            pass  # it does not want to read: that is its own affair
+        self.close()
+
+
+def _own(pipe: IO[bytes] | None) -> int:
+    """The bare descriptor, from now on ours to close."""
+    assert pipe is not None  # noqa: S101
+    fd = os.dup(pipe.fileno())
+    pipe.close()
+    return fd
+
+
+LONGEST = 8 * 1024 * 1024
+"""Bytes of one line. The rest of a longer one is dropped as it comes."""
+
+
+class Lines:
+    """Feed it chunks, get whole lines; whatever the chunks, the lines are the same."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest = longest
+        self._held = bytearray()
+        self._is_cut = False
+        self.count = 0
+        self.cut = 0
+
+    def feed(self, data: bytes, late: bool = False) -> list[OutputLine]:
+        parts = data.split(b"\n")
+        rest = parts.pop()
+        lines: list[OutputLine] = []
+        if parts:
+            if self._held or self._is_cut:
+                self._hold(parts[0])
+                parts[0] = bytes(self._held)
+                lines.append(self._line(parts[0], self._is_cut, late))
+                self._held.clear()
+                self._is_cut = False
+                del parts[0]
+            lines += [self._line(part, False, late) for part in parts]
+        self._hold(rest)
+        return lines
+
+    def end(self, late: bool = False) -> list[OutputLine]:
+        """The stream is over: what is held was a line without an end."""
+        if not self._held and not self._is_cut:
+            return []
+        line = self._line(bytes(self._held), self._is_cut, late, half=True)
+        self._held.clear()
+        self._is_cut = False
+        return [line]
+
+    def _hold(self, data: bytes) -> None:
+        room = self._longest - len(self._held)
+        self._is_cut = self._is_cut or len(data) > room
+        if room and data:
+            self._held += data[:room]
+
+    def _line(self, text: bytes, is_cut: bool, late: bool, half: bool = False) -> OutputLine:
+        if len(text) > self._longest:
+            text, is_cut = text[: self._longest], True
+        self.count += 1
+        self.cut += is_cut
+        if text.endswith(b"\r") and not is_cut:
+            text = text[:-1]
+        return OutputLine(text, is_cut, half, late)

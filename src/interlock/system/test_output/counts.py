@@ -1,0 +1,319 @@
+"""The lines in which test frameworks say how many tests ran, failed and were skipped.
+
+A table: to know one more framework is one more row. A row names its numbers, or leaves it to the
+words beside them. What a framework counts as run is taken as it says it.
+
+The words in which tools count tests, and summary lines of tools that nobody has listed.
+
+Knows no tool. A line is taken for a summary only when it consists of such counts; a log in which a
+known tool counts is not read this way. Refuses lines that count suites, files, steps or checks.
+
+Lines of a CI console, as the tool wrote them: without colours, clocks and level prefixes.
+
+Knows what terminals and CI servers put around a line; knows no test framework. Long lines are cut,
+so that a log without line ends takes no more memory than any other.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from interlock.rca.records import TestCounts
+
+_MEANING = {
+    **dict.fromkeys(("run", "runs", "tests", "test", "total", "count", "completed"), "tests"),
+    **dict.fromkeys(("examples", "example", "specs", "spec", "scenarios", "scenario"), "tests"),
+    **dict.fromkeys(("passed", "passing", "passes", "succeeded", "successes"), "ran"),
+    **dict.fromkeys(("xfailed", "xpassed", "subtests", "flaky"), "ran"),
+    **dict.fromkeys(("failed", "failures", "failure", "failing", "fail", "fails"), "failed"),
+    **dict.fromkeys(("error", "errors", "unexpected successes"), "failed"),
+    **dict.fromkeys(("undefined", "ambiguous"), "failed"),
+    **dict.fromkeys(
+        ("skipped", "skips", "skip", "ignored", "pending", "todo", "disabled"), "skipped"
+    ),
+}
+
+_NUMBER_FIRST = re.compile(r"(\d+) (?:tests? (?=passed|failed|skipped|ignored))?([A-Za-z]+)")
+_WORD_FIRST = re.compile(r"((?:un)?expected[ _][a-z]+|[A-Za-z]+) ?(?:[:=] *| )(\d+)")
+
+_COUNT = r"\d+ [A-Za-z]+"
+_NAMED = r"[A-Za-z]+ ?[:=] *\d+"
+_SUMMARY = re.compile(
+    r"(?:[^\d:(|]{0,40}[:(|]|\W{0,8}) *"
+    rf"(?:\d+ tests? (?:passed|failed|skipped)|{_COUNT}(?:(?:[,;]| [|/]| and|, and) +{_COUNT})+"
+    rf"|(?:[Tt]ests? )?{_NAMED}(?:(?:[,;]| [|/]|) +{_NAMED})+)"
+    r"[).|\s]*(?:in [\d.:]+.{0,20})?$"
+)
+_NOT_TESTS = re.compile(
+    r"(?i)\b(?:suites?|files?|steps?|assertions?|checks?|hosts?|features?|expects?|modules?"
+    r"|groups?|jobs?|warnings?|problems?)\b"
+)
+
+
+def counts_of(line: str) -> TestCounts:
+    """The counts in a line that is known to hold some: `3 failed, 5 passed` or `Failed: 3`."""
+    pairs = [(word, number) for number, word in _NUMBER_FIRST.findall(line)]
+    if not any(word.lower() in _MEANING for word, _ in pairs):
+        pairs = _WORD_FIRST.findall(line)
+    sums = {"tests": 0, "ran": 0, "failed": 0, "skipped": 0}
+    told = False
+    for word, number in pairs:
+        meaning = _MEANING.get(word.lower())
+        if meaning:
+            sums[meaning] += int(number)
+            told |= meaning == "tests"
+    tests = sums["tests"] if told else sums["ran"] + sums["failed"]
+    return TestCounts(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
+
+
+def sum_of(tallies: Iterable[TestCounts]) -> TestCounts:
+    """All of them together."""
+    tests = failed = skipped = 0
+    for each in tallies:
+        tests, failed, skipped = tests + each.tests, failed + each.failed, skipped + each.skipped
+    return TestCounts(tests=tests, failed=failed, skipped=skipped)
+
+
+class Others:
+    """Summary lines of unknown tools in, one tally out."""
+
+    def __init__(self) -> None:
+        self._sum = TestCounts()
+
+    def take(self, line: str) -> None:
+        """Count `line` if it is a summary; one that repeats the sum of all others is a total."""
+        if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
+            told = counts_of(line)
+            if told.tests and told != self._sum:
+                self._sum = sum_of((self._sum, told))
+
+    def total(self) -> TestCounts:
+        """What they say together."""
+        return self._sum
+
+
+class CountPattern(msgspec.Struct, frozen=True):
+    """One form of summary line. Of the rows of one tool, the highest rank that occurs counts."""
+
+    tool: str
+    rank: int
+    line: re.Pattern[str]
+    running: bool = False
+    """Each such line tells the whole so far; others are added up."""
+    outcome: bool = False
+    """Another line told how many there were; this one only how they went."""
+
+
+def _row(
+    tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False
+) -> CountPattern:
+    return CountPattern(tool, rank, re.compile(line), running, outcome)
+
+
+_NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
+
+ROWS = (
+    _row("pytest", 1, rf"=*[ ]?{_NUMBER_WORDS}in [\d.]+ ?s(?:econds)?\b"),
+    _row("unittest", 1, r"Ran \d+ tests? in [\d.]+s(?: using .*)?$"),
+    _row("unittest", 1, r"(?:FAILED|OK) \((?:[A-Za-z_ ]+=\d+(?:, )?)+\)$", outcome=True),
+    _row("stestr", 1, r"Ran: (?P<tests>\d+) tests in "),
+    _row("stestr", 1, r" - Failed: (?P<failed>\d+)$"),
+    _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
+    _row("robot", 1, r"\d+ tests?, \d+ passed, \d+ failed(?:, \d+ skipped)?$", running=True),
+    _row("surefire", 3, r"Tests run: ?\d+, +Failures: ?\d+(?:, Errors: ?\d+)?(?:, \w+: ?\d+)*$"),
+    _row("surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed"),
+    _row("surefire", 1, r"Total tests run: ?\d+, (?:Passes: ?\d+, )?Failures: ?\d+, Skips: ?\d+"),
+    _row("gradle", 2, r"\W*Results: \w+ \(\d+ tests?, "),
+    _row("gradle", 2, r"(?:FAILURE|SUCCESS): Executed \d+ tests? in "),
+    _row("gradle", 1, r"\d+ tests? completed(?:, \d+ failed)?(?:, \d+ skipped)?$"),
+    _row("sbt", 3, r"(?:Passed|Failed|Error): Total \d+, Failed \d+, Errors \d+, Passed \d+"),
+    _row("sbt", 2, r"Tests: succeeded \d+, failed \d+"),
+    _row("sbt", 1, r"Test run finished: \d+ failed, \d+ ignored, \d+ total"),
+    _row("junit", 1, r"\[ +(?P<tests>\d+) tests found +\]"),
+    _row("junit", 1, r"\[ +(?P<failed>\d+) tests failed +\]"),
+    _row("junit", 1, r"\[ +(?P<skipped>\d+) tests skipped +\]"),
+    _row("go", 2, r"DONE (?:\d+ runs, )?\d+ tests?(?:, \d+ \w+)*(?: in [\d.]+s)?$"),
+    _row("go", 1, r" *--- (?:(?P<PASS>PASS)|(?P<FAIL>FAIL)|(?P<SKIP>SKIP)): \S+ \([\d.]+s\)"),
+    _row("jest", 1, r"Tests: +(?:\d+ \w+, )*\d+ total$"),
+    _row("vitest", 1, r" *Tests {2,}\d+ \w+(?: \| \d+ \w+)* \(\d+\)$"),
+    _row("mocha", 1, r" +\d+ (?:passing \([\d.]+m?s\)|passing \(\d+m\)|failing|pending)$"),
+    _row("playwright", 1, r" +\d+ (?:failed|skipped|flaky|passed \([\d.]+m?s?\))$"),
+    _row(
+        "karma",
+        1,
+        r".*Executed (?P<tests>\d+) of \d+(?: \((?P<failed>\d+) FAILED\))?",
+        running=True,
+    ),
+    _row("rust", 1, r"test result: \w+\. \d+ passed; \d+ failed; \d+ ignored"),
+    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed"),
+    _row(
+        "dotnet",
+        1,
+        r"(?:Failed|Passed|Skipped)! +- Failed: +\d+, Passed: +\d+, Skipped: +\d+, Total:",
+    ),
+    _row("dotnet", 2, r" *Total tests: (?P<tests>\d+)"),
+    _row("dotnet", 2, r" +Failed: (?P<failed>\d+)$"),
+    _row("dotnet", 2, r" +Skipped: (?P<skipped>\d+)$"),
+    _row("examples", 1, r"(?:Finished.*, )?\d+ (?:examples?|tests?|specs?), \d+ failures?\b"),
+    _row("minitest", 1, r"\d+ (?:runs|tests), \d+ assertions, \d+ failures, \d+ errors"),
+    _row("phpunit", 1, r"Tests: \d+, Assertions: \d+"),
+    _row("phpunit", 1, r"OK \(\d+ tests?(?:, \d+ assertions?)?\)$"),
+    _row("ctest", 1, r".*tests passed, (?P<failed>\d+) tests? failed out of (?P<tests>\d+)"),
+    _row("gtest", 1, r"\[=+\] (?P<tests>\d+) tests? from \d+ test (?:suites?|cases?) ran"),
+    _row("gtest", 1, r"\[ +FAILED +\] (?P<failed>\d+) tests?, listed below"),
+    _row("gtest", 1, r"\[ +SKIPPED +\] (?P<skipped>\d+) tests?, listed below"),
+    _row("tap", 3, r"Files=\d+, Tests=(?P<tests>\d+),"),
+    _row("tap", 3, r"\S+ +\(Wstat: .* Tests: \d+ Failed: (?P<failed>\d+)\)"),
+    _row("tap", 1, r"(?:#|\u2139) tests? +(?P<tests>\d+)$"),
+    _row("tap", 1, r"(?:#|\u2139) fail +(?P<failed>\d+)$"),
+    _row("tap", 1, r"(?:#|\u2139) skip(?:ped)? +(?P<skipped>\d+)$"),
+    _row(
+        "tap",
+        0,
+        r"(?P<SKIP>ok \d+.* # (?i:skip))|(?P<PASS>ok \d+\b|not ok \d+.* # (?i:todo))"
+        r"|(?P<FAIL>not ok \d)",
+    ),
+    _row("automake", 1, r"# TOTAL: +(?P<tests>\d+)$"),
+    _row("automake", 1, r"# (?:FAIL|ERROR): +(?P<failed>\d+)$"),
+    _row("automake", 1, r"# SKIP: +(?P<skipped>\d+)$"),
+    _row("catch", 1, r"(?:\[doctest\] )?test cases: +(?P<tests>\d+) \|.*?(?P<failed>\d+) failed"),
+    _row(
+        "xctest",
+        1,
+        r"\s*Executed (?P<tests>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?"
+        r"(?P<failed>\d+) failures?",
+        running=True,
+    ),
+    _row(
+        "bazel",
+        1,
+        r"Executed \d+ out of (?P<tests>\d+) tests?: (?:.* and )?(?P<failed>\d+) fails?\b",
+    ),
+    _row("scenarios", 1, r"\d+ scenarios? \((?:\d+ \w+(?:, )?)+\)$"),
+    _row(
+        "scenarios",
+        2,
+        r"(?P<ran>\d+) scenarios? passed, (?P<failed>\d+) failed,(?: (?P<error>\d+) errors?,)?"
+        r" (?P<skipped>\d+) skipped",
+    ),
+)
+
+_HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
+_STEMS = (
+    *(
+        "est",
+        "ail",
+        "FAIL",
+        "ass",
+        "PASS",
+        "kip",
+        "SKIP",
+        "otal",
+        "TOTAL",
+        "run",
+        "Ran: ",
+        "xecuted",
+    ),
+    *("xample", "pec", "cenario", "pending", "ok ", "OK (", "# ", "\u2139", "rror", "ERROR"),
+)
+_HINT = re.compile(
+    r"\d (?:tests?|failed|passed|skipped|errors?|passing|failing|pending|flaky|examples?|specs?"
+    r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: |^(?:not )?ok \d"
+    r"|^# [A-Z]+: |^Ran: |^ - |test cases:"
+    r"|(?:[Tt]ests?|run|Total|[Ff]ailed|Skipped|fail|skip|skipped):? +\d"
+)
+
+
+class Counting:
+    """Summary lines in, one tally out."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, int], TestCounts] = {}
+        self._others = Others()
+
+    def take(self, line: str) -> bool:
+        """Whether `line`, bare, is a summary line that ends a run of tests."""
+        if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
+            return False
+        if not _HINT.search(line):
+            return False
+        for row in ROWS:
+            if found := row.line.match(line):
+                tally = _tally(found, line)
+                self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
+                return row.rank == _HIGHEST[row.tool]
+        self._others.take(line)
+        return False
+
+    def _add(self, row: CountPattern, tally: TestCounts) -> None:
+        key = (row.tool, row.rank)
+        before = TestCounts() if row.running else self._sums.get(key, TestCounts())
+        self._sums[key] = sum_of((before, tally))
+
+    def counted(self, tool: str) -> bool:
+        """Whether some line told how many tests of this tool there were."""
+        return any(tool == each for each, _ in self._sums)
+
+    def total(self) -> TestCounts:
+        """Of each tool its best kind of line, and all tools together."""
+        best: dict[str, TestCounts] = {}
+        for (tool, _), tally in sorted(self._sums.items()):
+            before = best.get(tool, TestCounts())
+            best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
+        return sum_of(best.values()) if best else self._others.total()
+
+
+def _tally(found: re.Match[str], line: str) -> TestCounts:
+    named = {name: value for name, value in found.groupdict().items() if value}
+    if "PASS" in found.groupdict():
+        return TestCounts(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
+    if not named:
+        return counts_of(line)
+    told = {name: int(value) for name, value in named.items()}
+    failed = told.get("failed", 0) + told.get("error", 0)
+    tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
+    return TestCounts(tests=tests, failed=failed, skipped=told.get("skipped", 0))
+
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_=>])")
+"""Colours, cursor moves and titles of a terminal."""
+
+LINE_LIMIT = 65_536
+"""Of a longer line only the beginning is read."""
+
+_CLOCK = re.compile(
+    r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+    r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?|\[?\d\d:\d\d:\d\d(?:\.\d{1,6})?\]?[ ]{1,2}"
+)
+_LEVELS = re.compile(
+    r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
+    re.IGNORECASE,
+)
+
+
+def plain(text: str) -> str:
+    """`text` without a terminal's colours."""
+    return ANSI.sub("", text) if "\x1b" in text else text
+
+
+def unclocked(line: str) -> str:
+    """A plain line without the time that a CI server put before it."""
+    found = _CLOCK.match(line)
+    return line[found.end() :] if found else line
+
+
+def bare(line: str) -> str:
+    """What the tool itself wrote: no colours, no clock, no level, no blanks at the end."""
+    line = unclocked(plain(line))
+    found = _LEVELS.match(line)
+    return (line[found.end() :] if found else line).rstrip()
+
+
+def lines_of(file: BinaryIO, limit: int = LINE_LIMIT) -> Iterator[str]:
+    """The lines of a file, numbered as `\\n` ends them, each cut at `limit` bytes."""
+    while raw := file.readline(limit):
+        yield raw.decode("utf-8", "replace").rstrip("\r\n")
+        while not raw.endswith(b"\n") and (raw := file.readline(limit)):
+            pass

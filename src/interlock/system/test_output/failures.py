@@ -1,0 +1,590 @@
+"""A CI console log as failures and a tally, whatever test framework wrote it.
+
+Knows how a log is walked: what a line belongs to, where a reason begins and ends. The frameworks
+are the tables of `ci_counts` and `ci_names`. One pass, in memory that does not grow with the log.
+
+The lines in which test frameworks name a test that failed.
+
+A table: to know one more framework is one more row. A row says where in a log such a line may
+stand, how its path falls into class and name, and whether the reason follows it.
+"""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from interlock.rca.records import Failure, TestCounts
+from interlock.system.test_output.counts import Counting, bare
+
+
+class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
+    """One form of line. Groups: name, cls, file, message, or path to be split."""
+
+    tool: str
+    line: re.Pattern[str]
+    split: str = ""
+    """What divides the parts of `path`."""
+    section: re.Pattern[str] | None = None
+    """Only below a heading like this."""
+    after: re.Pattern[str] | None = None
+    """Only below a line like this."""
+    block: bool = True
+    """The lines that follow say why."""
+    repeats: bool = True
+    """It may name a failure again that was told before; otherwise each line is one more."""
+    loose: bool = False
+    """It leaves parameters out."""
+    pending: bool = False
+    """The next line tells whether it failed: see `WENT_WRONG`."""
+    weak: bool = False
+    """Other lines look like this too: believed where the counts leave room for it."""
+    whole: bool = False
+    """It names a file in which no test could run; summaries do not count it."""
+    stacked: bool = False
+    """The name goes on below, until a line that ends with a colon."""
+
+
+class NamedTest(msgspec.Struct, frozen=True):
+    """A failing test, as one line names it."""
+
+    name: str
+    cls: str = ""
+    file: str = ""
+    message: str = ""
+    depth: int = 0
+    """How far the line was indented, where that tells parts from what they are parts of."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Short and long spellings of one test share it."""
+        tail = re.split(r"[.$/\\:]", self.cls)[-1]
+        return tail, self.name
+
+    @property
+    def loose_key(self) -> tuple[str, str]:
+        """The same without parameters."""
+        tail, name = self.key
+        return tail, re.split(r"[\[({]", name)[0].strip()
+
+    @property
+    def class_key(self) -> tuple[str, str]:
+        """Shared by a class that failed before its tests, and the method in which it did."""
+        package = self.cls.islower() and self.name[:1].isupper()
+        return (self.name if package else self.key[0]), ""
+
+
+def _row(
+    tool: str,
+    line: str,
+    section: str = "",
+    after: str = "",
+    *,
+    split: str = "",
+    block: bool = True,
+    repeats: bool = True,
+    loose: bool = False,
+    pending: bool = False,
+    weak: bool = False,
+    whole: bool = False,
+    stacked: bool = False,
+) -> NamePattern:
+    return NamePattern(
+        tool=tool,
+        line=re.compile(line),
+        section=re.compile(section) if section else None,
+        after=re.compile(after) if after else None,
+        split=split,
+        block=block,
+        repeats=repeats,
+        loose=loose,
+        pending=pending,
+        weak=weak,
+        whole=whole,
+        stacked=stacked,
+    )
+
+
+_JVM = r"(?P<cls>(?:[\w$-]+\.)*[\w$]+)"
+MARKS = "\u2715\u2716\u2717\u2718\u00d7"
+"""Crosses of all kinds."""
+_TIMED = r"\s+(?:--? )?Time elapsed: [\d.,]+ s(?:ec)?\s+<<< (?:FAILURE|ERROR)!"
+
+ROWS = (
+    _row("pytest", r"_{3,} ERROR collecting (?P<file>\S.*?) _{3,}$", repeats=False),
+    _row(
+        "pytest",
+        r"_{3,} (?:ERROR at (?:setup|teardown) of )?(?P<path>[^\s_].*?|_\w.*?) _{3,}$",
+        section=r"^(?:FAILURES|ERRORS)$",
+        split=".",
+        repeats=False,
+    ),
+    _row(
+        "pytest",
+        r"(?:FAILED|ERROR) (?P<file>[^\s:]+\.\w+)(?:::(?P<path>.+?))?(?: - (?P<message>.*))?$",
+        split="::",
+        block=False,
+    ),
+    _row(
+        "pytest",
+        r"(?P<file>[^\s:]+\.py)::(?P<path>\S.*?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$",
+        split="::",
+        block=False,
+    ),
+    _row(
+        "pytest",
+        r"\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (?P<file>[^\s:]+\.py)::(?P<path>\S.*?)$",
+        split="::",
+        block=False,
+    ),
+    _row(
+        "unittest",
+        r"(?:FAIL|ERROR): (?P<name>[^\s(]+) \((?P<cls>[\w.$<>]+)\)",
+        after=r"^={30,}$",
+        repeats=False,
+    ),
+    _row("unittest", r"(?:FAIL|ERROR): (?P<name>\S.*)$", after=r"^={30,}$", repeats=False),
+    _row("surefire", rf"{_JVM}\.(?P<name>[^.\s(\[][^.]*?|[^\s(\[]+[(\[].*?){_TIMED}"),
+    _row("surefire", rf"(?P<name>\S.*?)(?<! )\({_JVM}\){_TIMED}"),
+    _row("surefire", rf"(?P<name>(?!Tests run:)\S.*?){_TIMED}"),
+    _row("surefire", r"Test (?P<name>[\w.$]+) FAILED(?: \(\w+\))?$", weak=True, block=False),
+    _row(
+        "surefire",
+        r" *(?:(?P<cls>[\w$.]+)(?:>[\w$.]+)?)\.(?P<name>[\w$]+)(?::\d+(?:->\S+)*|(?= »))"
+        r"(?:(?: »)? (?P<message>.*))?$",
+        section=r"^(?:Failures|Errors|Failed tests|Tests in error) ?:",
+        block=False,
+        loose=True,
+    ),
+    _row(
+        "surefire",
+        rf"(?:Failed tests: |Tests in error: )? +(?P<name>[\w$]+)\({_JVM}\)(?:: (?P<message>.*))?$",
+        section=r"^(?:Failed tests|Tests in error) ?:",
+        block=False,
+        loose=True,
+    ),
+    _row(
+        "gradle",
+        r"(?:Gradle Test Run \S+ > )?(?:Gradle Test Executor \d+ > )?"
+        r"(?P<path>\w[^>]*(?: > .+?)+) FAILED(?: \([\d.]+m?s\))?$",
+        split=" > ",
+        repeats=False,
+    ),
+    _row("gradle", r" +Test (?P<name>\S.*?) FAILED(?: \([\d.]+m?s\))?$", weak=True),
+    _row(
+        "surefire",
+        r"Testcase: (?P<name>[^\s(]+)(?:\((?P<cls>[\w.$]+)\))?:\s+(?:FAILED|Caused an ERROR)",
+    ),
+    _row("surefire", r"Testcase: (?P<name>\S+) took [\d.]+ sec$", repeats=False, pending=True),
+    _row("sbt", rf"Test {_JVM}\.(?P<name>[^\s.]+) failed: (?P<message>.*?)(?:, took .*)?$"),
+    _row("sbt", r"- (?P<name>\S.*?) \*\*\* FAILED \*\*\*"),
+    _row("sbt", r"==> X (?P<cls>[\w.$]+)\.(?P<name>\S.*?) {2}[\d.]+s ?(?P<message>.*)$"),
+    _row("sbt", r" *! (?P<name>\S+): (?:Falsified|Exception|Gave up)"),
+    _row("sbt", r" +[x!] (?P<name>\S.*)$", weak=True),
+    _row("go", r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)$"),
+    _row("go", r"=== FAIL: \S+ (?P<name>\S+) \([\d.]+s\)$"),
+    _row("jest", r" {1,4}● (?P<path>\S.*? \u203a .*)$", split=" \u203a "),
+    _row(
+        "jest",
+        r" *FAIL +(?:\S+ )?(?P<name>\S+\.\w+)(?: \([\d.]+ m?s\))?$",
+        pending=True,
+        whole=True,
+    ),
+    _row("jest", r" {2}● (?P<name>(?!Test suite failed|Console$)\S.*[^:])$", weak=True),
+    _row(
+        "vitest",
+        r" *(?:FAIL|\u00d7) +(?:\|\S+\| )?(?P<file>\S+\.\w+) > (?P<path>\S.*?)(?: \d+m?s)?$",
+        split=" > ",
+    ),
+    _row("vitest", r" *FAIL +(?:\|\S+\| )?(?P<name>\S+\.\w+) \[ .* \]$", whole=True),
+    _row("mocha", r" +\d+\) (?P<name>\S.*?):$", section=r"^ *\d+ failing$"),
+    _row("mocha", r" +\d+\) (?P<name>\S.*)$", section=r"^ *\d+ failing$", stacked=True),
+    _row(
+        "playwright",
+        r" +\d+\) (?P<path>(?:\[[^\]]+\] \u203a )?\S+:\d+:\d+ \u203a .*?)(?: ─+)?$",
+        split=" \u203a ",
+    ),
+    _row("rust", r"test (?P<name>\S+ - .* \(line \d+\)) \.\.\. FAILED$", block=False),
+    _row("rust", r"---- (?P<name>\S+ - .* \(line \d+\)) stdout ----$"),
+    _row("rust", r"test (?P<path>\S+)(?: - .*?)? \.\.\. FAILED$", split="::", block=False),
+    _row("rust", r"---- (?P<path>\S+) stdout ----$", split="::"),
+    _row("gtest", r"\[ +FAILED +\] (?P<path>\w[\w/]*\.[\w/]+)\b.*\(\d+ ms\)$", split="."),
+    _row(
+        "phpunit",
+        r"\d+\) (?P<cls>[\w\\]+)::(?P<name>\w+.*)$",
+        section=r"^There (?:was|were) \d+ ",
+    ),
+    _row("examples", r"rspec (?P<file>\S+):\d+ # (?P<name>.*)$", block=False),
+    _row(
+        "minitest",
+        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*)(?: \[(?P<file>[^\]:]+):\d+\]:?)?",
+    ),
+    _row("examples", r" +\d+\) test (?P<name>\S.*) \((?P<cls>[\w.]+)\)$"),
+    _row(
+        "ctest",
+        r"\s+\d+ - (?P<name>\S+) \((?!Skipped|Disabled)[^)]+\)",
+        section=r"^The following tests FAILED:",
+        block=False,
+    ),
+    _row("tap", r"(?P<indent> *)#   Failed test '(?P<name>.+)'$"),
+    _row(
+        "tap",
+        r"(?P<indent> *)not ok \d+ (?:- )?(?P<name>(?i:(?!.*# (?:todo|skip)))(?!.* \{$)\S.*?)"
+        r"(?: # time=\S+)?$",
+    ),
+    _row("unittest", r"(?:Failure|Error) in (?P<path>(?:\w+\.){2,}\w+(?: \(.*\))?)$", split="."),
+    _row("unittest", r" +(?P<name>test\w*) \.\.\. +\[(?:FAIL|ERROR)\]$", block=False),
+    _row("stestr", r"\{\d+\} (?P<path>\S+) \[[\d.]+s\] \.\.\. FAILED$", split="."),
+    _row("robot", r"(?P<name>\S.*?) +\| FAIL \|$", weak=True),
+    _row(
+        "scenarios",
+        r" +(?P<file>\S+\.feature):\d+ +(?P<name>\S.*)$",
+        section=r"^(?:Failing|Errored) scenarios",
+        block=False,
+    ),
+    _row("minitest", r"(?:Failure|Error): (?P<name>test\S*?)\((?P<cls>[\w:]+)\)"),
+    _row("xunit", r"FAIL: (?P<name>[\w./-]+)$", block=False, weak=True),
+    _row("dotnet", r" +(?:Failed|X) (?P<path>[\w.+]+(?:\(.*\))?) \[[<\d].*\]$", split="."),
+    _row("dotnet", r" *(?:\[xUnit.*?\] +)?(?P<path>[\w.+]+(?:\(.*\))?) \[FAIL\]$", split="."),
+    _row("xctest", r".*Test Case '-\[(?P<cls>\S+) (?P<name>\S+)\]' failed"),
+    _row("bazel", r"(?P<name>//\S+) +FAILED(?: in .*)?$", block=False),
+    _row(
+        "numbered",
+        r" *\d+\) (?:Scenario: )?(?P<name>\S.*?)(?: # \S+:\d+)?$",
+        section=r"^Failures:",
+        weak=True,
+    ),
+    _row(
+        "marked",
+        rf" *[{MARKS}] (?:\[fail\]: )?(?P<name>\S.*?[^:])(?: \(?[\d.]+ ?m?s\)?)?$",
+        weak=True,
+    ),
+)
+WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR|● Test suite failed to run)$")
+HEADING = re.compile(
+    r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
+    r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors|Pending"
+    r"|(?:Failing|Errored) scenarios) ?:.*"
+    r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
+)
+_HINTS = (
+    *("FAIL", "ERROR", "ailed", "●", *MARKS, "not ok", "<<<", "#test", "::", "Testcase:", "==> X"),
+    *("rspec ", "stdout ----", ".feature:"),
+)
+_START = re.compile(
+    r"_{3,} | *\d+\) | +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\s+\d+ - | *[x!] "
+    r"|(?:Failure|Error)(?: in|:) "
+)
+"""What a line must hold, or begin with, to be worth the table."""
+_BETWEEN_WORDS = (" > ", " \u203a ")
+_NESTED = re.compile(r"[A-Z][\w$]*$")
+
+
+def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedTest] | None:
+    """The failing test that `line`, bare, names below the line `before` and that heading."""
+    line = line[:4_000]
+    if not (any(map(line.__contains__, _HINTS)) or _START.match(line)):
+        return None
+    for row in ROWS:
+        if row.section and not row.section.search(section):
+            continue
+        if row.after and not row.after.match(before):
+            continue
+        if found := row.line.match(line):
+            return row, _named(row, found)
+    return None
+
+
+def _named(row: NamePattern, found: re.Match[str]) -> NamedTest:
+    parts = {name: value or "" for name, value in found.groupdict().items()}
+    name, cls, file = parts.get("name", ""), parts.get("cls", ""), parts.get("file", "")
+    if path := parts.get("path", ""):
+        cls, name = _divided(path, row)
+    if row.tool == "pytest" and not name:
+        name = re.sub(r"\.\w+$", "", file).replace("\\", "/").replace("/", ".")
+    if cls.endswith("." + name):
+        cls = cls[: -len(name) - 1]
+    return NamedTest(name, cls, file, parts.get("message", ""), len(parts.get("indent", "")))
+
+
+def _divided(path: str, row: NamePattern) -> tuple[str, str]:
+    """Class and name. A dot in brackets divides nothing; nested classes belong to the class."""
+    mark = row.split
+    if row.tool == "gradle":
+        first, *rest = path.split(mark)
+        while len(rest) > 1 and _NESTED.match(rest[0]):
+            first = f"{first}${rest.pop(0)}"
+        return first, mark.join(rest)
+    brackets = mark not in _BETWEEN_WORDS and re.search(r"[\[(]", path)
+    at = path.rfind(mark, 0, brackets.start() if brackets else None)
+    if at < 0:
+        return "", path
+    return path[:at], path[at + len(mark) :]
+
+
+_MOST_FAILURES = 10_000
+_HEAD_LINES, _TAIL_LINES = 40, 60
+_BLOCK_LINES = 20_000
+"""What goes on for longer is no reason any more."""
+_LINE_CHARS = 500
+
+_TYPE = re.compile(
+    r"\s*(?:E\s+|Caused by: |panicked at )?(?P<type>(?:[a-zA-Z_$][\w$]{0,80}[.\\:]{1,2}){0,20}"
+    r"[A-Za-z_$][\w$]{0,80}(?:Error|Exception|Failure|Failed|Exit|Interrupt|Panic|Warning))"
+    r"(?: \[\w+\])?(?:: ?(?P<message>.*)|(?: at .*)?$)"
+)
+_SAID = re.compile(
+    r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: |thrown: )(?P<message>\S.*)"
+)
+_END = re.compile(
+    r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|\u23af{5}|(?:Testsuite|Testcase|Running)\b|Test run "
+)
+_FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: |thread '.*' .*panicked at )")
+_WORDS = re.compile(r"[A-Za-z]{2}")
+_RULE = re.compile(r"[-=]{60,}$")
+_SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
+_GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
+_LAST_WORD = frozenset({"pytest", "unittest"})
+"""Tools that tell the decisive exception last."""
+_FIRST_WORD = frozenset({"jest", "rust"})
+"""Tools that begin with the reason, whatever it looks like."""
+
+
+class TestLog(msgspec.Struct, frozen=True):
+    """What a console log tells."""
+
+    failures: list[Failure]
+    tally: TestCounts
+
+
+class _Told(msgspec.Struct):
+    """A failure that the log named, and the lines below that say why."""
+
+    named: NamedTest
+    tool: str
+    sure: bool
+    head: list[str]
+    tail: deque[str]
+    weak: bool = False
+    whole: bool = False
+    stacked: bool = False
+    explained: bool = False
+    """Some line named it below which its reason stands."""
+    size: int = 0
+
+    def add(self, line: str) -> None:
+        """Of a long reason the beginning and the end are kept."""
+        self.size += 1
+        (self.head if len(self.head) < _HEAD_LINES else self.tail).append(line[:_LINE_CHARS])
+
+    def go_on(self, line: str) -> None:
+        """One more line of a name: what stood above it is what it belongs to."""
+        part, named = line.strip(), self.named
+        if part:
+            self.stacked = not part.endswith(":")
+            cls = f"{named.cls} {named.name}".strip()
+            self.named = msgspec.structs.replace(named, cls=cls, name=part.rstrip(":"))
+
+    def lines(self) -> list[str]:
+        left_out = self.size - len(self.head) - len(self.tail)
+        return [*self.head, *([f"... {left_out} lines ..."] if left_out else []), *self.tail]
+
+
+def read_log(lines: Iterable[str]) -> TestLog:
+    """Failures in the order in which they are first named, and the tally of all summary lines."""
+    reader = _Reader()
+    for line in lines:
+        reader.take(line)
+    return reader.done()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.counting = Counting()
+        self.told: list[_Told] = []
+        self.known: dict[tuple[str, str], list[_Told]] = {}
+        """The failures of the present run of tests: what follows may name them again."""
+        self.open: _Told | None = None
+        self.suite = ""
+        self.section = ""
+        self.before = ""
+        self.depth = 0
+        self.groups: set[str] = set()
+        """What was said to begin: if it fails, then because a part of it did."""
+
+    def take(self, raw: str) -> None:
+        line = bare(raw)
+        if self.counting.take(line):
+            self._end_run(line)
+        elif not self._name(line):
+            self._follow(line)
+        if line.strip():
+            self.before = line
+
+    def done(self) -> TestLog:
+        tally = self.counting.total()
+        told = _believed([each for each in self.told if each.sure], tally.failed)
+        uncounted = sum(not (each.weak or self.counting.counted(each.tool)) for each in told)
+        tally = msgspec.structs.replace(
+            tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
+        )
+        return TestLog(_failures(told), tally)
+
+    def _end_run(self, line: str) -> None:
+        if self.open and self.open.weak and not self.open.size:
+            self.told.remove(self.open)  # what has a count of its own is a suite
+        self.known, self.open = {}, None
+        self.section = line if HEADING.match(line) else ""
+
+    def _name(self, line: str) -> bool:
+        found = read_name(line, self.before, self.section)
+        if not found:
+            return False
+        row, named = found
+        if not named.cls and row.tool in ("surefire", "sbt"):
+            named = msgspec.structs.replace(named, cls=self.suite)
+        deeper, self.depth = self.depth, named.depth
+        if named.depth < deeper or (row.weak and named.name in self.groups):
+            return True  # a part of it failed just before
+        told = self._again(row, named)
+        if not told and len(self.told) < _MOST_FAILURES:
+            told = _Told(
+                named=named,
+                tool=row.tool,
+                sure=not row.pending,
+                head=[],
+                tail=deque(maxlen=_TAIL_LINES),
+                weak=row.weak,
+                whole=row.whole,
+                stacked=row.stacked,
+            )
+            self.told.append(told)
+            keys = {named.key, named.loose_key, named.class_key}
+            for key in keys if named.cls.islower() else keys - {named.class_key}:
+                self.known.setdefault(key, []).append(told)
+        if told and row.block:
+            told.explained = True
+        self.open = told if row.block else None
+        return True
+
+    def _again(self, row: NamePattern, named: NamedTest) -> _Told | None:
+        """The failure that is named once more. One without a file takes that of the later line."""
+        known = self.known.get(named.loose_key if row.loose else named.key, [])
+        if row.loose and not known:
+            known = self.known.get(named.class_key, [])
+        for told in known:
+            if not row.loose and told.named.name != named.name:
+                continue
+            if told.weak != row.weak or (not row.repeats and told.explained):
+                continue
+            if not told.named.file or told.named.file == named.file or not named.file:
+                message = told.named.message or named.message
+                file = told.named.file or named.file
+                told.named = msgspec.structs.replace(told.named, file=file, message=message)
+                return told
+        return None
+
+    def _follow(self, line: str) -> None:
+        self._place(line)
+        told = self.open
+        if not told or (told.size < 3 and _RULE.match(line)):
+            return
+        if told.stacked:
+            told.go_on(line)
+        elif not told.sure:
+            if not line.strip():
+                return
+            told.sure = bool(WENT_WRONG.match(line))
+            self.open = told if told.sure else None
+        elif _END.match(line) or told.size == _BLOCK_LINES:
+            self.open = None
+        else:
+            told.add(line)
+
+    def _place(self, line: str) -> None:
+        """What the lines below this one belong to."""
+        if heading := HEADING.match(line):
+            if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
+                self.section = heading["title"] or heading["line"]
+                self.open = None
+        elif suite := _SUITE.match(line):
+            self.suite = suite["cls"] or suite["spec"]
+        elif group := _GROUP.match(line):
+            self.groups.add(group["name"])
+        elif line.strip() == "}":
+            self.depth = 0
+
+
+def _believed(told: list[_Told], failed: int) -> list[_Told]:
+    """Without what merely looks like a failing test, unless the counts leave room for it."""
+    sure = {each.named.name: each for each in told if not each.weak}
+    room = failed - sum(not (each.weak or each.whole) for each in told)
+    weak: dict[str, dict[tuple[str, str], _Told]] = {}
+    for each in told:
+        other = sure.get(each.named.name)
+        if each.weak and not other:
+            weak.setdefault(each.tool, {}).setdefault(each.named.key, each)
+        elif each.weak and other and not other.size:
+            other.head, other.tail, other.size = each.head, each.tail, each.size
+    kept: set[int] = set()
+    for group in weak.values():
+        if len(group) <= room:
+            room -= len(group)
+            kept.update(map(id, group.values()))
+    return [each for each in told if not each.weak or id(each) in kept]
+
+
+def _failures(told: list[_Told]) -> list[Failure]:
+    """As records. A parent that failed only because a part of it did is left out."""
+    parents = {
+        name.rsplit("/", at)[0] for name in _go_names(told) for at in (1, 2, 3) if "/" in name
+    }
+    seen: dict[tuple[str, str, str], int] = {}
+    made = []
+    for each in told:
+        if each.tool == "go" and each.named.name in parents:
+            continue
+        key = (each.named.file, each.named.cls, each.named.name)
+        seen[key] = seen.get(key, 0) + 1
+        made.append(_failure(each, seen[key]))
+    return made
+
+
+def _go_names(told: list[_Told]) -> Iterable[str]:
+    return (each.named.name for each in told if each.tool == "go")
+
+
+def _failure(told: _Told, occurrence: int) -> Failure:
+    named = told.named
+    module = re.sub(r"\.py$", "", named.file).replace("/", ".") if told.tool == "pytest" else ""
+    cls = ".".join(part for part in (module, named.cls.replace("::", ".")) if part)
+    kind, message = _reason(told)
+    words = "\0".join((named.file, named.cls, named.name, str(occurrence)))
+    digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8)
+    return Failure(
+        id=digest.hexdigest(),
+        test_name=named.name,
+        class_name=cls if cls != named.name else "",
+        type=kind,
+        message=message,
+        stack="\n".join(told.lines()).strip("\n"),
+        file=named.file,
+    )
+
+
+def _reason(told: _Told) -> tuple[str, str]:
+    """The type and message of the exception that the lines name, else what was said on one line."""
+    lines = [told.named.message, *told.lines()]
+    found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]
+    if found:
+        at, best = found[-1 if told.tool in _LAST_WORD else 0]
+        below = "".join(lines[at + 1 : at + 2]) if best["message"] == "" else ""
+        message = best["message"] or told.named.message or below
+        return best["type"], "" if _FRAME.match(message) else message.strip()
+    said = [match["message"] for line in lines if (match := _SAID.match(line))]
+    said = said or [told.named.message]
+    if not said[0] and told.tool in _FIRST_WORD:
+        said = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    return "", said[0].strip() if said else ""

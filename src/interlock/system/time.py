@@ -1,0 +1,94 @@
+"""The real clock of a running event loop. Tests bring their own.
+
+It starts with the machine's time and goes on by itself: setting the machine's clock while a run
+works neither times its dispatches out nor keeps them waiting.
+
+When something was, as sources write it: epoch milliseconds or microseconds, or ISO 8601.
+
+Everything becomes RFC 3339 in UTC. A time without a zone is taken as UTC; what is no time is "".
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
+from typing import Any, Final
+
+from interlock.runtime.purse import Day
+
+
+class SystemClock:
+    """Wall time, and callbacks on the running event loop."""
+
+    def __init__(self) -> None:
+        self._ahead = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return self._ahead + time.monotonic()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        delay = max(0.0, when - self.now())
+        return asyncio.get_running_loop().call_later(delay, callback).cancel
+
+
+def local_day(at: float) -> Day:
+    """The day around a moment, from midnight to midnight where this machine is."""
+    today = datetime.fromtimestamp(at).astimezone().date()
+    begins, ends = (
+        datetime.combine(each, time_of_day()).astimezone().timestamp()
+        for each in (today, today + timedelta(days=1))
+    )
+    return Day(today.isoformat(), begins, ends)
+
+
+_MICROSECONDS: Final = 10**13
+"""From here on a number counts microseconds; below it, milliseconds."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def rfc3339(value: Any) -> str:
+    """The same moment as RFC 3339 in UTC, or "" if this is none."""
+    found = _moment(value)
+    return "" if found is None else _written(found)
+
+
+def after(start: str, seconds: float) -> str:
+    """The moment that many seconds after an RFC 3339 one; "" if there is no start."""
+    found = _moment(start)
+    if found is None or not 0 <= seconds < 10**9:
+        return ""
+    try:
+        return _written(found + timedelta(seconds=seconds))
+    except OverflowError:
+        return ""
+
+
+def _moment(value: Any) -> datetime | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _of_number(value)
+    text = str(value).strip()
+    if text.isascii() and text.isdigit() and len(text) >= 11:
+        return _of_number(int(text))
+    try:
+        found = datetime.fromisoformat(text)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _of_number(value: float) -> datetime | None:
+    micros = value if value >= _MICROSECONDS else value * 1000
+    try:
+        return _EPOCH + timedelta(microseconds=int(micros)) if micros > 0 else None
+    except (OverflowError, ValueError):
+        return None
+
+
+def _written(moment: datetime) -> str:
+    spec = "microseconds" if moment.microsecond % 1000 else "milliseconds"
+    text = moment.isoformat(timespec=spec if moment.microsecond else "seconds")
+    return text.replace("+00:00", "Z")

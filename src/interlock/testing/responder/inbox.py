@@ -1,0 +1,258 @@
+"""What waits in the trees: signals with the status `waiting`, each with its batch if it has one.
+
+Knows how to find and read `signal.json` and `batch-manifest.json`, again and again at little cost.
+Refuses to know who answers, and writes nothing.
+
+Who works on a dispatch: a locked file `.claim-{dispatch_id}` beside its signal.
+
+The operating system holds the lock and lets it go when its owner dies, however that happens; a
+claim file without a lock is therefore free to be taken over. Refuses to know processes: the pid and
+the host in the file are for people.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from interlock.signals.batch import (
+    BatchBudget,
+    BatchEntry,
+    BatchManifest,
+    read_budget,
+    read_manifest,
+)
+from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
+from interlock.system.errors import SourceError
+from interlock.system.strict_json import Problem
+from interlock.system.tree import OpenFolder
+
+Record = TypeVar("Record", SignalFile, BatchManifest)
+SIGNAL = "signal.json"
+MANIFEST = "batch-manifest.json"
+BUDGET = "budget-status.json"
+_FRESH = 200_000_000
+"""A file changed less than these nanoseconds ago may change again without its stamp telling."""
+
+
+class SignalBatch(msgspec.Struct, frozen=True):
+    """The manifest that lists a signal, and its entry there."""
+
+    path: Path
+    manifest: BatchManifest
+    entry: BatchEntry
+
+
+class WaitingSignal(msgspec.Struct, frozen=True):
+    """One signal that asks for an answer."""
+
+    tree: OpenFolder
+    path: Path
+    signal: SignalFile
+    batch: SignalBatch | None = None
+
+    @property
+    def suite(self) -> Path:
+        """The folder that holds the budget."""
+        return self.batch.path.parent if self.batch else self.path.parent.parent
+
+
+class SignalFinder:
+    """Watches one signal, or everything below some folders."""
+
+    def __init__(self, paths: Sequence[Path], tell: Callable[[str], None]) -> None:
+        self._places = [_place(path) for path in paths]
+        self._tell = tell
+        self._told: dict[Path, str] = {}
+        self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
+
+    def look(self) -> list[WaitingSignal]:
+        """All that waits and has no answer yet, oldest dispatch first."""
+        found = [each for tree, only in self._places for each in self._look(tree, only)]
+        return sorted(found, key=lambda each: each.signal.dispatch_id)
+
+    def now(self, waiting: WaitingSignal) -> SignalFile | None:
+        """The signal as it stands this moment; None when it cannot be read."""
+        return self._read(waiting.tree, waiting.path)
+
+    def answered(self, waiting: WaitingSignal) -> bool:
+        """Whether an artifact for this dispatch lies there already."""
+        try:
+            raw = waiting.tree.read(Path(waiting.signal.artifact_path))
+        except (OSError, SourceError):
+            return False
+        found = read_artifact(raw)
+        return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
+
+    def _look(self, tree: OpenFolder, only: Path | None) -> Iterator[WaitingSignal]:
+        """Signals are written before their manifest, so the manifests are read last."""
+        files = [only] if only else list(_walk(tree.root))
+        read = {path: self._current(tree, path) for path in files if path.name == SIGNAL}
+        waits = {path: one for path, one in read.items() if one and one.status == "waiting"}
+        manifests = {path for path in files if path.name == MANIFEST}
+        if not only:
+            manifests |= {path.parent.with_name(MANIFEST) for path in waits}
+        batches = self._batches(tree, manifests, waits)
+        for path, signal in waits.items():
+            waiting = WaitingSignal(tree, path, signal, batches.get(path))
+            if not self.answered(waiting):
+                yield waiting
+
+    def _batches(
+        self, tree: OpenFolder, manifests: Iterable[Path], signals: Container[Path]
+    ) -> Mapping[Path, SignalBatch]:
+        found: dict[Path, SignalBatch] = {}
+        for path in manifests:
+            if not path.is_relative_to(tree.root):
+                continue
+            manifest = self.manifest(tree, path)
+            if manifest is None or manifest.status not in ("pending", "in_progress"):
+                continue
+            for entry in manifest.signals:
+                signal_path = _listed(path, entry.signal_path, signals)
+                if signal_path and entry.status in ("pending", "claimed"):
+                    found[signal_path] = SignalBatch(path, manifest, entry)
+        return found
+
+    def manifest(self, tree: OpenFolder, path: Path) -> BatchManifest | None:
+        return self._taken(path, lambda: read_manifest(tree.read(path)))
+
+    def budget(self, waiting: WaitingSignal) -> BatchBudget | Problem | None:
+        """What the suite may still spend; None when nothing limits it."""
+        try:
+            return read_budget(waiting.tree.read(waiting.suite / BUDGET))
+        except (OSError, SourceError):
+            return None
+
+    def _current(self, tree: OpenFolder, path: Path) -> SignalFile | None:
+        """The signal, read anew only when its file has changed."""
+        try:
+            there = os.lstat(path)
+        except OSError:
+            self._seen.pop(path, None)
+            return None
+        stamp = (there.st_mtime_ns, there.st_ino, there.st_size)
+        before = self._seen.get(path)
+        if before is None or before[0] != stamp:
+            signal = self._read(tree, path)
+            if time.time_ns() - there.st_mtime_ns < _FRESH:
+                return signal
+            self._seen[path] = before = (stamp, signal)
+        return before[1]
+
+    def _read(self, tree: OpenFolder, path: Path) -> SignalFile | None:
+        return self._taken(path, lambda: read_signal(tree.read(path)))
+
+    def _taken(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
+        """What a file holds; why it cannot be taken is told once."""
+        try:
+            found = read()
+        except FileNotFoundError:
+            return None
+        except (OSError, SourceError) as error:
+            self._tell_once(path, str(error))
+            return None
+        if isinstance(found, Problem):
+            if not found.may_be_partial:
+                self._tell_once(path, f"{path}: {found.sentence}")
+            return None
+        self._told.pop(path, None)
+        return found
+
+    def _tell_once(self, path: Path, sentence: str) -> None:
+        if self._told.get(path) != sentence:
+            self._told[path] = sentence
+            self._tell(f"left alone: {sentence}")
+
+
+def _place(path: Path) -> tuple[OpenFolder, Path | None]:
+    """A signal is watched alone; a manifest stands for its suite's folder."""
+    if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
+        return OpenFolder(path), None
+    tree = OpenFolder(path.parent)
+    if path.name not in (SIGNAL, MANIFEST):
+        raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
+    return tree, tree.root / SIGNAL if path.name == SIGNAL else None
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name in (SIGNAL, MANIFEST):
+                yield Path(folder, name)
+
+
+def _listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
+    """The signal an entry names: paths are relative to the workspace, some folder above."""
+    for folder in manifest.parents:
+        path = folder / named
+        if path in signals:
+            return path
+    return None
+
+
+class DispatchClaim:
+    """A held claim. Let it go with `settle` when the work is done, with `leave` when it is not."""
+
+    def __init__(self, tree: OpenFolder, path: Path, descriptor: int) -> None:
+        self._tree = tree
+        self._path = path
+        self._descriptor = descriptor
+
+    def settle(self) -> None:
+        """The work is done: the file goes while we still hold it."""
+        with suppress(OSError, SourceError), self._tree.folder_of(self._path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let go; the file stays as a sign that somebody began."""
+        os.close(self._descriptor)
+
+
+def take(
+    tree: OpenFolder, signal_path: Path, name: str, *, only_abandoned: bool = False
+) -> DispatchClaim | None:
+    """The claim of that name beside a signal, unless another living responder holds it."""
+    path = signal_path.with_name(f".claim-{name}")
+    create = 0 if only_abandoned else os.O_CREAT
+    try:
+        with tree.folder_of(path) as (folder, file):
+            descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | create, 0o600, dir_fd=folder)
+            if _locked(descriptor) and _same(descriptor, folder, file):
+                _sign(descriptor)
+                return DispatchClaim(tree, path, descriptor)
+            os.close(descriptor)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _same(descriptor: int, folder: int, name: str) -> bool:
+    """Whether what we locked still has its name: its last owner may just have removed it."""
+    try:
+        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
+
+
+def _sign(descriptor: int) -> None:
+    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, owner.encode() + b"\n", 0)

@@ -1,0 +1,207 @@
+"""The one application: its parts by their paths, and their lives from opening to closing.
+
+Knows which requests are under way, and lets them finish before the house closes. Refuses to know
+what a part does, and who may come in (`guard.py`).
+
+The house on a socket, until a signal ends it: take the place, say where it is, close in order.
+
+Knows sockets, uvicorn and the two signals. The first lets what is under way finish.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from typing import Any, Final
+
+import msgspec
+import uvicorn
+
+from interlock.system.errors import SourceError
+from interlock.web.access import (
+    AccessGuard,
+    AccessRules,
+    App,
+    HttpRefusal,
+    Message,
+    Receive,
+    Send,
+    refuse,
+)
+
+HEALTH: Final = "/healthz"
+CLOSING: Final = HttpRefusal(503, "this server is closing")
+LAST_WORDS: Final = 2.0
+"""Seconds that requests under way have to finish when the house closes."""
+
+
+class MountedApp(msgspec.Struct, frozen=True):
+    """An application at a path and below it; `alive` lasts as long as it is served."""
+
+    path: str
+    app: App
+    alive: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+
+
+class WebServer:
+    """Leads each request to its part. Use it as an async context; requests come in between."""
+
+    def __init__(self, parts: Sequence[MountedApp]) -> None:
+        self._parts = sorted(parts, key=lambda part: len(part.path), reverse=True)
+        self._lives = AsyncExitStack()
+        self._under_way: dict[asyncio.Task[None], bool] = {}
+        """Each with whether it may change something, and is waited for."""
+        self._open = False
+
+    async def __aenter__(self) -> "WebServer":
+        for part in self._parts:
+            await self._lives.enter_async_context(part.alive())
+        self._open = True
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._open = False
+        awaited = [task for task, waited_for in self._under_way.items() if waited_for]
+        if awaited:
+            await asyncio.wait(awaited, timeout=LAST_WORDS)
+        await self._lives.aclose()
+        for task in self._under_way:
+            task.cancel()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path == HEALTH:
+            await _healthy(scope, send, up=self._open)
+            return
+        part = next((each for each in self._parts if _is_below(path, each.path)), None)
+        if part is None:
+            await refuse(HttpRefusal(404, "nothing is served at this path"), send)
+        elif not self._open:
+            await refuse(CLOSING, send)
+        else:
+            await self._led(part.app, scope, receive, send)
+
+    async def _led(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
+        """In a task of its own, so that it can be ended when the house closes."""
+        answer = _Answer(send)
+        task = asyncio.ensure_future(_done(app(scope, receive, answer.send)))
+        self._under_way[task] = scope["method"] != "GET"
+        try:
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            if self._open:
+                raise
+            await answer.cut_off()
+        finally:
+            del self._under_way[task]
+
+
+class _Answer:
+    """What a request was answered so far."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+        self._over = False
+
+    async def send(self, message: Message) -> None:
+        self._begun = True
+        last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self._over = self._over or last
+        await self._send(message)
+
+    async def cut_off(self) -> None:
+        """Say that no more will come."""
+        if not self._begun:
+            await refuse(CLOSING, self._send)
+        elif not self._over:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+async def _done(work: Awaitable[None]) -> None:
+    await work
+
+
+async def _healthy(scope: Message, send: Send, *, up: bool) -> None:
+    if scope["method"] not in ("GET", "HEAD"):
+        await refuse(HttpRefusal(405, f"{HEALTH} is only read"), send)
+        return
+    said = msgspec.json.encode({"status": "ok" if up else "closing"})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(said)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send(
+        {"type": "http.response.start", "status": 200 if up else 503, "headers": headers},
+    )
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else said})
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+_MOST_AT_ONCE = 1024
+_PATIENCE = 3
+
+
+class _Server(uvicorn.Server):
+    """Signals are ours: the house closes before the connections do."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def place(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
+    """The socket, or a sentence about why it cannot be had and which flags choose another."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        raise SourceError(
+            f"{host}:{port} cannot be served at: {why}; choose another with {flags}"
+        ) from None
+
+
+def address(listening: socket.socket) -> str:
+    """Where a client finds it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def listen(
+    house: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
+) -> int:
+    """Serve until SIGINT or SIGTERM; which of them it was."""
+    config = uvicorn.Config(
+        AccessGuard(house, rules),
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_graceful_shutdown=_PATIENCE,
+    )
+    server = _Server(config)
+    heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, _hear, heard, number)
+    async with house:
+        serving = asyncio.create_task(server.serve([listening]))
+        ready()
+        await asyncio.wait((serving, heard), return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    await serving
+    return heard.result()
+
+
+def _hear(heard: "asyncio.Future[int]", number: int) -> None:
+    if not heard.done():
+        heard.set_result(number)
