@@ -6,7 +6,7 @@ import re
 import jsonschema
 import pytest
 import yaml
-from tests.apps.behaviour_tables import SHIPPED
+from tests.circuits.behaviour_tables import SHIPPED
 from tests.cli import triage
 from tests.cli.world import Said, World
 

@@ -13,7 +13,7 @@ import pytest
 
 from interlock.testing.conform.scenarios import SCENARIOS, markdown
 
-WATCHERS = Path(__file__).parents[1] / "conform" / "watchers"
+WATCHERS = Path(__file__).parents[1] / "testing" / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))
 BAD = (sys.executable, str(WATCHERS / "faulty.py"), "string_id")
 INTERLOCK = (sys.executable, "-m", "interlock", "conform")

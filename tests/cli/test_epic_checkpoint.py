@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apps.epic.legacy_files import SHAPES
 from tests.cli.world import Said, World
+from tests.epic.legacy_files import SHAPES
 from tests.world.git_repo import GitRepo
 
 from interlock.epic.checkpoints.place import find_place

@@ -28,10 +28,12 @@ def test_the_example_of_the_how_to_is_fit() -> None:
 
 
 def test_every_code_and_key_is_in_the_format() -> None:
-    source = ROOT / "src" / "interlock" / "apps" / "delivery"
-    told = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("plan*.py")]
+    source = ROOT / "src" / "interlock" / "delivery" / "plan"
+    told = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("*.py")]
     codes = {code for found in told for code in found}
     assert len(codes) > 15
     records = (PlanText, PhaseText, PlanTaskText, CheckText, EnvironmentText)
     keys = {key for record in records for key in record.__struct_fields__}
-    assert [word for word in sorted(codes | keys) if f"`{word}`" not in FORMAT] == []
+    assert [
+        word for word in sorted((codes | keys) - {"plan.json"}) if f"`{word}`" not in FORMAT
+    ] == []

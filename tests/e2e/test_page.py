@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.report.reading import Page
+from tests.rca.report.reading import Page
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
+from tests.agents.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
+from tests.agents.mcp.test_pulling import RUN, SURE, refusals, start
 from tests.cli import triage
 from tests.cli.world import LIMIT, World, ended
-from tests.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
-from tests.mcp.test_pulling import RUN, SURE, refusals, start
 from tests.soak import again
 from tests.web.serving import TOKEN, killed_at_work, remote, served
 

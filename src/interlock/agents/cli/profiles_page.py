@@ -9,7 +9,7 @@ from interlock.agents.cli.profiles import OutcomeRule, Profile, profiles
 
 _HEAD = """# Agent CLIs
 
-Made by `make docs` from the profiles in `src/interlock/dispatch/profiles/`. How to use them:
+Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. How to use them:
 [drive-agents.md](howto/drive-agents.md).
 
 """

@@ -1,0 +1,132 @@
+"""Experts: texts from files, made on request, asked in turn, and what becomes of a bad name."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from tests.delivery.test_rework import in_turn, says
+from tests.world import sayings
+from tests.world.yard import Agent, Yard, develop, plan, task
+
+from interlock.agents.carrier import Ask
+from interlock.delivery.task_context import Experts, is_name
+from interlock.delivery.terms import DeliverySettings
+
+TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
+
+
+def known(yard: Yard) -> None:
+    place = yard.repo / ".claude" / "agents" / "experts"
+    place.mkdir(parents=True)
+    (place / "maths.md").write_text(TEXT)
+
+
+def advises(ask: Ask, _folder: Path) -> str:
+    return sayings.advice(ask.premises.request_id)
+
+
+def test_an_expert_of_the_project_is_asked(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    known(yard)
+    yard.begin()
+    developer = in_turn(says(sayings.expert_request("maths", "Which order?")), develop)
+    assert yard.work({"developer": developer, "expert": advises}) == "done"
+    assert yard.rules("sub")[1:3] == ["consult", "advised"]
+    (asked,) = yard.prompts("sub", "CONSULT")
+    assert "You know all about numbers." in asked
+    assert "Which order?" in asked
+    assert "Subtract the second from the first." in yard.prompts("sub", "IMPLEMENT")[1]
+
+
+def test_an_expert_is_made_where_there_is_none(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+
+    def makes(ask: Ask, _folder: Path) -> str:
+        place = yard.folder / "home" / "experts" / "maths.md"
+        assert str(place) in ask.prompt
+        if ask.attempt > 1:
+            place.write_text(TEXT)
+        return sayings.created("maths", str(place))
+
+    developer = in_turn(says(sayings.expert_request("maths")), develop)
+    crew = {"developer": developer, "expert-maker": makes, "expert": advises}
+    assert yard.work(crew) == "done"
+    assert yard.rules("sub")[1:5] == ["recruit", "strike", "recruited", "advised"]
+
+
+def test_three_experts_who_cannot_help_lead_to_a_human(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    known(yard)
+    yard.begin()
+
+    def helpless(ask: Ask, _folder: Path) -> str:
+        return sayings.no_advice(ask.premises.request_id)
+
+    asks = says(sayings.expert_request("maths"))
+    assert yard.work({"developer": asks, "expert": helpless}) == "waiting"
+    assert yard.rules("sub").count("unadvised") == 3
+    assert yard.rules("sub")[-1] == "expert-spent"
+    yard.answer(text="do without")
+    assert yard.work() == "done"
+
+
+def test_the_request_number_is_ours(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    known(yard)
+    yard.begin()
+    asks = in_turn(says(sayings.expert_request("maths")), develop)
+    wrong = in_turn(says(sayings.advice("some-other-1")), advises)
+    assert yard.work({"developer": asks, "expert": wrong}) == "done"
+    assert yard.rules("sub")[2:4] == ["strike", "advised"]
+
+
+def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub", files="sub.py"), task("dif", files="dif.py")))
+    known(yard)
+    yard.begin(DeliverySettings(per_expert=1))
+    busy, most, lock = [0], [0], threading.Lock()
+
+    def advising(ask: Ask, folder: Path) -> str:
+        with lock:
+            busy[0] += 1
+            most[0] = max(most[0], busy[0])
+        said = advises(ask, folder)
+        with lock:
+            busy[0] -= 1
+        return said
+
+    def developer(ask: Ask, folder: Path) -> str:
+        if "Subtract" not in ask.prompt:
+            return sayings.expert_request("maths")
+        (folder / f"{ask.case_id}.py").write_text("done = True\n")
+        return f"READY_FOR_REVIEW: {ask.case_id}\n\nFiles Modified:\n- {ask.case_id}.py\n"
+
+    assert yard.work({"developer": developer, "expert": advising}) == "done"
+    assert most == [1]
+
+
+@pytest.mark.parametrize("name", ["../../../tmp/evil", "a/b", "a/../../b", "-x", "", "ä"])
+def test_a_name_that_leads_elsewhere_is_none(tmp_path: Path, name: str) -> None:
+    assert not is_name(name)
+    assert not Experts(tmp_path, tmp_path).known(name)
+
+
+def test_a_request_for_an_impossible_expert_is_refused(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    agents: list[Agent] = [says(sayings.expert_request("a/../../evil")), develop]
+    assert yard.work({"developer": in_turn(*agents)}) == "done"
+    assert yard.rules("sub")[1] == "strike"
+
+
+def test_texts_that_make_nobody_an_expert(tmp_path: Path) -> None:
+    (tmp_path / "short.md").write_text("too short")
+    (tmp_path / "binary.md").write_bytes(b"\xff" * 500)
+    (tmp_path / "huge.md").write_text("x" * 300_000)
+    (tmp_path / "link.md").symlink_to(tmp_path / "good.md")
+    (tmp_path / "good.md").write_text(TEXT)
+    experts = Experts(tmp_path, tmp_path / "made")
+    assert [each.name for each in experts.all()] == ["good"]
+    assert experts.all()[0].domain == "numbers"
+    assert not experts.known("link")

@@ -1,0 +1,212 @@
+"""What stops everybody: repaired once, for all, while the others wait; and who decides if not."""
+
+from pathlib import Path
+
+import pytest
+from tests.delivery.test_rework import in_turn, says
+from tests.world import sayings
+from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
+
+from interlock.agents.carrier import Ask
+from interlock.delivery.plan.yaml import CheckText
+
+HEALTHY = says(sayings.healthy())
+TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"
+"""A check that needs a program which is not there until somebody repairs the script."""
+BROKEN, MENDED = "exec no-such-program\n", "exit 0\n"
+
+
+def with_tool(folder: Path, *tasks: str, text: str = BROKEN) -> Yard:
+    yard = Yard(folder, plan(*tasks, more=TOOL))
+    (yard.repo / "tool.sh").write_text(text)
+    yard.commit("a tool")
+    return yard
+
+
+def mends(ask: Ask, folder: Path) -> str:
+    (folder / "tool.sh").write_text(MENDED)
+    return sayings.repaired()
+
+
+def blocked_until_mended(ask: Ask, folder: Path) -> str:
+    """Looks for itself, as an agent would."""
+    if (folder / "tool.sh").read_text() == BROKEN:
+        return sayings.blocked(ask.case_id)
+    return develop(ask, folder)
+
+
+def test_a_repair_is_merged_and_found_by_whoever_reported_it(tmp_path: Path) -> None:
+    yard = with_tool(tmp_path, task("sub"))
+    yard.begin()
+    crew = {"developer": blocked_until_mended, "remediation": mends, "health-auditor": HEALTHY}
+    assert yard.work(crew, twice=True) == "done"
+    assert yard.rules("sub")[1:7] == [
+        "blocked",
+        "repaired",
+        "holds",
+        "healthy",
+        "fixed",
+        "written",
+    ]
+    assert yard.merged() == ["Repair, for sub", "Add sub"]
+
+
+def test_the_others_wait_and_find_it_repaired(tmp_path: Path) -> None:
+    yard = with_tool(tmp_path, task("sub"), task("dif", files="dif.py"))
+    yard.begin()
+
+    def apart(ask: Ask, folder: Path) -> str:
+        said = blocked_until_mended(ask, folder)
+        if said.startswith("READY") and ask.case_id == "dif":
+            (folder / "calc.py").write_text(
+                (folder / "calc.py").read_text().split("\n\n")[0] + "\n"
+            )
+            (folder / "test_dif.py").unlink()
+            (folder / "dif.py").write_text("dif = 1\n")
+        return said
+
+    crew: dict[str, Agent] = {
+        "developer": apart,
+        "remediation": mends,
+        "health-auditor": HEALTHY,
+    }
+    assert yard.work(crew) == "done"
+    both = yard.rules("sub") + yard.rules("dif")
+    assert both.count("repaired") == 1, "one repair for everybody"
+    assert both.count("blocked") == 1
+    assert both.count("under-repair") <= 1
+    steps = [ask.step for ask in yard.asked]
+    first, last = steps.index("REMEDIATE"), steps.index("HEALTH_AUDIT")
+    assert steps[first : last + 1] == ["REMEDIATE", "HEALTH_AUDIT"], "nobody else was asked"
+
+
+def test_a_check_that_cannot_run_is_nobody_s_fault(tmp_path: Path) -> None:
+    yard = with_tool(tmp_path, task("sub"))
+    yard.begin()
+    crew = {"remediation": mends, "health-auditor": HEALTHY}
+    assert yard.work(crew, twice=True) == "done"
+    assert yard.rules("sub")[:4] == ["prepared", "written", "unavailable", "repaired"]
+    assert len(yard.prompts("sub", "IMPLEMENT")) == 1, "the developer was not asked again"
+    assert yard.merged() == ["Repair, for sub", "Add sub"]
+
+
+@pytest.mark.soak
+def test_an_audit_that_is_blocked_is_asked_again(tmp_path: Path) -> None:
+    yard = with_tool(tmp_path, task("sub"), text="exit 0\n")
+    yard.begin()
+    auditor = in_turn(says(sayings.audit_blocked("sub")), audit)
+
+    def changes(ask: Ask, folder: Path) -> str:
+        (folder / "tool.sh").write_text("true\n")
+        return sayings.repaired()
+
+    crew = {"auditor": auditor, "remediation": changes, "health-auditor": HEALTHY}
+    assert yard.work(crew, twice=True) == "done"
+    assert [line.split()[0] for line in yard.story("sub")].count("IMPLEMENT") == 1
+    assert yard.merged() == ["Repair, for sub", "Add sub"]
+
+
+def test_healthy_is_a_claim_that_our_own_checks_refute(tmp_path: Path) -> None:
+    yard = with_tool(tmp_path, task("sub"))
+    yard.begin()
+    crew = {"remediation": says(sayings.repaired()), "health-auditor": HEALTHY}
+    assert yard.work(crew, thresholds={"max_remediation": 2}) == "waiting"
+    assert "unhealthy" in yard.rules("sub")
+    assert "healthy" not in yard.rules("sub"), "the auditor was never asked"
+    assert yard.rules("sub")[-1] == "unhealthy-spent"
+
+
+def spent(yard: Yard) -> dict[str, Agent]:
+    crew: dict[str, Agent] = {
+        "developer": in_turn(says(sayings.blocked("sub")), develop),
+        "remediation": says(sayings.repaired()),
+        "health-auditor": says(sayings.unhealthy()),
+    }
+    assert yard.work(crew, thresholds={"max_remediation": 1}) == "waiting"
+    assert yard.rules("sub")[-1] == "unhealthy-spent"
+    return crew
+
+
+def test_a_human_lets_it_be_tried_again(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    crew = spent(yard)
+    yard.answer(decision="retry", text="restart the box")
+    status = yard.work({**crew, "health-auditor": HEALTHY}, thresholds={"max_remediation": 1})
+    assert status == "done"
+    assert "restart the box" in yard.prompts("sub", "REMEDIATE")[-1]
+
+
+@pytest.mark.soak
+def test_a_human_goes_on_as_it_is(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    crew = spent(yard)
+    yard.answer(decision="override", text="it is only the linter")
+    assert yard.work(crew, thresholds={"max_remediation": 1}) == "done"
+    assert "A human decided to go on" in yard.prompts("sub", "IMPLEMENT")[-1]
+
+
+def test_a_human_halts_a_broken_world(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub"), task("dif", after="sub")))
+    yard.begin()
+    crew = spent(yard)
+    yard.answer(decision="halt")
+    yard.work(crew, thresholds={"max_remediation": 1})
+    assert yard.ends() == {"sub": "HALTED", "dif": "open"}
+
+
+@pytest.mark.soak
+def test_infrastructure_said_otherwise_is_infrastructure(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    developer = in_turn(says(sayings.incomplete("sub", "infrastructure")), develop)
+    crew: dict[str, Agent] = {
+        "developer": developer,
+        "remediation": says(sayings.repaired()),
+        "health-auditor": HEALTHY,
+    }
+    assert yard.work(crew) == "done"
+    assert yard.rules("sub")[1] == "incomplete-world"
+
+
+def test_a_check_that_floods_is_ended(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub"), command="python3 hang.py"))
+    (yard.repo / "hang.py").write_text("print('fine')\n")
+    yard.commit("a check")
+    yard.begin()
+
+    def floods(ask: Ask, folder: Path) -> str:
+        (folder / "hang.py").write_text("while True:\n    print('x' * 100000)\n")
+        return ready(ask.case_id)
+
+    assert yard.work({"developer": floods}, thresholds={"max_checks": 0}) == "unhealthy"
+    (found,) = yard.findings("sub", "CHECK")
+    assert "printed more than" in found["results"][0]["note"]
+
+
+def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    (yard.repo / "stop.py").write_text("print('fine')\n")
+    yard.commit("a check")
+    yard.begin(checks=(CheckText(name="Stop", command="python3 stop.py", timeout="2s"),))
+
+    def hangs(ask: Ask, folder: Path) -> str:
+        (folder / "stop.py").write_text("import threading\nthreading.Event().wait()\n")
+        return develop(ask, folder)
+
+    assert yard.work({"developer": hangs}, thresholds={"max_checks": 0}) == "unhealthy"
+    (found,) = yard.findings("sub", "CHECK")
+    assert "it ran for 2 s and was ended" in [row["note"] for row in found["results"]]
+
+
+def test_a_merge_cut_short_undoes_nobody_s_work(tmp_path: Path) -> None:
+    """Two clash, and the merge that sends one back is cut short: nobody's work is undone."""
+    yard = Yard(tmp_path, plan(task("sub"), task("dif")))
+    yard.begin()
+
+    assert yard.work(twice=True) == "done"
+    shown = yard.shown("calc.py")
+    assert "def sub" in shown
+    assert "def dif" in shown
+    assert sorted(yard.merged()) == ["Add dif", "Add sub"]

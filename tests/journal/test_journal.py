@@ -1,0 +1,229 @@
+"""The journal: a batch is written whole or not at all, and gives back the state it was told."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+from tests.engine.generated import circuits, signals
+from tests.world.world import World
+
+from interlock.engine.advance import advance, apply, open_case
+from interlock.engine.case import OPEN, Decision, Signal, Usage
+from interlock.engine.circuit import Circuit
+from interlock.engine.circuit_file import CircuitSource
+from interlock.journal.database import driver, writing
+from interlock.journal.history import cases_of
+from interlock.journal.journal import (
+    CaseRow,
+    Journal,
+    JournalEntry,
+    NewDispatch,
+    Refusal,
+    TurnWrites,
+    state_of,
+)
+from interlock.journal.runs import NewCase, begin_run, load_cases
+
+TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
+DECISION = Decision("write", 1, "artifact", "open", "judge")
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    """A run with the cases 1 and 2."""
+    world = World(tmp_path)
+    world.begin("A", "B")
+    with writing(world.db) as opened:
+        yield opened
+
+
+def everything(connection: Connection) -> dict[str, list[tuple[object, ...]]]:
+    raw = driver(connection)
+    return {name: raw.execute(f"select * from {name}").fetchall() for name in TABLES}
+
+
+def dispatch(number: int, case_no: int = 1, *, human: bool = False) -> NewDispatch:
+    return NewDispatch(number, case_no, "write", 1, "author", f"prompt {number}", human)
+
+
+def entry(number: int, case_no: int = 1, answer: bytes = b"{}") -> JournalEntry:
+    return JournalEntry(case_no, number, DECISION, answer, Usage(3, 0.5))
+
+
+def test_a_batch_is_written_whole(connection: Connection) -> None:
+    case = open_case(World(Path()).circuit, "A", {})
+    batch = TurnWrites(
+        at=5.0,
+        entries=[entry(1), JournalEntry(2, 2, DECISION, b"{}", Usage(), "ann")],
+        dispatches=[dispatch(1), dispatch(2, 2, human=True), dispatch(3)],
+        standings={1: CaseRow(1, case, 3)},
+        refusals=[Refusal(1, 9, "Stale", "Too late.", b"?")],
+        seconds=2.5,
+        status="waiting",
+    )
+    Journal(connection, 1).commit(batch)
+    found = everything(connection)
+    assert [row[:4] for row in found["dispatches"]] == [
+        (1, 1, "write", 1),
+        (2, 2, "write", 1),
+        (3, 1, "write", 1),
+    ]
+    assert [row[1:4] for row in found["journal"]] == [(1, 1, 5.0), (2, 2, 5.0)]
+    assert found["questions"] == [(2, 2, 5.0, "ann")]
+    assert [row[1:7] for row in found["refusals"]] == [(1, 1, 9, 5.0, "Stale", "Too late.")]
+    assert [row[8] for row in found["cases"]] == [3, None]
+    assert driver(connection).execute("select status, seconds from runs").fetchone() == (
+        "waiting",
+        2.5,
+    )
+
+
+BROKEN = {
+    "an answer twice": TurnWrites(
+        at=6.0,
+        dispatches=[dispatch(2, 2)],
+        entries=[entry(2, 2, b"new"), entry(1), entry(3, 2)],
+        refusals=[Refusal(1, 9, "Stale", "Too late.", b"?")],
+        status="done",
+    ),
+    "a dispatch twice": TurnWrites(at=6.0, dispatches=[dispatch(2), dispatch(1)]),
+    "an answer to nothing": TurnWrites(at=6.0, dispatches=[dispatch(2)], entries=[entry(99)]),
+    "a status that is none": TurnWrites(at=6.0, dispatches=[dispatch(2)], status="perhaps"),
+    "a case that is none": TurnWrites(at=6.0, dispatches=[dispatch(2), dispatch(3, 99)]),
+}
+
+
+@pytest.mark.parametrize("batch", BROKEN.values(), ids=BROKEN)
+def test_a_batch_that_breaks_a_key_leaves_nothing(
+    connection: Connection, batch: TurnWrites
+) -> None:
+    journal = Journal(connection, 1)
+    journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    before = everything(connection)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.commit(batch)
+    assert everything(connection) == before
+    journal.commit(TurnWrites(at=7.0, dispatches=[dispatch(2, 2)], entries=[entry(2, 2, b"new")]))
+    assert len(everything(connection)["journal"]) == 2
+
+
+def test_a_refusal_is_kept_once_per_content(connection: Connection) -> None:
+    same = [Refusal(1, 9, "Stale", "Too late.", content) for content in (b"x", b"x", b"y")]
+    journal = Journal(connection, 1)
+    journal.commit(TurnWrites(at=5.0, refusals=same))
+    journal.commit(TurnWrites(at=6.0, refusals=same))
+    Journal(connection, 1).commit(TurnWrites(at=7.0, refusals=same))
+    assert [row[4] for row in everything(connection)["refusals"]] == [5.0, 5.0]
+
+
+def test_a_huge_refused_answer_is_kept_in_part(connection: Connection) -> None:
+    journal = Journal(connection, 1)
+    journal.commit(
+        TurnWrites(at=5.0, refusals=[Refusal(1, 9, "Malformed", "No.", b"x" * 10_000_000)])
+    )
+    query = "select length(b.data) < 1000, b.packed from refusals r join blobs b on blob_id=content"
+    assert driver(connection).execute(query).fetchone() == (1, 1)
+
+
+def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connection) -> None:
+    first = Journal(connection, 1)
+    numbers = [first.new_dispatch_id() for _ in range(3)]
+    first.commit(TurnWrites(at=5.0, dispatches=[dispatch(number) for number in numbers]))
+    assert numbers == [1, 2, 3]
+    assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
+
+
+def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def look(raw: sqlite3.Connection, at: float) -> None:
+        (priority,) = raw.execute("select max(priority) from cases").fetchone()
+        seen.append((priority, at, raw.in_transaction))
+        raw.execute("update cases set priority = priority * 2 + ?", (len(seen),))
+
+    journal = Journal(connection, 1)
+    before = everything(connection)
+    journal.carry_out(look, 5.0)
+    journal.carry_out(look, 5.0)
+    assert seen == [(0, 5.0, True), (1, 5.0, True)]
+    driver(connection).rollback()
+    assert everything(connection) == before
+    journal.carry_out(look, 6.0)
+    journal.commit(TurnWrites(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    assert not driver(connection).in_transaction
+    assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
+    assert len(everything(connection)["journal"]) == 1
+
+
+def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
+    def half(raw: sqlite3.Connection, at: float) -> None:
+        raw.execute("update cases set priority = 7")
+
+    def fail(raw: sqlite3.Connection, at: float) -> None:
+        raise ValueError("no")
+
+    journal = Journal(connection, 1)
+    before = everything(connection)
+    journal.carry_out(half, 5.0)
+    with pytest.raises(ValueError, match="no"):
+        journal.carry_out(fail, 5.0)
+    assert everything(connection) == before
+    assert not driver(connection).in_transaction
+    journal.carry_out(half, 5.0)
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
+    assert everything(connection) == before
+    journal.carry_out(half, 5.0)
+    journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
+    assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
+
+
+def begun(folder: str, circuit: Circuit) -> World:
+    world = World(Path(folder))
+    with writing(world.db) as connection:
+        begin_run(
+            connection,
+            circuit,
+            "",
+            [NewCase("A", {"id": "A"})],
+            source="",
+            fingerprint="",
+            options={},
+            at=0.0,
+        )
+    return world
+
+
+@settings(max_examples=50)
+@given(written=circuits(), data=st.data())
+def test_the_fold_of_the_journal_is_the_state(written: CircuitSource, data: st.DataObject) -> None:
+    circuit = written.circuit
+    case = open_case(circuit, "A", {"id": "A"})
+    with TemporaryDirectory() as folder:
+        world = begun(folder, circuit)
+        with writing(world.db) as connection:
+            journal = Journal(connection, 1)
+            while case.status == OPEN and case.moves <= 12:
+                number = journal.new_dispatch_id()
+                step = circuit.steps[case.step]
+                asked = NewDispatch(number, 1, case.step, case.attempt, step.role, "", step.gate)
+                signal: Signal = data.draw(signals(circuit, case.step))
+                decision = advance(circuit, case, signal)
+                case = apply(circuit, case, decision, signal.data)
+                answer = json.dumps(signal.data).encode()
+                standing = CaseRow(1, case, None)
+                journal.commit(
+                    TurnWrites(
+                        0.0, [JournalEntry(1, number, decision, answer)], [asked], {1: standing}
+                    )
+                )
+            (loaded,) = load_cases(connection, circuit, 1, whole=True)
+            (row,) = cases_of(connection, 1)
+        assert loaded.case == case
+        assert (row.status, row.step, row.state) == (case.status, case.step, state_of(case))

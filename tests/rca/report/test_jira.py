@@ -1,0 +1,134 @@
+"""Jira drafts: one per family, complete, honest about review and evidence, with safe names."""
+
+import json
+import re
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.rca.report.marked import assert_inert
+from tests.rca.report.strategies import findings_of_any_kind
+from tests.world.findings import example, hostile
+
+from interlock.rca.records import Findings
+from interlock.rca.report.jira import draft_of, draft_text, drafts, file_names, plain_text
+from interlock.rca.report.outline import outline
+
+FIELDS = {
+    "schema_version",
+    "family_id",
+    "summary",
+    "description",
+    "defect_type",
+    "priority",
+    "components",
+    "evidence_refs",
+    "affected_versions",
+    "labels",
+    "reviewed",
+    "case_ids",
+}
+
+
+def test_two_files_for_each_family() -> None:
+    found = drafts(example())
+    assert len(found) == 12
+    assert {"jira-drafts/family-rca-31.json", "jira-drafts/family-rca-31.md"} <= set(found)
+    assert all(set(json.loads(text)) == FIELDS for name, text in found.items() if "json" in name)
+
+
+def test_what_f6_wrote_comes_first() -> None:
+    draft = draft_of(outline(example()).causes[0])
+    assert draft.summary == "Basket totals are one cent too high with three discounted lines"
+    assert draft.description == "Discounts are rounded per line since 4be1c07d92."
+    assert draft.priority == "Highest"
+    assert draft.labels == ("interlock", "product", "regression", "unreviewed")
+    assert len(draft.case_ids) == 14
+
+
+def test_a_reference_that_was_not_found_is_no_evidence() -> None:
+    draft = draft_of(outline(example()).causes[0])
+    assert draft.evidence_refs == (
+        "lantern-shop:shop/pricing/discount.py:88",
+        "lantern-shop:4be1c07d92",
+    )
+
+
+def test_gaps_are_filled_from_the_family() -> None:
+    draft = draft_of(outline(example()).causes[1])
+    assert draft.summary == "A book without a cover makes its page fail"
+    assert draft.priority == "High"
+    assert "- catalogue.covers.TestCovers.test_cover_is_shown[zoom]" in draft.description
+    assert "Error: NullPointerException: cover is null" in draft.description
+    assert draft.components == ("catalogue",)
+
+
+def test_reviewed_only_if_all_cases_are() -> None:
+    reviewed = [draft_of(cause).reviewed for cause in outline(example()).causes]
+    assert reviewed == [False, False, True, True, False, False]
+
+
+def test_the_page_of_a_draft() -> None:
+    page = drafts(example())["jira-drafts/family-rca-31.md"]
+    for part in (
+        "# Basket totals are one cent too high with three discounted lines",
+        "| Defect type | pb001 (Product bug) |",
+        r"| Review | 9 wait for review, 5 closed \[unreviewed\] |",
+        "(found)",
+        "by Mara Lindqvist",
+    ):
+        assert part in page
+    assert "quote.py:cents" not in page
+
+
+def test_text_to_paste() -> None:
+    said = plain_text(draft_of(outline(example()).causes[0]))
+    assert said.startswith("Basket totals are one cent too high")
+    assert "Defect type: pb001 (Product bug)" in said
+    closed = next(case for case in example().cases if case.draft)
+    assert draft_text(closed).startswith("summary: Basket totals")
+    assert draft_text(example().cases[0]) == ""
+
+
+@given(st.lists(st.text(max_size=60), max_size=20))
+def test_file_names_are_safe_stable_and_different(ids: list[str]) -> None:
+    names = file_names(ids)
+    assert all(re.fullmatch(r"family[-_a-z0-9]{1,70}", name) for name in names)
+    assert len(set(names)) == len(names)
+    assert file_names(dict.fromkeys(ids)) == [names[ids.index(each)] for each in dict.fromkeys(ids)]
+
+
+def test_plain_ids_name_their_file_and_others_get_a_mark() -> None:
+    assert file_names(["rca-31", "con", "rca-31"]) == [
+        "family-rca-31",
+        "family-con",
+        "family-rca-31_2",
+    ]
+    for odd in ("RCA-31", "rca 31", "../rca-31", "rca-31" * 40, ""):
+        (name,) = file_names([odd])
+        assert re.fullmatch(r"family(-[-a-z0-9]+)?_[0-9a-f]{10}", name)
+
+
+@settings(max_examples=40)
+@given(findings_of_any_kind())
+def test_any_findings_make_drafts(findings: Findings) -> None:
+    found = drafts(findings)
+    assert len(found) == 2 * len(outline(findings).families)
+    for text in found.values():
+        text.encode()
+
+
+def test_hostile_drafts_are_inert() -> None:
+    found = drafts(hostile())
+    assert len(found) == 30
+    for name, text in found.items():
+        assert re.fullmatch(r"jira-drafts/family[-_a-z0-9]*\.(md|json)", name)
+        if name.endswith(".json"):
+            assert set(json.loads(text)) == FIELDS
+            assert "\n" not in json.loads(text)["summary"]
+        else:
+            assert_inert(text)
+
+
+def test_loose_cases_get_no_draft() -> None:
+    assert drafts(msgspec.structs.replace(example(), families=())) == {}

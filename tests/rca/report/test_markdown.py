@@ -1,0 +1,60 @@
+"""`report.md`: causes first, small enough for a comment, nothing in it that somebody planted."""
+
+import re
+
+import msgspec
+from hypothesis import given, settings
+from tests.rca.report.marked import assert_inert
+from tests.rca.report.strategies import findings_of_any_kind
+from tests.world.findings import example, hostile, many
+
+from interlock.rca.records import Findings
+from interlock.rca.report.markdown import ROOM, markdown
+
+
+def test_the_overview_comes_first_and_adds_up() -> None:
+    said = markdown(example())
+    assert said.startswith("# Lantern nightly\n\n**40 failures, 6 causes: 1 product regression")
+    rows = re.findall(r"^\| \d \|.*", said, re.MULTILINE)
+    assert [int(row.split(" | ")[3]) for row in rows] == [14, 5, 7, 8, 3, 3]
+    assert "| | **all** | | **40** | | | |" in said
+    assert said.index("| 6 |") < said.index("## 1. Discounts")
+
+
+def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
+    said = markdown(example())
+    for part in (
+        "*Product · regression · pb001 (Product bug) · critical severity · confidence 0.86",
+        "- [`4be1c07d92`](<https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6",
+        ">) Round discounts per line instead of per basket by Mara Lindqvist, 2031-03-03 (+1,204",
+        "- ✗ missing: `lantern-shop:shop/pricing/quote.py:cents`",
+        "<details><summary>14 failing tests</summary>",
+        "- [nightly-e2e #\u200b412](<https://reports.example.com/ui/lantern/launches/881>)",
+    ):
+        assert part in said
+
+
+@settings(max_examples=40)
+@given(findings_of_any_kind())
+def test_any_findings_stay_text(findings: Findings) -> None:
+    assert_inert(markdown(findings))
+
+
+def test_hostile_texts_stay_text() -> None:
+    assert_inert(markdown(hostile()))
+
+
+def test_a_comment_can_hold_it() -> None:
+    said = markdown(many(10_000, 500))
+    assert len(said) < ROOM + 200
+    assert "more causes in `report.html` and `report.json`" in said
+    assert "| | *470 more causes* | | 9,400 | | | |" in said
+
+
+def test_many_tests_are_counted_not_listed() -> None:
+    assert "| *and 9,980 more in `report.html`* | | |" in markdown(many(10_000, 1))
+
+
+def test_no_failures() -> None:
+    empty = msgspec.structs.replace(example(), cases=(), families=())
+    assert "**No failures.** There is nothing to explain." in markdown(empty)

@@ -1,0 +1,129 @@
+"""The outline: every case once, in order of importance, whatever the findings say."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from tests.rca.report.strategies import findings_of_any_kind
+from tests.world.findings import example
+
+from interlock.rca.records import CaseFinding, FindingFamily, Findings
+from interlock.rca.report.outline import is_known, outline
+from interlock.rca.report.summary import kind_label
+from interlock.rca.report.words import KINDS, STATES
+
+
+def test_families_by_importance() -> None:
+    told = outline(example())
+    assert [(cause.kind, cause.size) for cause in told.causes] == [
+        ("product", 14),
+        ("product", 5),
+        ("automation", 7),
+        ("infra", 8),
+        ("unknown", 3),
+        ("flake", 3),
+    ]
+    assert [cause.number for cause in told.causes] == [1, 2, 3, 4, 5, 6]
+
+
+@given(findings_of_any_kind())
+def test_everything_adds_up(findings: Findings) -> None:
+    told = outline(findings)
+    shown = sorted(id(case) for cause in told.causes for case in cause.cases)
+    assert shown == sorted(map(id, findings.cases))
+    assert sum(told.kinds.values()) == sum(told.states.values()) == told.total
+    assert all(sum(cause.states.values()) == cause.size > 0 for cause in told.causes)
+    assert told.kinds.keys() <= KINDS.keys()
+    assert told.states.keys() <= STATES.keys()
+    assert not any(cause.loose for cause in told.causes[:-1])
+
+
+def test_a_family_is_summed_up_over_its_cases() -> None:
+    first = CaseFinding(case_id="a", case_no=1, test_name="a", severity="low", version="2")
+    second = CaseFinding(
+        case_id="b",
+        case_no=2,
+        test_name="b",
+        severity="high",
+        version="1",
+        category="infra",
+        message="the disk is full",
+        score=0.4,
+    )
+    family = FindingFamily(family_id="f", title="", members=("a", "b", "nobody"))
+    told = outline(
+        Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(first, second))
+    )
+    (cause,) = told.causes
+    assert (cause.lead, cause.kind, cause.severity) == (first, "infra", "high")
+    assert (cause.message, cause.score, cause.versions) == ("the disk is full", 0.4, ("1", "2"))
+    assert cause.title == "a"
+
+
+def test_cases_without_a_family_are_no_cause() -> None:
+    findings = msgspec.structs.replace(example(), families=example().families[:2])
+    told = outline(findings)
+    assert len(told.families) == 2
+    assert told.causes[-1].loose
+    assert told.causes[-1].size == 21
+    assert told.causes[-1].message == ""
+
+
+def test_many_times_in_one_suite_is_not_before() -> None:
+    case = CaseFinding(case_id="a", case_no=1, test_name="a", symptom_id=3, seen=2)
+    assert not is_known(case, {3: 2})
+    assert is_known(case, {3: 1})
+    assert is_known(msgspec.structs.replace(case, recalled=True), {3: 2})
+    assert is_known(msgspec.structs.replace(case, inherited=True), {3: 2}), "its cause is older"
+    assert not is_known(msgspec.structs.replace(case, symptom_id=0, seen=1), {})
+
+
+def test_known_since_the_earliest_time() -> None:
+    told = outline(example())
+    assert [cause.since[:10] for cause in told.causes if cause.known] == [
+        "2030-09-14",
+        "2030-12-19",
+        "2031-01-11",
+    ]
+
+
+def _entitled(title: str, message: str) -> Findings:
+    case = CaseFinding(case_id="a", case_no=1, test_name="a", message=message)
+    family = FindingFamily(family_id="f", title=title, members=("a",))
+    return msgspec.structs.replace(example(), cases=(case,), families=(family,))
+
+
+@pytest.mark.parametrize(
+    ("title", "message", "whole", "beyond"),
+    [
+        ("disk f…", "disk full at a.py:3. Suspect: b.", "disk full at a.py:3", "Suspect: b."),
+        ("disk f…", "disk full", "disk full", ""),
+        ("disk f…", "no space", "disk f…", "no space"),
+        ("disk f", "disk full", "disk f", "disk full"),
+        ("disk full", "disk full: no space", "disk full", "no space"),
+        ("disk f…", "disk f" + "u" * 500, "disk f" + "u" * 153 + "…", "disk f" + "u" * 500),
+    ],
+)
+def test_a_title_that_was_cut_is_made_whole(
+    title: str, message: str, whole: str, beyond: str
+) -> None:
+    (cause,) = outline(_entitled(title, message)).causes
+    assert (cause.title, cause.beyond) == (whole, beyond)
+
+
+@pytest.mark.parametrize(
+    ("category", "triaged", "at_first", "label"),
+    [
+        ("unknown", "product", "product", "Unknown, at first sight product"),
+        ("", " Environment", "infra", "Unknown, at first sight infrastructure"),
+        ("unknown", "unknown", "", "Unknown"),
+        ("unknown", "a mystery", "", "Unknown"),
+        ("flake", "product", "", "Flake"),
+    ],
+)
+def test_an_unsure_cause_keeps_what_it_was_taken_for(
+    category: str, triaged: str, at_first: str, label: str
+) -> None:
+    (case,) = (findings := _entitled("t", "m")).cases
+    case = msgspec.structs.replace(case, category=category, triaged=triaged, defect_type="ti001")
+    (cause,) = outline(msgspec.structs.replace(findings, cases=(case,))).causes
+    assert (cause.at_first, kind_label(cause)) == (at_first, label)

@@ -1,0 +1,346 @@
+"""The page: whole, well-formed, inert, bounded; its numbers add up and it needs nothing else."""
+
+import base64
+import hashlib
+import re
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from tests.rca.report.reading import Page
+from tests.rca.report.strategies import findings_of_any_kind
+from tests.world.findings import HOSTILE, example, hostile, many
+
+from interlock.rca.records import FindingFamily, Findings
+from interlock.rca.report.outline import outline
+from interlock.rca.report.page import BUDGET, CARDS, MEMBERS, ROWS, page
+from interlock.rca.report.words import KINDS, STATES
+
+_LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+[A-Za-z0-9-]*")
+
+
+def assert_inert(read: Page) -> None:
+    """Nothing runs, loads or leads anywhere but by our own script and by plain web links."""
+    assert len(read.all("script")) == len(read.all("style")) == 1
+    for tag, attrs in read.tags:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "link", "foreignobject")
+        assert not [name for name in attrs if name.startswith("on") or name == "style"]
+        for name in ("href", "src", "action", "formaction", "xlink:href"):
+            assert _LINK.fullmatch(attrs.get(name, "#causes")), attrs[name]
+    assert "javascript:" not in " ".join(attrs.get("href", "") for _, attrs in read.tags)
+
+
+def assert_sound(read: Page) -> None:
+    assert len(read.ids) == len(set(read.ids))
+    targets = {a["href"][1:] for a in read.all("a") if a["href"].startswith("#")}
+    targets |= {a["data-copy"] for a in read.with_attribute("data-copy")}
+    targets |= {a["aria-labelledby"] for a in read.with_attribute("aria-labelledby")}
+    assert targets <= set(read.ids)
+
+
+@pytest.mark.parametrize(
+    "findings", [example(), hostile(), many(300, 3)], ids=["night", "evil", "big"]
+)
+def test_page_is_well_formed_and_inert(findings: Findings) -> None:
+    read = Page(page(findings))
+    assert_inert(read)
+    assert_sound(read)
+
+
+@settings(max_examples=40)
+@given(findings_of_any_kind())
+def test_any_findings_make_a_sound_page(findings: Findings) -> None:
+    html = page(findings)
+    html.encode()
+    read = Page(html)
+    assert_inert(read)
+    assert_sound(read)
+    assert len(read.with_attribute("data-n")) == len(findings.cases)
+
+
+def test_the_page_forbids_itself_everything_but_its_own_parts() -> None:
+    read = Page(page(example()))
+    (policy,) = [meta["content"] for meta in read.all("meta") if meta.get("http-equiv", "") != ""]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for part in ("script", "style"):
+        digest = base64.b64encode(hashlib.sha256(read.inside[part].encode()).digest()).decode()
+        assert f"{part}-src 'sha256-{digest}'" in policy
+
+
+def test_the_page_asks_for_nothing_outside() -> None:
+    html = page(example())
+    assert not re.search(r"@import|url\(|@font-face|<link|\bsrc=", html)
+
+
+def test_every_failure_is_listed_once_and_told_in_full() -> None:
+    read = Page(page(example()))
+    listed = read.with_attribute("data-n")
+    assert [row["data-n"] for row in listed] == [str(n) for n in range(1, 41)]
+    assert [case["data-case"] for case in read.with_attribute("data-case")] == [
+        row["data-n"] for row in listed
+    ]
+
+
+def test_counts_of_the_filter_add_up_and_are_those_of_the_rows() -> None:
+    read = Page(page(example()))
+    rows = read.with_attribute("data-n")
+    counts = {
+        option["value"]: int(number)
+        for option, number in zip(
+            read.all("option"), re.findall(r"\w \((\d+)\)", _options(page(example()))), strict=True
+        )
+        if option["value"]
+    }
+    for word, number in counts.items():
+        key = "data-s" if word in STATES else "data-k"
+        assert sum(row[key] == word for row in rows) == number
+    assert sum(number for word, number in counts.items() if word in STATES) == 40
+
+
+def _options(html: str) -> str:
+    return " ".join(re.findall(r"<option[^>]*>[^<]*</option>", html))
+
+
+def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
+    shown = " ".join(Page(page(example())).text.split())
+    for said in (
+        "40 failures, 6 causes: 1 product regression (14 failures)",
+        "4be1c07d92 Round discounts per line instead of per basket",
+        "Mara Lindqvist in lantern-shop",
+        "+1,204 -3 shop/pricing/discount.py",
+        "pb001 Product bug",
+        "critical severity",
+        "missing lantern-shop:shop/pricing/quote.py:cents",
+        "Came back: seen before, first on 2030-09-14",
+        "Approved by ines [human]",
+        "Overturned by ines [human]",
+        "Reviewed [auto]",
+        "Stopped at Investigate: no rule takes the signal 'crash'",
+        "Investigate What broke, and why? converged basic Correlate convergence_score 0.86",
+        "Cascade from a shared set-up",
+        "Clock skew suspected",
+        "1 failure of 40 has no time",
+        "nightly-e2e #412 1,860 tests: 40 failed, 12 skipped",
+        "version 5.2.0-rc1 main at 77aa0e4f1b",
+    ):
+        assert said in shown, said
+
+
+def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> None:
+    html = page(example())
+    first = " ".join(
+        Page(html[: html.index('<section id="causes"')] + "</main></body></html>").text.split()
+    )
+    for said in (
+        "40 failures 6 causes 3 new 2 seen before 1 regression 3 to review",
+        "Product · Regression · 4be1c07d92 by Mara Lindqvist: Round discounts per line",
+        "Automation · New · 9d41e77 by Yuki Sato: Rename the sign-in button",
+        "Infrastructure · Seen before",
+        "9 wait for review, 5 closed 14 failures",
+    ):
+        assert said in first, said
+
+
+def test_without_times_the_causes_are_still_there_at_a_glance() -> None:
+    cases = tuple(msgspec.structs.replace(case, at="") for case in example().cases)
+    read = Page(page(msgspec.structs.replace(example(), cases=cases)))
+    assert len(read.with_class("lane")) == 6
+    assert not read.with_class("track")
+    assert "The source gave no times" in read.text
+
+
+def test_a_case_is_told_with_its_id_its_class_and_its_stack() -> None:
+    lead = msgspec.structs.replace(
+        example().cases[0], class_name="shop.Basket", stack="Traceback:\n  at basket.py:7"
+    )
+    findings = msgspec.structs.replace(example(), cases=(lead, *example().cases[1:]))
+    shown = " ".join(Page(page(findings)).text.split())
+    assert f"{lead.test_name} shop.Basket" in shown
+    assert "Stack Traceback: at basket.py:7" in shown
+    assert f"interlock explain {lead.case_id} --run 7 shows" in shown
+
+
+def test_what_a_reviewer_types_is_there_while_somebody_is_asked() -> None:
+    asked = tuple(
+        msgspec.structs.replace(case, question_id=100 + case.case_no) for case in example().cases
+    )
+    findings = msgspec.structs.replace(example(), cases=asked)
+    for cause, card in zip(outline(findings).causes, _cards(page(findings)), strict=True):
+        waiting = [case.question_id for case in cause.cases if case.step == "F5_REVIEW"]
+        said = f"interlock answer {cause.question_id} approve" in card
+        assert said == ("waiting" in cause.states)
+        assert cause.question_id == 0 or cause.question_id in waiting
+
+
+def _cards(html: str) -> list[str]:
+    return html.split('<article class="card')[1:]
+
+
+def test_a_draft_is_copied_with_one_click() -> None:
+    read = Page(page(example()))
+    buttons = [tag for tag in read.all("button") if tag.get("data-copy", "").startswith("d-f")]
+    assert len(buttons) == 6
+    html = page(example())
+    assert all(card.index("data-copy") < card.index("<details") for card in _cards(html))
+
+
+def test_a_title_is_not_said_twice() -> None:
+    lead = example().cases[0]
+    title = outline(example()).causes[0].title
+    cases = [
+        msgspec.structs.replace(case, message=f"{title}. Since 4be1c07d92.")
+        if case.case_id == lead.case_id
+        else case
+        for case in example().cases
+    ]
+    html = page(msgspec.structs.replace(example(), cases=tuple(cases)))
+    assert '<p class="cause">Since 4be1c07d92.</p>' in html
+
+
+def test_headings_leave_no_level_out() -> None:
+    levels = [int(tag[1]) for tag, _ in Page(page(example())).tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_nothing_that_scrolls_is_out_of_reach_of_the_keyboard() -> None:
+    read = Page(page(example()))
+    assert all(part["tabindex"] == "0" for part in [*read.all("pre"), *read.with_class("scroll")])
+
+
+def test_who_named_no_repository_is_told_what_that_costs() -> None:
+    bare = tuple(msgspec.structs.replace(case, suspects=()) for case in example().cases)
+    alone = msgspec.structs.replace(example(), repos=(), cases=bare)
+    assert "No commit is suspected, because no repository was named" in Page(page(alone)).text
+    assert "no repository was named" not in Page(page(example())).text
+
+
+def test_numbers_on_badges_can_be_read() -> None:
+    """WCAG AA: 4.5 to 1, in both themes, for every shade of every kind."""
+    style = Page(page(example())).inside["style"]
+    themes = style[: style.index(".k-product")]
+    light, dark = themes[: themes.index("@media")], themes[themes.index("@media") :]
+    for theme in (light, dark):
+        colours = dict(re.findall(r"--([a-z]+[0-9]): (#[0-9a-f]{3,6})", theme))
+        for kind in KINDS:
+            for shade in range(4):
+                contrast = _contrast(colours[f"{kind}{shade}"], colours[f"on{shade}"])
+                assert contrast >= 4.5, (kind, shade, contrast)
+            for ground in re.findall(r"--(?:card|sunk): (#[0-9a-f]{3,6})", theme):
+                assert _contrast(colours[f"{kind}0"], ground) >= 4.5, (kind, ground)
+
+
+def _contrast(one: str, other: str) -> float:
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * sign for sign in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_commits_and_launches_are_linked() -> None:
+    links = {a["href"] for a in Page(page(example())).all("a")}
+    assert {
+        "https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6a95b21e7d40f18",
+        "https://git.example.com/lantern/shop/commit/77aa0e4f1b2c3d4e5f60718293a4b5c6d7e8f901",
+        "https://ci.example.com/job/nightly/412",
+        "https://reports.example.com/ui/lantern/launches/881",
+    } <= links
+    assert not any("secret" in a["href"] for a in Page(page(hostile())).all("a"))
+
+
+def test_hostile_texts_are_shown_as_text() -> None:
+    shown = Page(page(hostile())).text
+    for text in HOSTILE[:6]:
+        assert text in shown
+
+
+@pytest.mark.parametrize(("families", "cards"), [(1, 1), (6, 6), (10_000, CARDS)])
+def test_ten_thousand_failures_fit(families: int, cards: int) -> None:
+    html = page(many(10_000, families))
+    assert len(html.encode()) < 30_000_000
+    read = Page(html)
+    assert len(read.with_attribute("data-n")) == 10_000
+    assert len(read.with_attribute("data-family")) == cards
+    assert_sound(read)
+    assert "Everything is in report.json" in " ".join(read.text.split())
+
+
+def test_a_large_family_says_how_many_are_elsewhere() -> None:
+    read = Page(page(many(10_000, 1)))
+    assert f"and {10_000 - MEMBERS:,} more" in read.text
+    assert {"href": "#list-1"} in read.all("a")
+    assert f"{10_000 - MEMBERS:,} of 10,000 failures are not told in full" in read.text
+
+
+def test_enormous_texts_do_not_make_an_enormous_page() -> None:
+    huge = msgspec.structs.replace(
+        example().cases[0], error="&" * 500_000, excerpt="<" * 500_000, message="'" * 500_000
+    )
+    cases = tuple(
+        msgspec.structs.replace(huge, case_id=str(n), test_name="&" * 5000, class_name='"' * 5000)
+        for n in range(10_000)
+    )
+    html = page(msgspec.structs.replace(example(), cases=cases, families=()))
+    assert len(html.encode()) < 30_000_000
+    assert "496,000 more characters in report.json" in html
+
+
+def test_enormous_cards_are_bounded_by_bytes() -> None:
+    huge = msgspec.structs.replace(example().cases[0], error="漢" * 5000, excerpt="字" * 9000)
+    cases = [msgspec.structs.replace(huge, case_id=str(n)) for n in range(6000)]
+    families = [
+        FindingFamily(
+            family_id=str(n), title=f"cause {n}", members=tuple(map(str, range(n, 6000, 240)))
+        )
+        for n in range(240)
+    ]
+    html = page(msgspec.structs.replace(example(), cases=tuple(cases), families=tuple(families)))
+    assert len(html.encode()) < BUDGET + 6000 * 500
+    read = Page(html)
+    assert len(read.with_attribute("data-n")) == 6000
+    assert len(read.with_attribute("data-family")) == 240
+    assert len(read.with_attribute("data-case")) > 100
+    assert_sound(read)
+
+
+def test_more_failures_than_anybody_reads_are_counted() -> None:
+    read = Page(page(many(ROWS + 5000, 3, 0)))
+    assert len(read.with_attribute("data-n")) == ROWS
+    assert_sound(read)
+    assert "5,000 of 25,000 failures are not listed" in read.text
+    assert f"and {5000:,} more in report.json" in read.text
+
+
+def test_members_that_were_called_something_else_are_told() -> None:
+    cases = [
+        msgspec.structs.replace(case, category="infra") if case.case_no == 2 else case
+        for case in example().cases
+    ]
+    shown = Page(page(msgspec.structs.replace(example(), cases=tuple(cases)))).text
+    assert "1 as infrastructure" in shown
+
+
+def test_a_suite_without_failures_says_so() -> None:
+    read = Page(page(msgspec.structs.replace(example(), cases=(), families=())))
+    assert_sound(read)
+    assert "Nothing failed" in read.text
+
+
+def test_the_same_findings_make_the_same_page() -> None:
+    assert page(example()) == page(example())
+
+
+def test_families_stand_in_the_order_of_the_outline() -> None:
+    read = Page(page(example()))
+    assert [card["id"] for card in read.with_class("card")] == [
+        f"family-{cause.family_id}" for cause in outline(example()).causes
+    ]
