@@ -1,4 +1,4 @@
-"""No file and no function is so long that it has to be read in parts, and each file says what it is.
+"""No file and no function is so long that it must be read in parts; each file says what it is.
 
 Limits are where reading gets hard, not what to aim at.
 """
