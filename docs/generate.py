@@ -14,7 +14,7 @@ from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
 from interlock.rca.prompt_data.instructions import guard_page
 from interlock.rca.report.document import document_schema
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock.signals.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent

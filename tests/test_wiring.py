@@ -19,7 +19,7 @@ from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.script import ScriptAgent
 from interlock.agents.specs import agent
-from interlock.agents.wiring_files import Files, file_carrier
+from interlock.agents.registry import FileOptions, file_carrier
 from interlock.engine.circuit import HUMAN, Role
 from interlock.engine.circuit_file import read_circuit
 from interlock.runtime.agent_pool import (
@@ -31,7 +31,7 @@ from interlock.runtime.agent_pool import (
     with_patience,
     written_by_hand,
 )
-from interlock.runtime.settings import Settings, answers_folder, database, read_settings
+from interlock.runtime.settings import Settings, answers_folder, find_database, read_settings
 from interlock.system.errors import SourceError
 
 CIRCUIT = read_circuit(PAPER).circuit
@@ -64,7 +64,7 @@ thresholds = {good = 4}
 
 def test_a_project_without_settings(tmp_path: Path) -> None:
     assert read_settings(tmp_path) == Settings()
-    assert database(tmp_path, None) == tmp_path / ".interlock" / "interlock.db"
+    assert find_database(tmp_path, None) == tmp_path / ".interlock" / "interlock.db"
 
 
 def test_all_settings(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_all_settings(tmp_path: Path) -> None:
 
 def test_a_flag_goes_before_the_settings(tmp_path: Path) -> None:
     project(tmp_path, FULL)
-    assert database(tmp_path, None) == tmp_path / "data" / "my.db"
-    assert database(tmp_path, Path("x.db")) == Path("x.db")
+    assert find_database(tmp_path, None) == tmp_path / "data" / "my.db"
+    assert find_database(tmp_path, Path("x.db")) == Path("x.db")
 
 
 def in_environment(folder: Path, **environment: str) -> str:
@@ -277,7 +277,7 @@ def test_slots_that_are_none(slots: dict[str, int]) -> None:
 
 
 def filed(word: str, folder: Path, **settings: Any) -> Mapping[str, Carrier]:
-    files = Files(word, root=str(folder / "runs"), **settings)
+    files = FileOptions(word, root=str(folder / "runs"), **settings)
     specs = agents_by_role(CIRCUIT, {"critic": "exec:cat"}, word)
     made = file_carrier(files, CIRCUIT, FakeClock(), ProgressGauge(), tokens=0)
     return carriers(specs, folder / "db", FakeClock(), made)
@@ -302,7 +302,7 @@ def test_roles_without_an_agent_are_carried_by_files(
 def test_a_gate_that_somebody_else_answers_is_not_left_to_a_later_command(
     tmp_path: Path, spec: str
 ) -> None:
-    files = file_carrier(Files(root=str(tmp_path)), CIRCUIT, FakeClock(), ProgressGauge(), tokens=0)
+    files = file_carrier(FileOptions(root=str(tmp_path)), CIRCUIT, FakeClock(), ProgressGauge(), tokens=0)
     found = carriers({"author": "exec:cat", HUMAN: spec}, tmp_path / "db", FakeClock(), files)
     assert roles_by_hand(found) == ({HUMAN} if spec == "manual" else set())
 

@@ -12,7 +12,7 @@ from tests.cli import triage
 from tests.cli.world import LIMIT, World, until
 from tests.world.bench import gone, noted
 
-from interlock.agents.agents import ours
+from interlock.agents.registry import workspace_owner
 from interlock.agents.cli.tag import ProcessTag
 from interlock.journal.runs import FINISHED
 

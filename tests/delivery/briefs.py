@@ -10,7 +10,7 @@ from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert,
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.runtime import prompts
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 FENCE = "5e1fc0ffee42"
 GATES = ("CLARIFY", "INFRA_GATE")

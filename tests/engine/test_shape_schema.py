@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.engine.shape import schema_of, shape_of
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 _LEAVES = st.sampled_from(
     [

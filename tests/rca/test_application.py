@@ -25,7 +25,7 @@ from interlock.journal.journal import read_blob
 from interlock.rca.config import RcaConfig
 from interlock.rca.records import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 
 MESSAGE = str(CAUSE["rca_message"])
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

@@ -16,15 +16,15 @@ from interlock.agents.specs import UnstaffedRole
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
 from interlock.journal.runs import begin_run, find_run
-from interlock.rca.application import RcaApplication
+from interlock.rca.hooks import RcaHooks
 from interlock.rca.config import RcaConfig
 from interlock.rca.intake import begin_cases
 from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.rca import staff, terms_of
+from interlock.rca.application import staff, terms_of
 from interlock.runtime import apps
 from interlock.runtime.apps import beginning, prompt_names
 from interlock.runtime.settings import Settings
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 from interlock.system.errors import SourceError
 
 
@@ -51,7 +51,7 @@ def script(room: Caseroom) -> Carrier:
 
 def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
     ours, given = staffed(room, UnstaffedRole(), RcaConfig())
-    assert isinstance(ours.application, RcaApplication)
+    assert isinstance(ours.application, RcaHooks)
     assert ours.application.families is not None, "it investigates families"
     assert ours.carriers[HUMAN] is given[HUMAN]
     desks = {id(ours.carriers[role]) for role in room.circuit.roles if role != HUMAN}

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from tests.world.paper import ONE_STEP
 
-from interlock.runtime.circuits import Bundle, bundle, find_circuit, read_text, shelves
+from interlock.runtime.circuits import Bundle, bundle, find_circuit, shelves
+from interlock.system.source_text import read_text
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import MAX_CHARACTERS
 

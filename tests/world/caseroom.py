@@ -17,7 +17,7 @@ from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.agents.specs import UnstaffedRole
-from interlock.agents.wiring_files import RCA
+from interlock.agents.registry import RCA
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.database import driver, writing
@@ -27,7 +27,7 @@ from interlock.rca.findings import findings_of
 from interlock.rca.intake import KnownFailures, arrivals
 from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
 from interlock.rca.knowledge.suites import SuiteCase, find_suite, looks_of, suite_cases
-from interlock.rca.rca import staff
+from interlock.rca.application import staff
 from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
@@ -35,7 +35,7 @@ from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.purse import plain_purse
 from interlock.runtime.session import RunSession
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler, Labour
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
-from interlock.delivery.application import DeliveryApplication
-from interlock.delivery.delivery import staff
+from interlock.delivery.hooks import DeliveryHooks
+from interlock.delivery.application import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig, DeliverySettings
@@ -241,7 +241,7 @@ class Yard:
         terms = run.options["terms"]
         ours = staff(connection, run, circuit, carriers, terms, clock=self.clock)
         foreman = ours.application
-        assert isinstance(foreman, DeliveryApplication)
+        assert isinstance(foreman, DeliveryHooks)
         again = AsyncHandler(_two_times(foreman.labours), foreman.ground.shop.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = RunSession(

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.acp.terms import AcpSettings
-from interlock.agents.agents import agents_folder, ours
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.cli.carrier import AgentHome, nonce
 from interlock.agents.cli.profiles import profiles
 from interlock.agents.queries import PermissionBroker, QueryBroker
+from interlock.agents.registry import agents_folder, workspace_owner
 from interlock.system.errors import CircuitError, SourceError
 
 _ADAPTERS = {
@@ -41,7 +41,9 @@ def acp_agent(
     from interlock.agents.acp.carrier import AcpAgent
 
     desk = PermissionBroker(queries, clock, _checked(terms))
-    station = AgentHome(agents_folder(db).resolve(), Path.cwd(), ours(db), environment, nonce)
+    station = AgentHome(
+        agents_folder(db).resolve(), Path.cwd(), workspace_owner(db), environment, nonce
+    )
     let_in = (*variables_for(argv), *terms.let_in)
     # It starts in its own work folder: a path is meant from here.
     program = str(Path(argv[0]).absolute()) if "/" in argv[0] else argv[0]
