@@ -13,7 +13,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.agents.command import CommandAgent
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge

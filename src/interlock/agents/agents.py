@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.agents.carrier import Clock
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import NAMES, AgentSettings, Profile, agent_settings, profile
 from interlock.agents.cli.tag import ProcessTag
 from interlock.journal.database import reading

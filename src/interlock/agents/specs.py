@@ -7,9 +7,10 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from interlock.agents.acp.acp import acp_agent
-from interlock.agents.agents import CLI_AGENTS, cli_agent, ours
+from interlock.agents.acp import acp_agent
+from interlock.agents.agents import CLI_AGENTS, agents_folder, cli_agent, ours
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.cli.carrier import AgentHome, nonce
 from interlock.agents.command import CommandAgent
 from interlock.agents.function import PromptlessHandler
 from interlock.agents.programs import argv_of
@@ -47,8 +48,10 @@ def agent(
     if kind in CLI_AGENTS:
         return cli_agent(kind, rest, read_settings(Path()).agent, db, clock, environment)
     if kind == ACP and rest:
-        terms, queries = read_settings(Path()).acp, query_desk(db)
-        return acp_agent(argv_of(kind, rest), terms, db, queries, clock, environment)
+        home = AgentHome(agents_folder(db).resolve(), Path.cwd(), ours(db), environment, nonce)
+        return acp_agent(
+            argv_of(kind, rest), read_settings(Path()).acp, home, query_desk(db), clock
+        )
     if kind not in AGENTS or not rest:
         known = ", ".join((BASIC, *(f"{name}:…" for name in (ACP, *AGENTS))))
         raise SourceError(f"{spec!r} names no agent; use {known} or a name of 'interlock agents'")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.agents import check_tables
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker

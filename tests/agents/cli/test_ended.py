@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from interlock.agents.cli.ended import By, ProcessEnd, why
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.process import By, ProcessEnd, why
 from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
 
 ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))

@@ -1,6 +1,6 @@
 """An agent's environment holds what was let in, and no secret of anybody else."""
 
-from interlock.agents.cli.environment import cleaned
+from interlock.agents.cli.profiles import cleaned
 
 OURS = {
     "PATH": "/bin",

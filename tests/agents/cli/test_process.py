@@ -16,7 +16,7 @@ from tests.world.streams import Claude, Codex, Copilot
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, Session, nonce, workplace
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.agents.status import read_standings
 from interlock.engine.case import Usage

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents.cli.start import WIDE, ProcessSpec, spawn
+from interlock.agents.cli.process import WIDE, ProcessSpec, spawn
 from interlock.system.errors import SourceError
 
 HASTY = """\

@@ -14,8 +14,7 @@ from tests.world.bench import appears, gone, noted
 from tests.world.leap import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
-from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.supervised import AgentProcess, supervise
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, supervise
 from interlock.agents.cli.timeouts import OutputLine, Sight, Timeouts
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot, census, look
