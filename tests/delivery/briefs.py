@@ -1,6 +1,5 @@
 """A task of an invented product, told in full and barely, and how prompts are made of it."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -79,7 +78,7 @@ CONTEXT: dict[str, Any] = {
 
 
 def delivery() -> Circuit:
-    return bundle(shelves(Path())[1].files()["delivery"]).open().circuit
+    return load_bundle(list_installed_circuits()["delivery"]).open().circuit
 
 
 CIRCUIT = delivery()

@@ -27,7 +27,8 @@ from interlock.system.errors import InterlockError, SourceError
 from interlock.system.folder_watch import Mode
 
 if TYPE_CHECKING:
-    from interlock.agents.cli.ours import WorkspaceOwner
+    from interlock.agents.cli.carrier import AgentHome
+    from interlock.agents.cli.orphans import WorkspaceOwner
     from interlock.agents.cli.profiles import AgentSettings, Profile
 
 GROUP = "interlock.agents"
@@ -137,7 +138,7 @@ def workspace_id(db: Path) -> str:
 
 def workspace_owner(db: Path) -> "WorkspaceOwner":
     """The processes of this database's runs; the database says which runs are over."""
-    from interlock.agents.cli.ours import WorkspaceOwner
+    from interlock.agents.cli.orphans import WorkspaceOwner
     from interlock.agents.cli.tag import ProcessTag
     from interlock.journal.database import reading
     from interlock.journal.runs import FINISHED, find_run
@@ -206,22 +207,28 @@ def build_script(spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def build_acp(spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock.agents.acp.acp import acp_agent
-    from interlock.agents.acp.terms import AcpSettings
+    from interlock.agents.acp import acp_agent
+    from interlock.agents.acp.settings import AcpSettings
 
     settings = msgspec.convert(context.settings.get("acp", {}), AcpSettings)
-    return acp_agent(
-        split_command(spec),
-        settings,
-        context.db,
-        context.queries,
-        context.clock,
+    argv = split_command(spec)
+    return acp_agent(argv, settings, _agent_home(context), context.queries, context.clock)
+
+
+def _agent_home(context: AgentContext) -> "AgentHome":
+    from interlock.agents.cli.carrier import AgentHome, nonce
+
+    return AgentHome(
+        agents_folder(context.db).resolve(),
+        context.project.resolve(),
+        workspace_owner(context.db),
         context.environment,
+        nonce,
     )
 
 
 def build_cli(spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
+    from interlock.agents.cli.carrier import ProcessAgent
     from interlock.agents.cli.profiles import profile
 
     known = profile(spec.kind)
@@ -233,10 +240,7 @@ def build_cli(spec: AgentSpec, context: AgentContext) -> Carrier:
             f"{known.title} is not installed: there is no command {names}; "
             f"install it, or name it as command in [agent.{spec.kind}] of interlock.toml"
         )
-    root = agents_folder(context.db).resolve()
-    owner = workspace_owner(context.db)
-    home = AgentHome(root, context.project.resolve(), owner, context.environment, nonce)
-    return ProcessAgent(known, settings, program, home, context.clock)
+    return ProcessAgent(known, settings, program, _agent_home(context), context.clock)
 
 
 def build_file(_spec: AgentSpec, context: AgentContext) -> Carrier:

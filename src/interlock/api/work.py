@@ -112,7 +112,9 @@ def work_on_run(
     config = msgspec.convert(run.options, RunConfig)
     application = find_application(run.circuit)
     setup = change_setup(
-        application.set_up_run(connection, run, circuit, pool.carriers, config.terms, only=only)
+        application.set_up_run(
+            connection, run, circuit, pool.carriers, config.terms, clock=pool.clock, only=only
+        )
     )
     hooks = setup.hooks
     if once:

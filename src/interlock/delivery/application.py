@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier
+from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import AsyncHandler
 from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.inspection import TaskEnvironment
@@ -19,7 +19,6 @@ from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, given_cases
 from interlock.runtime.application import Application, RunSetup
-from interlock.system.time import SystemClock
 
 
 class Delivery(Application):
@@ -36,11 +35,12 @@ class Delivery(Application):
         carriers: Mapping[str, Carrier],
         terms: Mapping[str, Any],
         *,
+        clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         """The workshop is opened, our programs take their places, and the application its own."""
         agreed = msgspec.convert(terms, DeliveryConfig)
-        clock, plan = SystemClock(), usable_plan(agreed)
+        plan = usable_plan(agreed)
         shop = DeliveryWorkspace.found(
             Path(agreed.source),
             Path(agreed.home),

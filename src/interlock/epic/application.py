@@ -41,7 +41,6 @@ from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
 from interlock.runtime.settings import read_settings as project_settings
 from interlock.system.errors import SourceError
-from interlock.system.time import SystemClock
 
 _SESSION = "session"
 _GATES = ("REVIEW", "GIT_GATE")
@@ -61,11 +60,12 @@ class Epic(Application):
         carriers: Mapping[str, Carrier],
         terms: Mapping[str, Any],
         *,
+        clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         """The session's carrier, the pilot, and whoever is asked at a gate."""
         agreed = msgspec.convert(terms, EpicConfig)
-        clock, told = SystemClock(), list[str]()
+        told = list[str]()
         db, settings = Path(agreed.db), agreed.settings
         checkpoints = Checkpoints(find_place(Path(agreed.root)))
         folder = agents_folder(db) / str(run.run_id)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.case_folder import Names
 from interlock.agents.function import Handler, PromptlessHandler
@@ -116,6 +116,7 @@ class Rca(Application):
         carriers: Mapping[str, Carrier],
         terms: Mapping[str, Any],
         *,
+        clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         agreed = msgspec.convert(terms, RcaConfig)

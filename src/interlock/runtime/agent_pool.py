@@ -14,6 +14,7 @@ import msgspec
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
 from interlock.agents.files.file import PATIENCE, FileCarrier, ManualCarrier
+from interlock.agents.function import FunctionCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
 from interlock.agents.queries import QueryBroker
@@ -210,7 +211,7 @@ def connect_workers(
     gauge: ProgressGauge,
     hooks: CaseHooks | None,
 ) -> None:
-    """Tell the carriers that workers fetch from what is asked, how it is judged, what is known.
+    """Tell the carriers that workers fetch from, and functions, what is asked and how it is judged.
 
     A worker learns at once why its answer is refused and can mend it; the loop would have taken the
     same answer as unreadable, and ended the attempt.
@@ -219,6 +220,8 @@ def connect_workers(
     for each in carriers.values():
         if isinstance(each, McpCarrier):
             each.steps, each.judge, each.brief = _as_objects(circuit.steps), judge, brief
+        elif isinstance(each, FunctionCarrier):
+            each.steps = circuit.steps
 
 
 def _as_objects(steps: Mapping[str, Step]) -> dict[str, Step]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, Carrier, ExecutionContext
+from interlock.agents.carrier import NO_PREMISES, Carrier, Clock, ExecutionContext
 from interlock.agents.files.case_folder import Names, plain_names
 from interlock.engine.case import Case, Decision, Refused, Signal
 from interlock.engine.circuit import Circuit
@@ -168,6 +168,7 @@ class Application:
         carriers: Mapping[str, Carrier],
         terms: Mapping[str, Any],
         *,
+        clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         """The carriers with the application's own programs in their places, and its hooks. Cases

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
