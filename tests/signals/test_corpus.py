@@ -12,11 +12,11 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from docs.pages.protocols import render_pages
+from docs.pages.schemas import build_schemas
 
 from interlock.signals.catalogue import rows
-from interlock.signals.pages import render_pages
 from interlock.signals.reading import Reason
-from interlock.signals.schemas import schemas
 from interlock.testing.transcript import Record, TranscriptVerdict, judge, read_record
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
@@ -60,7 +60,7 @@ def test_every_signal_and_every_reason_is_there() -> None:
 
 
 def test_what_is_accepted_fits_its_published_schema() -> None:
-    known = schemas()
+    known = build_schemas()
     for line in LINES:
         record = read_record(line.encode(), Record(id=""))
         assert isinstance(record, Record)

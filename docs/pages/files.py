@@ -1,7 +1,6 @@
 """The page on the file protocol: single signals, batches, briefing, budget.
 
-Knows how to explain them, with examples that are written by the code itself.
-Refuses to know any field or status that is not in the catalogue.
+Its examples are written by the encoders; its fields and statuses come from the catalogue.
 """
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
@@ -50,7 +49,7 @@ _MEANINGS: Final = {
 _KINDS: Final = {"text": "string", "path": "string", "timestamp": "ISO 8601", "number": "int"}
 
 
-def file_page() -> str:
+def render_file_page() -> str:
     parts = [
         _INTRO,
         _fenced("json", encode_signal(EXAMPLE_SIGNAL)),
@@ -75,7 +74,7 @@ def file_page() -> str:
         _BUDGET,
         _fenced("json", encode_budget(budget_of(100000, 45000))),
         _SPENT,
-        _TOLD,
+        _BRIEFINGS,
         _fenced("markdown", render_briefing(_BRIEFING).encode()),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -227,7 +226,7 @@ _SPENT: Final = """\
 Over 80 % used, take one signal at a time. With nothing remaining, stop: the coordinator dispatches
 nothing more, and the rest waits for the user. A `total_budget` of 0 means no limit.
 """
-_TOLD: Final = """\
+_BRIEFINGS: Final = """\
 ## Briefing
 
 `briefing.md` is written anew before each batch and grows with what earlier batches found, up to a

@@ -1,7 +1,4 @@
-"""The profiles as a page for readers: what each CLI is started with, and its truth table.
-
-Knows Markdown. Everything on the page comes from the profiles.
-"""
+"""The page on agent CLIs: what each is started with, and its truth table. All from the profiles."""
 
 import msgspec
 
@@ -15,7 +12,7 @@ Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. H
 """
 
 
-def agents_page() -> str:
+def render_agents_page() -> str:
     """The whole page."""
     rows = "".join(_line(each) for each in profiles())
     table = (
