@@ -16,7 +16,7 @@ from interlock.signals.batch import (
     render_briefing,
     subagent_prompt,
 )
-from interlock.signals.catalogue import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS, SignalField, rows
+from interlock.signals.catalogue import rows
 from interlock.signals.signal_file import encode_artifact, encode_signal
 from interlock.signals.skills import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 
@@ -53,7 +53,7 @@ def render_file_page() -> str:
     parts = [
         _INTRO,
         _fenced("json", encode_signal(EXAMPLE_SIGNAL)),
-        _fields(SIGNAL_FIELDS),
+        _fields("signal"),
         "### Statuses",
         _statuses("signal"),
         _NEW_DISPATCH,
@@ -63,8 +63,8 @@ def render_file_page() -> str:
         _WATCHER,
         _BATCHES,
         _fenced("json", encode_manifest(EXAMPLE_MANIFEST)),
-        _fields(BATCH_FIELDS),
-        _fields(ENTRY_FIELDS),
+        _fields("batch"),
+        _fields("entry"),
         "### Statuses of a batch",
         _statuses("batch"),
         "### Statuses of an entry",
@@ -84,7 +84,8 @@ def _fenced(language: str, text: bytes) -> str:
     return f"```{language}\n{text.decode().rstrip()}\n```"
 
 
-def _fields(fields: tuple[SignalField, ...]) -> str:
+def _fields(file: str) -> str:
+    fields = next(row.payload for row in rows("file") if row.name.startswith(f"{file}:"))
     lines = ["| field | type | meaning |", "|---|---|---|"]
     for field in fields:
         meaning = " or ".join(f"`{c}`" for c in field.choices) or _MEANINGS[field.name]
