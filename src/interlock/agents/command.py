@@ -127,7 +127,7 @@ def _unfenced(said: bytes, language: str) -> bytes:
     """Models like to put their one object into a fence; whatever else that is stays as it is."""
     if language != "json" or not said.lstrip().startswith(_FENCES):
         return said
-    found = object_in(said.decode(errors="replace"))
+    found = object_in(said.decode(errors="replace"), MAX_ANSWER)
     return said if isinstance(found, NoObject) else found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from acp import RequestError
 
-from interlock.agents.carrier import Reply
+from interlock.agents.carrier import MAX_ANSWER, Reply
 from interlock.agents.cli.carrier import zone_named
 from interlock.agents.cli.outcome import reset_time
 from interlock.engine.case import Usage
@@ -37,7 +37,7 @@ def ended(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
     failure, reason = STOPS[stop]
     if failure:
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
-    found = object_in(message)
+    found = object_in(message, MAX_ANSWER)
     if isinstance(found, NoObject):
         began = " ".join(message.split())[:_A_FEW]
         reason = f"{found.sentence} (it began: {began})" if began else found.sentence
