@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from interlock.testing.conform.scenarios import SCENARIOS, markdown
+from interlock.testing.conform.scenarios import SCENARIOS
 
 WATCHERS = Path(__file__).parents[1] / "testing" / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))
@@ -166,7 +166,8 @@ def _runs(pid: int) -> bool:
 def test_how_to_shows_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "howto" / "check-a-watcher.md"
     text = page.read_text(encoding="utf-8")
-    assert markdown() in text
+    rows = [f"| `{each.name}` | {each.checks} | {each.why} |" for each in SCENARIOS]
+    assert "\n".join(["| scenario | what must be seen | why |", "|---|---|---|", *rows]) in text
     assert set(re.findall(r"--[a-z]+", text)) <= {
         "--only",
         "--timeout",

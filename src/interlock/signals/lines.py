@@ -1,21 +1,8 @@
-"""Line signals from a stream: a plain command's output, or an agent's messages.
+"""Line signals: their payloads, the readers of a stream of them, and the blocks of older tools.
 
-Knows lines, chunks and whose last word counts. Refuses to know processes and JSON: a carrier feeds
-it text and says how the stream ended. How the text is cut into chunks never changes the result.
-
-One line signal's type and payload against the catalogue.
-
-Knows fields, verbs and placeholders. Refuses to know where the line came from.
-
-The block forms in which older tools print line signals.
-
-Knows the three of them: rows of `=` or of `═` around a header and KEY: value lines.
-Refuses to repair: a block with any damage is refused whole.
-
-Line signals of an agent's session, from its decoded stream.
-
-Knows which words are the agent's own and where one message ends and the next begins. Refuses to
-know any CLI's JSON: the stream decoders know that.
+`LineReader` takes a plain command's output or an agent's messages, `SessionLines` the events of an
+agent's decoded stream. How the text is cut into chunks never changes the result, and only the last
+message of a session may say that it is over. A block with any damage is refused whole.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The file protocol of seed 000: `signal.json` and the wrapper around an artifact.
 
-Knows fields, their order, statuses and which may follow. Refuses to know directories, clocks and
-polling: a carrier reads and writes the bytes.
+Holds the fields in their order and which status may follow which. Folders, clocks and polling are
+the carriers' business.
 """
 
 from typing import Any, Literal

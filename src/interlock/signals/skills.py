@@ -1,21 +1,8 @@
 """The skill pack: what an agent reads to speak these protocols, made from the catalogue.
 
-Knows where each agent looks for skills and what to tell it. Refuses to know disks: it gives paths
-and texts. No example in it is live: an agent that repeats a skill says nothing.
-
-The words of the skill pack that no table can give.
-
-Knows how to explain the protocols to an agent, briefly. Refuses to know any signal by heart: forms
-and fields are put beside these words by skills, from the catalogue.
-
-What to paste into an agent's prompt so that it answers legally.
-
-Knows how to teach a role its signals. Refuses to know the rest of the prompt.
-Every form is shown indented, so that a prompt that is echoed says nothing.
-
-One example of each protocol file, as pages and skills show them.
-
-Knows values that look real. Refuses to know how they are laid out: the encoders write them.
+Gives paths and texts; `interlock init` writes them. Also `signal_block`, the rules and forms of one
+role, for a prompt. Every form is shown indented: an agent that repeats a skill or a prompt must not
+say a signal by that.
 """
 
 import re

@@ -1,12 +1,8 @@
 """Text signals: one message in, one reading out.
 
-Knows the order of the questions: is there a signal, which one counts, is it sound.
-Refuses to know where the message came from: the caller hands over the agent's own final words.
-
-Which of several signals counts, and whether the role may say it.
-
-Knows priorities, ambiguity and authority. Refuses to know bodies: the one it names is checked
-elsewhere, and if that fails nothing takes its place.
+Asks in this order: is there a signal, which of several counts, may the role say it, is it sound. If
+the one that counts fails its checks, nothing takes its place. The caller hands over the agent's own
+final words.
 """
 
 from collections import deque

@@ -1,19 +1,8 @@
 """Whether the signal that counts is sound: its dispatch, its task, its body.
 
-Knows what each signal must carry and what may stand beside it. Refuses to know how it was chosen.
-Each check returns a refusal or None; they stand in the order in which reasons win.
-
-The sentence that goes with a refusal: it tells the agent what to write next time.
-
-Knows how to say it. Refuses to know when: the readers decide that.
-
-A message as it is read: its source, what was asked, and the signal blocks in it.
-
-Knows lines, blocks and the question the message answers. Refuses to judge any of it.
-
-Whether a section says something, or is only the template handed back.
-
-Knows placeholders and empty words. Refuses to know which sections are required.
+Opens a message into blocks, gathers all blocks that make the winning claim, and checks them. Each
+check returns a refusal or None, in the order in which reasons win. A refusal carries a sentence
+that tells the agent what to write next time.
 """
 
 import re

@@ -1,11 +1,7 @@
 """Does a prompt or skill teach legal signals, and would its own examples be taken for real ones?
 
-Knows what may be wrong with a text that teaches, each under a stable id. Refuses to know files:
-a transcript is judged elsewhere.
-
-Signals as a prompt shows them: lines and code spans that are meant as an example of one.
-
-Knows placeholders, marks and where a line stands. Refuses to judge: lint says what is wrong.
+Finds the lines and code spans of a text that are meant as examples of a signal, and says what is
+wrong with them, each finding under a stable id. Transcripts are judged by `transcript`.
 """
 
 import difflib

@@ -1,7 +1,7 @@
 """Transcripts as the linter takes them: what would be accepted, what refused, and why.
 
-Knows the four formats and the form of a record. Refuses to know files and exit codes.
-A role makes it a text signal of the last message; a session without one speaks line signals.
+A transcript is a message or a recorded stream in one of four formats. With a role, the last message
+is read for a text signal; a session without a role speaks line signals.
 """
 
 import re

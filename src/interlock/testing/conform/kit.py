@@ -1,11 +1,7 @@
 """Plays scenarios, some at a time, each with a watcher and a workspace of its own.
 
-Knows that nothing may be left running or lying about, whatever happens. Refuses to know what the
-scenarios check and how results are shown.
-
-Verdicts for machines: one record, or JUnit XML.
-
-Knows both formats and how to keep a watcher's words from breaking them. Refuses to know terminals.
+Leaves nothing running or lying about, whatever happens. Results are for machines: one record, or
+JUnit XML that no output of a watcher can break.
 """
 
 import re

@@ -1,15 +1,7 @@
-"""The table of scenarios: name, what is checked, why it matters, and the play itself.
+"""The scenarios: name, what is checked, why it matters, and the play of coordinator and watcher.
 
-The how-to's table is made from it. Refuses to know how a scenario is run.
-
-Scenarios of single signals: each a short play of coordinator and watcher.
-
-Knows the stories and what must come of each. Refuses to know processes, polling and the table.
-
-Scenarios of batches: a manifest, a briefing and a budget beside the signals.
-
-Knows what is asked of every watcher (answer the signals) and what only of a parent that works by
-the manifest. Refuses to know processes, polling and the table.
+Single signals first, then batches, where less is asked of a watcher that works by single signals
+than of a parent that works by the manifest. The how-to shows `SCENARIOS` as a table.
 """
 
 from collections.abc import Callable, Sequence
@@ -310,9 +302,3 @@ SCENARIOS: Final = (
         budget_spent,
     ),
 )
-
-
-def markdown() -> str:
-    """The table as the how-to shows it."""
-    rows = [f"| `{each.name}` | {each.checks} | {each.why} |" for each in SCENARIOS]
-    return "\n".join(["| scenario | what must be seen | why |", "|---|---|---|", *rows])

@@ -1,6 +1,6 @@
 """The scratch workspace: prompts, signals, manifest and budget as a coordinator writes them.
 
-Knows the seed's layout and how to read without leaving a trace. Refuses to know what is expected.
+Files are read without leaving a trace, so that a watcher's reading shows in their access times.
 """
 
 import os

@@ -1,13 +1,8 @@
-"""What waits in the trees: signals with the status `waiting`, each with its batch if it has one.
+"""What waits for a responder, and who works on it.
 
-Knows how to find and read `signal.json` and `batch-manifest.json`, again and again at little cost.
-Refuses to know who answers, and writes nothing.
-
-Who works on a dispatch: a locked file `.claim-{dispatch_id}` beside its signal.
-
-The operating system holds the lock and lets it go when its owner dies, however that happens; a
-claim file without a lock is therefore free to be taken over. Refuses to know processes: the pid and
-the host in the file are for people.
+`SignalFinder` finds waiting signals, each with its batch, again and again at little cost. A claim
+is a locked file `.claim-{dispatch_id}` beside the signal: the system holds the lock and lets go of
+it when its owner dies, however that happens, so a claim file without a lock may be taken over.
 """
 
 import fcntl

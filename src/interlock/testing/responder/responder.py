@@ -1,17 +1,8 @@
-"""The responder: looks, takes what waits, and has it answered by so many workers at once.
+"""The reference responder: finds what waits and has agents answer it, several at once.
 
-Knows how many may work, when a worker is not needed any more, and when to stop. Refuses to know
-what an agent is (answer.py) and what files look like (lookout.py).
-
-One dispatch, from its prompt to its artifact.
-
-Knows the steps an agent takes for one signal and what can go wrong at each. Whatever is written, is
-written only while the signal still waits for this very dispatch. Refuses to know when to begin.
-
-A parent's notes in `batch-manifest.json`: in progress, claimed, done, error.
-
-Knows how to write them without losing those of another responder or of the coordinator. They are
-courtesy: what counts is the artifact. Refuses to know workers.
+From prompt to artifact, whatever is written is written only while the signal still waits for this
+very dispatch. Notes in the batch manifest never undo those of another writer; they are courtesy,
+what counts is the artifact.
 """
 
 import asyncio

@@ -11,7 +11,6 @@ from typing import Any
 
 import jsonschema
 import msgspec
-import pytest
 from docs.pages.protocols import render_pages
 from docs.pages.schemas import build_schemas
 
@@ -31,17 +30,24 @@ def word(verdict: TranscriptVerdict | None) -> str | None:
     return verdict.accepted["signal"] if verdict.accepted else verdict.refused
 
 
-@pytest.mark.parametrize("line", LINES, ids=[row["id"] for row in ROWS])
-def test_the_corpus_is_read_as_it_says(line: str) -> None:
-    expected = json.loads(line)["expect"]
+def test_the_corpus_is_read_as_it_says() -> None:
+    wrong = [
+        f"{row['id']} ({row['rule']}): expected {row['expect']}, got {found}"
+        for line, row in zip(LINES, ROWS, strict=True)
+        if (found := read(line, row["expect"])) != row["expect"]
+    ]
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(ROWS)} are read otherwise:", *wrong])
+
+
+def read(line: str, expected: object) -> object:
+    """What a reader makes of a record, in the form in which it is expected."""
     record = read_record(line.encode(), Record(id=""))
-    assert isinstance(record, Record), record
+    if isinstance(record, str):
+        return record
     judged = judge(record)
     if isinstance(expected, list):
-        assert judged.lines is not None
-        assert [word(one) for one in judged.lines] == expected
-    else:
-        assert word(judged.message) == expected
+        return None if judged.lines is None else [word(one) for one in judged.lines]
+    return word(judged.message)
 
 
 def test_every_rule_has_its_rows() -> None:
