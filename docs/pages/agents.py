@@ -14,12 +14,12 @@ Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. H
 
 def render_agents_page() -> str:
     """The whole page."""
-    rows = "".join(_line(each) for each in profiles())
+    rows = "".join(_line(profile) for profile in profiles())
     table = (
         "| agent | program | prompt by | resumes | works in | mode by default |\n"
         f"|---|---|---|---|---|---|\n{rows}\n"
     )
-    return _HEAD + table + "\n".join(_section(each) for each in profiles())
+    return _HEAD + table + "\n".join(_section(profile) for profile in profiles())
 
 
 def _line(known: Profile) -> str:
@@ -58,9 +58,9 @@ def _section(known: Profile) -> str:
 
 def _row(row: OutcomeRule) -> str:
     named = msgspec.structs.asdict(row.when)
-    told = ", ".join(
+    condition = ", ".join(
         f"{name} = {msgspec.json.encode(value).decode()}"
         for name, value in named.items()
         if value is not None
     )
-    return f"| {f'`{told}`' if told else 'else'} | {row.then} | {row.why} |\n"
+    return f"| {f'`{condition}`' if condition else 'else'} | {row.then} | {row.why} |\n"

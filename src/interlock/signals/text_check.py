@@ -53,21 +53,21 @@ def missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
 
 
 def unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
-    return f"`{name}` is no signal of this protocol. Write {choices(legal, task_id)}."
+    return f"`{name}` is not a signal of this protocol. Write {choices(legal, task_id)}."
 
 
 def looks_like(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
     lines = [first_line(row, task_id) for row in legal if row.word == word]
     wanted = " or ".join(f"`{line}`" for line in lines) or choices(legal, task_id)
     return (
-        f"A line names {word} but is no legal signal. Write it alone on its line, at column 0, "
+        f"A line names {word} but is not a legal signal. Write it alone on its line, at column 0, "
         f"without markup, outside fences and quotes, exactly: {wanted}."
     )
 
 
 def wrong_role(row: SignalRow, role: str) -> str:
     speakers = " or ".join(row.roles)
-    return f"{row.name} is said by the {speakers}, not by the {role}. Write a signal of your own."
+    return f"Only the {speakers} may send {row.name}, not the {role}. Send a signal of your role."
 
 
 def ambiguous(said: Sequence[SignalName]) -> str:
@@ -91,19 +91,19 @@ def outside(row: SignalRow) -> str:
 def prose_after_line(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
-        f"Prose stands directly under {row.name}. After the signal line come only its "
-        f"sections: {labels}. Put explanations before it."
+        f"Prose directly follows {row.name}. Only its sections may come after the signal line: "
+        f"{labels}. Put explanations before it."
     )
 
 
 def too_often(row: SignalRow) -> str:
-    return f"{row.name} is said over and over. Send it once, at the end."
+    return f"{row.name} is repeated too often. Send it once, at the end."
 
 
 def verdict_alone(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
-        f"{row.name} lets work pass and must stand clean: send the verdict alone, with only its "
+        f"{row.name} lets work pass, so it must stand alone: send the verdict with only its "
         f"sections {labels}."
     )
 
@@ -111,7 +111,7 @@ def verdict_alone(row: SignalRow) -> str:
 def contradiction(row: SignalRow, check: object) -> str:
     name = re.sub(r"\s+", " ", str(getattr(check, "name", check)))[:80]
     status = getattr(check, "status", "")
-    return f"{row.name} lists `{name}` as {status}. A pass needs every item to hold."
+    return f"{row.name} lists `{name}` as {status}. A pass requires every item to hold."
 
 
 def absent(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:

@@ -88,10 +88,10 @@ def _example(line: PromptLine, text: str) -> Example | None:
     if legal or text == word:
         return Example(line, text, word, legal)
     if text.startswith(word) and line.live and line.text.startswith(word):
-        return Example(line, text, word, problem="starts a line and is no legal signal")
+        return Example(line, text, word, problem="starts a line but is not a legal signal")
     attempted = _ATTEMPT.match(rest) or (not rest and not text.startswith(word))
     if line.code and attempted and "\\" not in text:
-        return Example(line, text, word, problem="is not spelled as a signal is")
+        return Example(line, text, word, problem="is not spelled like a signal")
     return None
 
 
@@ -243,12 +243,12 @@ def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
         if _COUNTER_EXAMPLE.search(line.text):
             continue
         shown = line.code or "`" not in line.text
-        told = "signal" in (f"{before} {line.text}" if shown else line.text).lower()
+        named = "signal" in (f"{before} {line.text}" if shown else line.text).lower()
         for name, has_placeholder in strangers_in(line):
             near = difflib.get_close_matches(name, _NAMES, 1, _NEAR)
-            if near or told or has_placeholder:
+            if near or named or has_placeholder:
                 fix = f"Did you mean {near[0]}?" if near else "Use a signal of the protocol."
-                message = f"{name} is no signal of the protocol."
+                message = f"{name} is not a signal of the protocol."
                 yield LintFinding("signal.unknown", line.number, message, fix)
         before = line.text if line.live and line.text.strip() else before
 
@@ -259,8 +259,8 @@ def _wrong_role(shown: Sequence[Example], role: str | None) -> Iterator[LintFind
     for one in shown:
         for row in one.rows:
             if row.protocol == "text" and not may_say(role_named(role), row):
-                message = f"{row.name} is not said by the {role_named(role)}."
-                fix = f"It is said by: {', '.join(row.roles)}."
+                message = f"The {role_named(role)} may not send {row.name}."
+                fix = f"It belongs to: {', '.join(row.roles)}."
                 yield LintFinding("signal.wrong-role", one.line.number, message, fix)
 
 
@@ -288,5 +288,5 @@ def _nothing(shown: Sequence[Example], text: str) -> Iterator[LintFinding]:
 
 
 def _too_large() -> LintFinding:
-    message = f"A prompt of more than {LARGEST} characters is not looked at."
+    message = f"Prompts longer than {LARGEST} characters are not checked."
     return LintFinding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")

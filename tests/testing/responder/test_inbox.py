@@ -87,7 +87,7 @@ def test_symlinks_are_left_alone_and_told_once(place: Place) -> None:
     path.symlink_to("elsewhere")
     assert place.found() == [2]
     assert place.found() == [2]
-    assert place.said == [f"left alone: {path} is a symlink"]
+    assert place.said == [f"skipped: {path} is a symlink"]
 
 
 def test_one_signal_alone(place: Place) -> None:

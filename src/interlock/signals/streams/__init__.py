@@ -106,7 +106,7 @@ class StreamReader:
         if ended_by_itself:
             return self._take(rest)
         self._count += 1
-        return [BadLine("the stream was cut off in this line", rest[:500], self._count)]
+        return [BadLine("the stream ended in the middle of this line", rest[:500], self._count)]
 
     def stop(self) -> None:
         """We end the agent now: nothing it says from here on counts."""

@@ -112,7 +112,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 def _found(command: Sequence[str]) -> list[str]:
     """The command as it can be started elsewhere: files named from here keep their meaning."""
     if not command:
-        raise SourceError("which watcher? Say it after --: interlock conform -- COMMAND")
+        raise SourceError("name the watcher's command after --: interlock conform -- COMMAND")
     program = shutil.which(command[0])
     if program is None:
         raise SourceError(f"there is no command {command[0]!r} to run")

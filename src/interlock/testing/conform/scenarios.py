@@ -117,7 +117,7 @@ def prompt_missing(stage: Stage) -> str:
         stage.note("a missing prompt was not reported: the coordinator waits for its timeout")
         stage.write(dispatch, move_signal(dispatch.signal, "error", _TIMED_OUT))
     _step(stage, 1, "F0_RECALL")
-    return "reported, then lived on" if reported else "kept silent, then lived on"
+    return "reported it, then went on" if reported else "stayed silent, then went on"
 
 
 def _step(stage: Stage, case: int, step: str) -> StagedDispatch:
@@ -267,7 +267,7 @@ SCENARIOS: Final = (
     ),
     ConformScenario(
         "partial-signal",
-        "an empty and a half-written signal.json are outlived",
+        "an empty and a half-written signal.json do no harm",
         "not every coordinator renames; a reader can always come too early",
         partial_signal,
     ),

@@ -421,7 +421,7 @@ class Stage:
         self.guard.look()
         ended = self._watcher.ended() if self._watcher and not self.may_end else ""
         if ended:
-            raise FailedError("the watcher lives on", ended)
+            raise FailedError("the watcher keeps running", ended)
 
     def _reported(self, dispatch: StagedDispatch) -> None:
         error = self.guard.errors.get(dispatch.dispatch_id)

@@ -164,7 +164,7 @@ class SignalFinder:
     def _tell_once(self, path: Path, sentence: str) -> None:
         if self._told.get(path) != sentence:
             self._told[path] = sentence
-            self._tell(f"left alone: {sentence}")
+            self._tell(f"skipped: {sentence}")
 
 
 def _place(path: Path) -> tuple[OpenFolder, Path | None]:
@@ -173,7 +173,7 @@ def _place(path: Path) -> tuple[OpenFolder, Path | None]:
         return OpenFolder(path), None
     tree = OpenFolder(path.parent)
     if path.name not in (SIGNAL, MANIFEST):
-        raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
+        raise SourceError(f"{path} is neither a folder nor a {SIGNAL} or {MANIFEST}")
     return tree, tree.root / SIGNAL if path.name == SIGNAL else None
 
 

@@ -101,7 +101,7 @@ def _artifact_path(waiting: WaitingSignal) -> Path:
     path = Path(waiting.signal.artifact_path)
     waiting.tree.parts(path)
     if path.name == SIGNAL or path.name.startswith("."):
-        raise SourceError(f"{path} is no place for an artifact")
+        raise SourceError(f"an artifact may not be written to {path}")
     return path
 
 
@@ -136,12 +136,12 @@ def _briefing(waiting: WaitingSignal) -> Path | None:
 
 
 async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
-    heard: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-    agent.start(lambda reply: None if heard.done() else heard.set_result(reply))
+    answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    agent.start(lambda reply: None if answer.done() else answer.set_result(reply))
     agent.send([ask])
     try:
         async with asyncio.timeout(seconds):
-            return await heard
+            return await answer
     except TimeoutError:
         return Reply(ask.dispatch_id, failure="timeout", reason=f"no answer within {seconds:g} s")
     finally:
@@ -318,7 +318,7 @@ class Responder:
         try:
             return take(waiting.tree, waiting.path, name, only_abandoned=marked)
         except (OSError, SourceError) as error:
-            self._tell(f"left alone: {waiting.path}: {error}")
+            self._tell(f"skipped: {waiting.path}: {error}")
             return None
 
     async def _begin(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
