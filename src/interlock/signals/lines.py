@@ -305,9 +305,9 @@ class LineReader:
     def _marked(self, one: Found) -> Found:
         if isinstance(one, LineRefusal):
             return one
-        said = (one.type, one.payload)
-        repeated = said in self._seen
-        self._seen.add(said)
+        key = (one.type, one.payload)
+        repeated = key in self._seen
+        self._seen.add(key)
         return msgspec.structs.replace(one, repeated=True) if repeated else one
 
 
@@ -421,7 +421,7 @@ class SessionLines:
 
 
 def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[Found]:
-    """Every line signal of a whole recorded session, in the order in which it was said."""
+    """Every line signal of a whole recorded session, in the order in which it was key."""
     stream, lines = StreamReader(stream_format), SessionLines()
     found = lines.take([*stream.feed(text), *stream.close(ended_by_itself)])
     return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

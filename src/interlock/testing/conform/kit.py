@@ -47,10 +47,10 @@ class ConformKit(msgspec.Struct, frozen=True):
         with _folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
             try:
                 playing = [
-                    pool.submit(self._play, each, argv, folder / each.name, stop)
-                    for each in scenarios
+                    pool.submit(self._play, scenario, argv, folder / scenario.name, stop)
+                    for scenario in scenarios
                 ]
-                return [each.result() for each in playing]
+                return [future.result() for future in playing]
             except BaseException:
                 stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -136,7 +136,7 @@ def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
     }
     filled = list(argv)
     for word, path in words.items():
-        filled = [each.replace(word, str(path)) for each in filled]
+        filled = [argument.replace(word, str(path)) for argument in filled]
     return filled
 
 
@@ -165,7 +165,7 @@ def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
         failures=str(_count(verdicts, "fail")),
         errors="0",
         skipped=str(_count(verdicts, "skip")),
-        time=f"{sum(each.seconds for each in verdicts):.3f}",
+        time=f"{sum(verdict.seconds for verdict in verdicts):.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
     ElementTree.SubElement(properties, "property", name="command", value=_xml(" ".join(command)))
@@ -198,7 +198,7 @@ def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
 
 
 def _count(verdicts: Sequence[ScenarioResult], word: str) -> int:
-    return sum(each.verdict == word for each in verdicts)
+    return sum(verdict.verdict == word for verdict in verdicts)
 
 
 def _xml(text: str) -> str:

@@ -203,7 +203,7 @@ def _answer_all(stage: Stage, dispatches: Sequence[StagedDispatch]) -> None:
 
 
 def _taken(stage: Stage, dispatches: Sequence[StagedDispatch]) -> str:
-    if any(peek(each.artifact_path) != each.before for each in dispatches):
+    if any(peek(dispatch.artifact_path) != dispatch.before for dispatch in dispatches):
         return "a signal was answered"
     noted = stage.guard.noted.signals if stage.guard.noted else ()
     return next((f"{one.case_id} was {one.status}" for one in noted if one.status != "pending"), "")

@@ -195,7 +195,7 @@ class InvariantCheck:
 
 
 def _fixed(manifest: BatchManifest) -> object:
-    entries = [(each.case_id, each.signal_path) for each in manifest.signals]
+    entries = [(entry.case_id, entry.signal_path) for entry in manifest.signals]
     return manifest.batch_id, manifest.phase, manifest.total, manifest.briefing_path, entries
 
 
@@ -317,8 +317,8 @@ class Stage:
     ) -> None:
         self._asked += dispatches
         self.workspace.publish(dispatches, manifest)
-        for each in dispatches:
-            self.guard.expect(each.path, each.signal)
+        for dispatch in dispatches:
+            self.guard.expect(dispatch.path, dispatch.signal)
         if manifest is not None:
             self._manifest = manifest
             self.guard.expect_manifest(manifest)
@@ -336,8 +336,8 @@ class Stage:
 
     def close_batch(self, dispatches: Sequence[StagedDispatch]) -> None:
         """The coordinator's end of a batch: signals done, then the manifest."""
-        for each in dispatches:
-            self.take(each)
+        for dispatch in dispatches:
+            self.take(dispatch)
         if self._manifest is not None:
             entries = [msgspec.structs.replace(e, status="done") for e in self._manifest.signals]
             over = msgspec.structs.replace(self._manifest, status="done", signals=tuple(entries))
@@ -429,8 +429,8 @@ class Stage:
             raise FailedError(_wanted(dispatch), f"the watcher reported an error: {error}")
 
     def _instead(self, found: Problem, written: bool) -> str:
-        said = self._watcher.said() if self._watcher else ""
-        return (found.sentence if written else "no artifact was written") + said
+        output = self._watcher.said() if self._watcher else ""
+        return (found.sentence if written else "no artifact was written") + output
 
     def _not_anothers(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
         """The words make it visible when answers are mixed up; nobody is asked to be clever."""

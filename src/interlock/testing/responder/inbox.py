@@ -70,8 +70,8 @@ class SignalFinder:
 
     def look(self) -> list[WaitingSignal]:
         """All that waits and has no answer yet, oldest dispatch first."""
-        found = [each for tree, only in self._places for each in self._look(tree, only)]
-        return sorted(found, key=lambda each: each.signal.dispatch_id)
+        found = [waiting for tree, only in self._places for waiting in self._look(tree, only)]
+        return sorted(found, key=lambda waiting: waiting.signal.dispatch_id)
 
     def now(self, waiting: WaitingSignal) -> SignalFile | None:
         """The signal as it stands this moment; None when it cannot be read."""

@@ -57,10 +57,10 @@ class AnswerResult(msgspec.Struct, frozen=True):
 class Answerer:
     """Has dispatches answered by an agent."""
 
-    def __init__(self, hire: Hire, seconds: float, lookout: SignalFinder) -> None:
+    def __init__(self, hire: Hire, seconds: float, finder: SignalFinder) -> None:
         self._hire = hire
         self._seconds = seconds
-        self._lookout = lookout
+        self._finder = finder
 
     async def answer(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
         try:
@@ -94,7 +94,7 @@ class Answerer:
         return AnswerResult("failed" if ours else "overtaken", reason)
 
     def _ours(self, waiting: WaitingSignal) -> bool:
-        return self._lookout.now(waiting) == waiting.signal
+        return self._finder.now(waiting) == waiting.signal
 
 
 def _artifact_path(waiting: WaitingSignal) -> Path:
@@ -170,8 +170,8 @@ _PAUSE = 0.01
 class Notes:
     """Writes what becomes of a batch's signals."""
 
-    def __init__(self, lookout: SignalFinder, now: Callable[[], str]) -> None:
-        self._lookout = lookout
+    def __init__(self, finder: SignalFinder, now: Callable[[], str]) -> None:
+        self._finder = finder
         self._now = now
 
     async def note(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
@@ -190,7 +190,7 @@ class Notes:
         return None
 
     def _write(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
-        before = self._lookout.manifest(tree, batch.path)
+        before = self._finder.manifest(tree, batch.path)
         if before is None or before.batch_id != batch.manifest.batch_id:
             return
         after = _noted(before, batch.entry.case_id, status, self._now())
@@ -198,7 +198,7 @@ class Notes:
             tree.replace(
                 batch.path,
                 encode_manifest(after),
-                lambda: self._lookout.manifest(tree, batch.path) == before,
+                lambda: self._finder.manifest(tree, batch.path) == before,
             )
 
 
@@ -246,7 +246,7 @@ class Responder:
 
     def __init__(
         self,
-        lookout: SignalFinder,
+        finder: SignalFinder,
         answerer: Answerer,
         notes: Notes,
         *,
@@ -254,7 +254,7 @@ class Responder:
         tell: Callable[[str], None],
     ) -> None:
         self.tally = ResponderCounts()
-        self._lookout = lookout
+        self._finder = finder
         self._answerer = answerer
         self._notes = notes
         self._parallel = parallel
@@ -273,7 +273,7 @@ class Responder:
         try:
             while not self._stop.is_set():
                 self._let_go()
-                self._take_all(self._lookout.look())
+                self._take_all(self._finder.look())
                 if once and not self._jobs:
                     break
                 await self._pause()
@@ -281,15 +281,15 @@ class Responder:
             await self._end_jobs()
         return self.tally
 
-    def _take_all(self, waiting: list[WaitingSignal]) -> None:
+    def _take_all(self, found: list[WaitingSignal]) -> None:
         self.tally.budget_spent = False
-        for each in waiting:
-            given_up = (each.path, each.signal.dispatch_id) in self._given_up
-            if each.path not in self._jobs and not given_up and self._has_room(each):
-                self._take(each)
+        for waiting in found:
+            given_up = (waiting.path, waiting.signal.dispatch_id) in self._given_up
+            if waiting.path not in self._jobs and not given_up and self._has_room(waiting):
+                self._take(waiting)
 
     def _has_room(self, waiting: WaitingSignal) -> bool:
-        budget = self._lookout.budget(waiting)
+        budget = self._finder.budget(waiting)
         wanted = self._parallel - len(self._jobs)
         if isinstance(budget, Problem):
             return not self._jobs
@@ -302,7 +302,7 @@ class Responder:
         claim = self._claim(waiting)
         if claim is None:
             return
-        if self._lookout.now(waiting) != waiting.signal or self._lookout.answered(waiting):
+        if self._finder.now(waiting) != waiting.signal or self._finder.answered(waiting):
             claim.settle()
             return
         self._attempts[waiting.path, waiting.signal.step] += 1
@@ -360,7 +360,7 @@ class Responder:
             if job.whole is not None and job.whole.done():
                 del self._jobs[path]
                 job.whole.result()
-            elif self._lookout.now(job.waiting) not in (None, job.waiting.signal):
+            elif self._finder.now(job.waiting) not in (None, job.waiting.signal):
                 job.overtaken = job.answering.cancel() or job.overtaken
 
     async def _pause(self) -> None:
