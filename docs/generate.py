@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.profiles_page import agents_page
+from docs.pages.agents import render_agents_page
+from docs.pages.protocols import render_pages, render_schemas
 from interlock.agents.mcp.messages import tools_page
 from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
@@ -15,7 +16,6 @@ from interlock.engine.verify import verify
 from interlock.rca.prompt_data.instructions import guard_page
 from interlock.rca.report.document import document_schema
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
-from interlock.signals.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent
 
@@ -27,7 +27,7 @@ def pages() -> dict[str, str]:
     for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = guard_page()
-    found["agents.md"] = agents_page()
+    found["agents.md"] = render_agents_page()
     found["mcp-tools.md"] = tools_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}

@@ -19,7 +19,7 @@ Every name is loaded when it is first used: importing this package costs nothing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from interlock.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from interlock import testing

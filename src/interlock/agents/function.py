@@ -146,7 +146,7 @@ def unfence(answer: bytes, language: str) -> bytes:
     """Models like to put their one object into a fence; anything else stays as it is."""
     if language != "json" or not answer.lstrip().startswith(_FENCES):
         return answer
-    found = object_in(answer.decode(errors="replace"))
+    found = object_in(answer.decode(errors="replace"), MAX_ANSWER)
     return answer if isinstance(found, NoObject) else found
 
 

@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from interlock import __version__
 from interlock.cli.output import say, tell
 from interlock.system.errors import CircuitError, InterlockError, SourceError
+from interlock.version import __version__
 
 VERBS = (
     *("demo", "init"),

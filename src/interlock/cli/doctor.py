@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock import __version__
 from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Db, Json, document, open_project, say
 from interlock.system.errors import InterlockError
+from interlock.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

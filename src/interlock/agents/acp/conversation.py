@@ -35,7 +35,6 @@ from acp.schema import (
 )
 from pydantic import ValidationError
 
-from interlock import __version__
 from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.agents.cli.carrier import Session, WorkFolder, zone_named
@@ -47,6 +46,7 @@ from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.work_files import NotAllowedError, OpenFolder
+from interlock.version import __version__
 
 STOPS: Mapping[str, tuple[str, str]] = {
     "end_turn": ("", ""),
@@ -69,7 +69,7 @@ def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Repl
     failure, reason = STOPS[stop]
     if failure:
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
-    found = object_in(message)
+    found = object_in(message, MAX_ANSWER)
     if isinstance(found, NoObject):
         began = " ".join(message.split())[:_A_FEW]
         reason = f"{found.sentence} (it began: {began})" if began else found.sentence

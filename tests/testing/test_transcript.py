@@ -46,7 +46,7 @@ def test_a_refusal_is_told_whole() -> None:
         "sentence": plain["sentence"],
         "where": 1,
     }
-    assert "said by the developer" in plain["sentence"]
+    assert "Only the developer" in plain["sentence"]
 
 
 def test_lines_are_a_list() -> None:
@@ -61,7 +61,7 @@ def test_lines_are_a_list() -> None:
     assert first == {"accepted": story, "refused": None, "sentence": None, "where": 2}
     assert (second["accepted"], second["refused"], second["where"]) == (None, "Malformed", 3)
     assert third["accepted"] == story
-    assert "without effect" in third["sentence"]
+    assert "no effect" in third["sentence"]
     assert judged.refused
 
 
@@ -122,8 +122,8 @@ def test_a_session_that_was_cut_off_says_nothing(kind: str) -> None:
     ("raw", "sentence"),
     [
         (b"{", "cannot be read"),
-        (b"[]", "a record is a JSON object"),
-        (b"null", "a record is a JSON object"),
+        (b"[]", "a record must be a JSON object"),
+        (b"null", "a record must be a JSON object"),
         (b"\xff", "cannot be read"),
         (b'{"id": "\xff", "text": ""}', "cannot be read"),
         (b"{}", "has no id"),

@@ -1,6 +1,6 @@
 """JSON Schemas of every signal, made from the catalogue.
 
-Knows how a section kind or a field kind looks as JSON. Refuses to know any single signal.
+They describe signals as `interlock lint --json` prints them, and the files of the file protocol.
 """
 
 from typing import Any, Final
@@ -33,7 +33,7 @@ FILES: Final[dict[str, type[msgspec.Struct]]] = {
 }
 
 
-def schemas() -> dict[str, Schema]:
+def build_schemas() -> dict[str, Schema]:
     """One schema per text and line signal, by name, and one per protocol file."""
     signals = {row.name: _text_schema(row) for row in rows("text") if row.key != "unknown"}
     lines = {f"SAGE_SIGNAL:{row.name}": _line_schema(row) for row in rows("line")}
@@ -41,7 +41,7 @@ def schemas() -> dict[str, Schema]:
     return {**signals, **lines, **files}
 
 
-def schema_file(name: str) -> str:
+def name_schema_file(name: str) -> str:
     """The file name under which a schema is published."""
     plain = name.removeprefix("SAGE_SIGNAL:").removesuffix(".json").replace(": ", "-")
     folder = "lines/" if name.startswith("SAGE_SIGNAL:") else "" if name in FILES else "text/"

@@ -7,15 +7,15 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from docs.pages.schemas import build_schemas, name_schema_file
 
 from interlock.signals.catalogue import rows
 from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import Accepted
-from interlock.signals.schemas import schema_file, schemas
 from interlock.signals.text import read_message
 from interlock.testing.transcript import line_verdict
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "signals" / "golden"
 SAID = [
     (
         "developer",
@@ -31,12 +31,12 @@ SAID = [
 
 
 def test_every_schema_is_one() -> None:
-    for schema in schemas().values():
+    for schema in build_schemas().values():
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def test_there_is_a_schema_for_every_signal() -> None:
-    names = set(schemas())
+    names = set(build_schemas())
     assert {row.name for row in rows("text") if row.key != "unknown"} <= names
     assert {f"SAGE_SIGNAL:{row.name}" for row in rows("line")} <= names
 
@@ -46,13 +46,13 @@ def test_accepted_signals_fit_their_schema(role: str, text: str) -> None:
     reading = read_message(text, role=role, task_id=None)
     assert isinstance(reading, Accepted)
     plain = msgspec.to_builtins(reading)
-    jsonschema.validate(plain, schemas()[reading.signal])
+    jsonschema.validate(plain, build_schemas()[reading.signal])
 
 
 def test_a_schema_wants_the_required_sections() -> None:
     bare = {"signal": "AUDIT_PASSED", "subject": "t1", "fields": {}}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(bare, schemas()["AUDIT_PASSED"])
+        jsonschema.validate(bare, build_schemas()["AUDIT_PASSED"])
 
 
 def test_line_signals_fit_their_schema() -> None:
@@ -62,7 +62,7 @@ def test_line_signals_fit_their_schema() -> None:
     for one in found:
         assert isinstance(one, LineSignal)
         accepted = line_verdict(one).accepted
-        jsonschema.validate(accepted, schemas()[f"SAGE_SIGNAL:{one.type}"])
+        jsonschema.validate(accepted, build_schemas()[f"SAGE_SIGNAL:{one.type}"])
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_line_signals_fit_their_schema() -> None:
     ],
 )
 def test_the_seeds_files_fit_their_schema(file: str, schema: str) -> None:
-    jsonschema.validate(json.loads((GOLDEN / file).read_text()), schemas()[schema])
+    jsonschema.validate(json.loads((GOLDEN / file).read_text()), build_schemas()[schema])
 
 
 @pytest.mark.parametrize(
     ("number", "fits"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False)]
 )
 def test_ids_of_files_have_64_bits(number: int, fits: bool) -> None:
-    validator = jsonschema.Draft202012Validator(schemas()["artifact"])
+    validator = jsonschema.Draft202012Validator(build_schemas()["artifact"])
     assert validator.is_valid({"dispatch_id": number, "data": {}}) is fits
 
 
 def test_every_schema_has_a_file_of_its_own() -> None:
-    names = [schema_file(name) for name in schemas()]
+    names = [name_schema_file(name) for name in build_schemas()]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z_/-]+\.schema\.json", name) for name in names)

@@ -1,7 +1,4 @@
-"""The profiles as a page for readers: what each CLI is started with, and its truth table.
-
-Knows Markdown. Everything on the page comes from the profiles.
-"""
+"""The page on agent CLIs: what each is started with, and its truth table. All from the profiles."""
 
 import msgspec
 
@@ -15,14 +12,14 @@ Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. H
 """
 
 
-def agents_page() -> str:
+def render_agents_page() -> str:
     """The whole page."""
-    rows = "".join(_line(each) for each in profiles())
+    rows = "".join(_line(profile) for profile in profiles())
     table = (
         "| agent | program | prompt by | resumes | works in | mode by default |\n"
         f"|---|---|---|---|---|---|\n{rows}\n"
     )
-    return _HEAD + table + "\n".join(_section(each) for each in profiles())
+    return _HEAD + table + "\n".join(_section(profile) for profile in profiles())
 
 
 def _line(known: Profile) -> str:
@@ -61,9 +58,9 @@ def _section(known: Profile) -> str:
 
 def _row(row: OutcomeRule) -> str:
     named = msgspec.structs.asdict(row.when)
-    told = ", ".join(
+    condition = ", ".join(
         f"{name} = {msgspec.json.encode(value).decode()}"
         for name, value in named.items()
         if value is not None
     )
-    return f"| {f'`{told}`' if told else 'else'} | {row.then} | {row.why} |\n"
+    return f"| {f'`{condition}`' if condition else 'else'} | {row.then} | {row.why} |\n"

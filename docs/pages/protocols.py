@@ -1,16 +1,13 @@
-"""The reference pages under docs/protocols, made from the catalogue.
-
-Knows which pages there are. Refuses to know how to write them to disk.
-"""
+"""All generated files under docs/protocols: the index, the three pages and the schemas."""
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
 
 import json
 
-from interlock.signals.file_page import file_page
-from interlock.signals.line_page import line_page
-from interlock.signals.schemas import schema_file, schemas
-from interlock.signals.text_page import text_page
+from docs.pages.files import render_file_page
+from docs.pages.line_signals import render_line_page
+from docs.pages.schemas import build_schemas, name_schema_file
+from docs.pages.text_signals import render_text_page
 
 _INDEX = """\
 # The signal protocols
@@ -51,8 +48,8 @@ The protocol pages are made from the signal catalogue; a test keeps them equal t
 def render_schemas() -> dict[str, str]:
     """Every schema by its file name under docs/protocols/schemas."""
     return {
-        schema_file(name): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        for name, schema in schemas().items()
+        name_schema_file(name): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in build_schemas().items()
     }
 
 
@@ -60,7 +57,7 @@ def render_pages() -> dict[str, str]:
     """Every page by its file name under docs/protocols."""
     return {
         "README.md": _INDEX,
-        "text-signals.md": text_page(),
-        "line-signals.md": line_page(),
-        "files.md": file_page(),
+        "text-signals.md": render_text_page(),
+        "line-signals.md": render_line_page(),
+        "files.md": render_file_page(),
     }

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.carrier import MAX_ANSWER
 from interlock.signals.answer_text import NoObject, object_in
+
+LIMIT = 1 << 20
 
 FOUND = {
     "alone": ('{"n": 1}', b'{"n": 1}'),
@@ -46,26 +47,26 @@ REFUSED = {
         '```\n{"n": 1}\n```\n```sh\nls\n```',
         "several fences",
     ),
-    "too long": ("{" + "x" * MAX_ANSWER, "longer than"),
-    "too long in bytes": ("{" + "ü" * (MAX_ANSWER - 10), "longer than"),
+    "too long": ("{" + "x" * LIMIT, "longer than"),
+    "too long in bytes": ("{" + "ü" * (LIMIT - 10), "longer than"),
 }
 
 
 @pytest.mark.parametrize(("text", "content"), FOUND.values(), ids=FOUND)
 def test_what_is_found(text: str, content: bytes) -> None:
-    assert object_in(text) == content
+    assert object_in(text, LIMIT) == content
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(text: str, words: str) -> None:
-    found = object_in(text)
+    found = object_in(text, LIMIT)
     assert isinstance(found, NoObject)
     assert words in found.sentence
 
 
 @given(st.text(alphabet='`~{}"json \n\r>ü\ud800', max_size=80))
 def test_it_never_fails_and_never_invents(text: str) -> None:
-    found = object_in(text)
+    found = object_in(text, LIMIT)
     if isinstance(found, bytes):
         said = found.decode(errors="surrogatepass")
         assert said in text.replace("\r\n", "\n") or said in text

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from docs.pages.protocols import render_pages
 
 from interlock.signals.catalogue import WORKING, rows
-from interlock.signals.pages import render_pages
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 

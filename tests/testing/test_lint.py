@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from docs.pages.protocols import render_pages
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.signals.catalogue import ANYONE, WORKING, rows
 from interlock.signals.lines import LineReader, LineSignal
-from interlock.signals.pages import render_pages
 from interlock.signals.reading import SignalRefused
 from interlock.signals.skills import signal_block
 from interlock.signals.text import read_message

@@ -1,7 +1,4 @@
-"""The page on line signals.
-
-Knows how to explain them. Refuses to know any that is not in the catalogue.
-"""
+"""The page on line signals: the rules in words, and the table of signals from the catalogue."""
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
 
@@ -99,7 +96,7 @@ NEXT_ACTION: resume
 """
 
 
-def line_page() -> str:
+def render_line_page() -> str:
     lines = [
         f"| `{row.template}` | {_fields(row)} | {'yes' if row.terminal else ''} | {row.asks} |"
         for row in rows("line")

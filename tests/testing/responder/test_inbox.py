@@ -1,12 +1,18 @@
-"""The lookout finds what waits, knows its batch, and is not fooled by odd files."""
+"""The inbox finds what waits and is not fooled by odd files; a claim has one living owner."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
-from interlock.testing.responder.inbox import SignalFinder
+from interlock.system.errors import SourceError
+from interlock.system.tree import OpenFolder
+from interlock.testing.responder.inbox import SignalFinder, take
 
 AT = "2026-02-16T12:00:00Z"
 
@@ -81,7 +87,7 @@ def test_symlinks_are_left_alone_and_told_once(place: Place) -> None:
     path.symlink_to("elsewhere")
     assert place.found() == [2]
     assert place.found() == [2]
-    assert place.said == [f"left alone: {path} is a symlink"]
+    assert place.said == [f"skipped: {path} is a symlink"]
 
 
 def test_one_signal_alone(place: Place) -> None:
@@ -112,3 +118,71 @@ def test_a_manifest_that_is_over_or_an_entry_that_is_settled_binds_nobody(place:
 
 def test_nothing_there_yet(tmp_path: Path) -> None:
     assert SignalFinder([tmp_path / "none", tmp_path / "no" / "signal.json"], print).look() == []
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from interlock.testing.responder.inbox import take
+from interlock.system.tree import OpenFolder
+claim = take(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
+print(claim is not None, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> OpenFolder:
+    (tmp_path / "case").mkdir()
+    return OpenFolder(tmp_path)
+
+
+@pytest.fixture
+def signal_path(tree: OpenFolder) -> Path:
+    return tree.root / "case" / "signal.json"
+
+
+def test_only_one_holds_it(tree: OpenFolder, signal_path: Path) -> None:
+    first = take(tree, signal_path, "7")
+    assert first is not None
+    assert take(tree, signal_path, "7") is None
+    assert take(tree, signal_path, "8") is not None
+    owner = json.loads(signal_path.with_name(".claim-7").read_text())
+    assert owner["pid"] == os.getpid()
+    assert signal_path.with_name(".claim-7").stat().st_mode & 0o777 == 0o600
+
+
+def test_settled_is_gone_and_left_is_free(tree: OpenFolder, signal_path: Path) -> None:
+    first = take(tree, signal_path, "7")
+    assert first is not None
+    first.leave()
+    assert signal_path.with_name(".claim-7").exists()
+    second = take(tree, signal_path, "7", only_abandoned=True)
+    assert second is not None
+    second.settle()
+    assert not signal_path.with_name(".claim-7").exists()
+    assert take(tree, signal_path, "7", only_abandoned=True) is None
+
+
+def test_a_killed_owner_holds_nothing(tree: OpenFolder, signal_path: Path) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tree.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "True\n"
+        assert take(tree, signal_path, "7") is None
+        owner.kill()
+        owner.wait(30)
+        assert take(tree, signal_path, "7") is not None
+
+
+def test_a_symlinked_claim_is_refused(tree: OpenFolder, signal_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    signal_path.with_name(".claim-7").symlink_to(tmp_path / "victim")
+    with pytest.raises((OSError, SourceError)):
+        take(tree, signal_path, "7")
+    assert (tmp_path / "victim").read_text() == "mine"

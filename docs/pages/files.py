@@ -1,7 +1,6 @@
 """The page on the file protocol: single signals, batches, briefing, budget.
 
-Knows how to explain them, with examples that are written by the code itself.
-Refuses to know any field or status that is not in the catalogue.
+Its examples are written by the encoders; its fields and statuses come from the catalogue.
 """
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
@@ -17,7 +16,7 @@ from interlock.signals.batch import (
     render_briefing,
     subagent_prompt,
 )
-from interlock.signals.catalogue import BATCH_FIELDS, ENTRY_FIELDS, SIGNAL_FIELDS, SignalField, rows
+from interlock.signals.catalogue import rows
 from interlock.signals.signal_file import encode_artifact, encode_signal
 from interlock.signals.skills import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 
@@ -50,11 +49,11 @@ _MEANINGS: Final = {
 _KINDS: Final = {"text": "string", "path": "string", "timestamp": "ISO 8601", "number": "int"}
 
 
-def file_page() -> str:
+def render_file_page() -> str:
     parts = [
         _INTRO,
         _fenced("json", encode_signal(EXAMPLE_SIGNAL)),
-        _fields(SIGNAL_FIELDS),
+        _fields("signal"),
         "### Statuses",
         _statuses("signal"),
         _NEW_DISPATCH,
@@ -64,8 +63,8 @@ def file_page() -> str:
         _WATCHER,
         _BATCHES,
         _fenced("json", encode_manifest(EXAMPLE_MANIFEST)),
-        _fields(BATCH_FIELDS),
-        _fields(ENTRY_FIELDS),
+        _fields("batch"),
+        _fields("entry"),
         "### Statuses of a batch",
         _statuses("batch"),
         "### Statuses of an entry",
@@ -75,7 +74,7 @@ def file_page() -> str:
         _BUDGET,
         _fenced("json", encode_budget(budget_of(100000, 45000))),
         _SPENT,
-        _TOLD,
+        _BRIEFINGS,
         _fenced("markdown", render_briefing(_BRIEFING).encode()),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -85,7 +84,8 @@ def _fenced(language: str, text: bytes) -> str:
     return f"```{language}\n{text.decode().rstrip()}\n```"
 
 
-def _fields(fields: tuple[SignalField, ...]) -> str:
+def _fields(file: str) -> str:
+    fields = next(row.payload for row in rows("file") if row.name.startswith(f"{file}:"))
     lines = ["| field | type | meaning |", "|---|---|---|"]
     for field in fields:
         meaning = " or ".join(f"`{c}`" for c in field.choices) or _MEANINGS[field.name]
@@ -227,7 +227,7 @@ _SPENT: Final = """\
 Over 80 % used, take one signal at a time. With nothing remaining, stop: the coordinator dispatches
 nothing more, and the rest waits for the user. A `total_budget` of 0 means no limit.
 """
-_TOLD: Final = """\
+_BRIEFINGS: Final = """\
 ## Briefing
 
 `briefing.md` is written anew before each batch and grows with what earlier batches found, up to a
