@@ -1,8 +1,10 @@
-"""A whole issue: who counts, whose last word, the label, closing, edits, and asking back."""
+"""A whole issue: who counts, whose last word, the label, closing, edits, and replies."""
 
 import pytest
 
-from interlock.epic.approval.comment_thread import (
+from interlock.epic.approval.comments import CommentDecision
+from interlock.epic.approval.thread import (
+    CLOSED,
     TRUSTED,
     UNKNOWN_EDITOR,
     Author,
@@ -11,13 +13,11 @@ from interlock.epic.approval.comment_thread import (
     Request,
     Thread,
     ThreadState,
-    asked_back_mark,
-    carries_marker,
-    mark_of,
+    format_reply_marker,
+    has_own_marker,
     may_answer,
     read_thread,
 )
-from interlock.epic.approval.comment_verdict import CommentDecision
 
 REQUEST = Request("w-1", 100.0, "robot")
 MAY = may_answer()
@@ -37,13 +37,13 @@ def read(
     return read_thread(Thread(comments, labels, closed), REQUEST, MAY)
 
 
-def decision(standing: ThreadState) -> tuple[str, str]:
-    found = standing.decision
-    return (found.outcome.value if found else "", standing.by)
+def decision(state: ThreadState) -> tuple[str, str]:
+    found = state.answer
+    return (found.decision.value if found else "", state.answered_by)
 
 
-def outcomes(standing: ThreadState) -> list[str]:
-    return [each.verdict.outcome.value for each in standing.judged]
+def outcomes(state: ThreadState) -> list[str]:
+    return [each.reading.decision.value for each in state.judged]
 
 
 def test_one_approval_decides() -> None:
@@ -71,8 +71,8 @@ def test_nothing_decides_nothing() -> None:
     ],
 )
 def test_those_who_do_not_count(comment: Comment) -> None:
-    standing = read(comment)
-    assert (outcomes(standing), decision(standing), standing.ask_back) == (
+    state = read(comment)
+    assert (outcomes(state), decision(state), state.unclear) == (
         ["IGNORED"],
         ("", ""),
         (),
@@ -87,10 +87,10 @@ def test_a_list_goes_before_associations() -> None:
 
 
 def test_a_quoted_marker_is_not_ours() -> None:
-    assert not carries_marker("> <!-- interlock:request w-1 -->\n\nLGTM")
-    assert carries_marker("text\n<!-- interlock:request w-1 -->")
-    assert carries_marker("> quote\n\n<!--interlock: x -->")
-    assert not carries_marker("we use interlock here")
+    assert not has_own_marker("> <!-- interlock:request w-1 -->\n\nLGTM")
+    assert has_own_marker("text\n<!-- interlock:request w-1 -->")
+    assert has_own_marker("> quote\n\n<!--interlock: x -->")
+    assert not has_own_marker("we use interlock here")
 
 
 def test_the_last_word_of_a_person_counts() -> None:
@@ -108,7 +108,8 @@ def test_of_several_people_the_most_cautious_one_counts() -> None:
 
 def test_a_doubt_of_another_holds_an_approval_back_and_small_talk_does_not() -> None:
     assert decision(read(said("LGTM", "ann"), said("wait", "bob"))) == ("", "")
-    assert decision(read(said("LGTM", "ann"), said("Is it safe?", "bob"))) == ("", "")
+    assert decision(read(said("LGTM", "ann"), said("It is not safe", "bob"))) == ("", "")
+    assert decision(read(said("LGTM", "ann"), said("Is it safe?", "bob"))) == ("DISCUSS", "bob")
     assert decision(read(said("LGTM", "ann"), said("Interesting", "bob"))) == ("APPROVE", "ann")
 
 
@@ -158,39 +159,52 @@ def test_an_edit_by_another_is_unclear_and_one_by_nobody_knows_whom_cannot_appro
     assert outcomes(read(said("/halt", edited_by=UNKNOWN_EDITOR))) == ["HALT"]
 
 
-def test_an_unclear_word_is_asked_back_about_once_per_turn() -> None:
-    unclear = said("👍", at=200)
-    standing = read(said("hm?", at=150), unclear)
-    assert [each.comment for each in standing.ask_back] == [unclear]
-    mark = asked_back_mark(mark_of(standing.ask_back[0]))
-    asked = said(f"What?\n\n{mark}", "robot", 210)
-    assert read(unclear, asked).ask_back == ()
-    again = said("yes", at=220)
-    assert [each.comment for each in read(unclear, asked, again).ask_back] == [again]
-    edited = said("ok", at=230)
-    assert [each.comment for each in read(asked, edited).ask_back] == [edited]
+def test_each_unclear_comment_gets_one_reply() -> None:
+    first, second = said("hm", at=150), said("👍", at=200)
+    state = read(second, first)
+    assert [each.comment for each in state.unclear] == [first, second]
+    replies = [
+        said(f"What?\n\n{format_reply_marker(each.mark)}", "robot", 210) for each in state.unclear
+    ]
+    assert read(first, second, *replies).unclear == ()
+    third = said("yes", at=220)
+    assert [each.comment for each in read(first, second, *replies, third).unclear] == [third]
+
+
+def test_an_unclear_comment_that_is_edited_may_get_another_reply() -> None:
+    before = said("👍", at=200)
+    reply = said(format_reply_marker(read(before).unclear[0].mark), "robot", 210)
+    after = Comment(before.comment_id, before.author, "ok", 230, "ann")
+    assert [each.comment for each in read(reply, after).unclear] == [after]
+
+
+@pytest.mark.parametrize(
+    "author", [person("ci", bot=True), person("ci[bot]"), person("eve", "NONE"), person("robot")]
+)
+def test_who_is_not_heard_gets_no_reply(author: Author) -> None:
+    assert read(Comment("1", author, "hm", 200)).unclear == ()
 
 
 def test_a_strangers_mark_does_not_silence_us() -> None:
     unclear = said("👍", at=200)
-    mark = asked_back_mark(mark_of(read(unclear).ask_back[0]))
-    assert len(read(unclear, said(mark, "eve", 210)).ask_back) == 1
+    mark = format_reply_marker(read(unclear).unclear[0].mark)
+    assert len(read(unclear, said(mark, "eve", 210)).unclear) == 1
 
 
-def test_nobody_is_asked_back_once_it_is_decided() -> None:
-    assert read(said("LGTM", "ann"), said("Interesting", "bob")).ask_back == ()
+def test_nobody_gets_a_reply_once_it_is_decided() -> None:
+    assert read(said("LGTM", "ann"), said("Interesting", "bob")).unclear == ()
 
 
 def test_closing_is_unclear_and_does_not_spoil_an_approval() -> None:
-    assert read(closed=True).closed_unclear
-    asked = said(asked_back_mark("closed"), "robot")
-    assert not read(asked, closed=True).closed_unclear
+    assert read(closed=True).is_closed_unanswered
+    asked = said(format_reply_marker(CLOSED), "robot")
+    assert not read(asked, closed=True).is_closed_unanswered
     both = read(said("LGTM"), closed=True)
-    assert (decision(both), both.closed_unclear) == (("APPROVE", "ann"), False)
+    assert (decision(both), both.is_closed_unanswered) == (("APPROVE", "ann"), False)
 
 
 def test_no_thread_of_unclear_words_decides() -> None:
     words = ("👍", "yes", "ok", "wait", "approved?", "hm", "LGTM 🙃")
-    standing = read(*(said(word, f"p{n}", 200 + n) for n, word in enumerate(words)))
-    assert decision(standing) in (("", ""), ("DISCUSS", "p5"))
-    assert CommentDecision.APPROVE.value not in outcomes(standing)
+    state = read(*(said(word, f"p{n}", 200 + n) for n, word in enumerate(words)))
+    assert decision(state) == ("", "")
+    assert CommentDecision.APPROVE.value not in outcomes(state)
