@@ -27,8 +27,8 @@ from tests.rca.world import (
 from tests.signals.test_fence import HOSTILE
 
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.groups import CLOCK_PLANE_NOTE
+from interlock.rca.prompt_data.parameters import NAMES
 from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES

@@ -19,7 +19,7 @@ from interlock.journal.runs import begin_run, find_run
 from interlock.rca.application import RcaApplication
 from interlock.rca.config import RcaConfig
 from interlock.rca.intake import begin_cases
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.parameters import NAMES
 from interlock.rca.rca import staff, terms_of
 from interlock.runtime import apps
 from interlock.runtime.apps import beginning, prompt_names

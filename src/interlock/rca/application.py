@@ -24,7 +24,7 @@ from interlock.rca.families import Families
 from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.suites import CasePosition, CaseView, find_suite, looks_of, place_of
 from interlock.rca.knowledge.writer import effect_of
-from interlock.rca.prompt_data.facts import PromptFacts
+from interlock.rca.prompt_data.parameters import PromptFacts
 from interlock.rca.records import Launch
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY

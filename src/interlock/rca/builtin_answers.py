@@ -35,7 +35,8 @@ from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.causes import Rca, rca, rcas_of_suite
 from interlock.rca.knowledge.suites import CasePosition, agreed, place_of, shared_by
 from interlock.rca.known_causes import KnownCauses, PriorMatch, recall_answer
-from interlock.rca.prompt_data.clocks import ClockLimits, find_skew
+from interlock.rca.prompt_data.groups import find_skew
+from interlock.rca.prompt_data.subject import ClockLimits
 from interlock.rca.records import Failure
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 

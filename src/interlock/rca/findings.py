@@ -27,7 +27,7 @@ from interlock.rca.knowledge.suites import (
     open_questions,
     suite_cases,
 )
-from interlock.rca.prompt_data.facts import told
+from interlock.rca.prompt_data.parameters import told
 from interlock.rca.records import (
     CaseFinding,
     Evidence,

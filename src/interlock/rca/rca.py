@@ -22,7 +22,7 @@ from interlock.rca.check_answer import examine
 from interlock.rca.config import RcaConfig
 from interlock.rca.intake import begin_cases
 from interlock.rca.knowledge.suites import find_suite
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.parameters import NAMES
 from interlock.rca.sources.git.open import repos_of
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY

@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.world import BARE, RICH, made
 
-from interlock.rca.prompt_data.clocks import (
-    ClockLimits,
-    between,
-    days_between,
-    find_skew,
-    moment,
-    spell,
-)
+from interlock.rca.prompt_data.groups import between, days_between, find_skew, moment, spell
+from interlock.rca.prompt_data.subject import ClockLimits
 from interlock.rca.records import Failure, Job, Launch
 
 START = datetime(2024, 5, 3, 10, tzinfo=UTC)

@@ -9,8 +9,8 @@ from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.suites import place_of
-from interlock.rca.prompt_data.facts import PromptFacts
-from interlock.rca.prompt_data.facts import told as spelled
+from interlock.rca.prompt_data.parameters import PromptFacts
+from interlock.rca.prompt_data.parameters import told as spelled
 from interlock.rca.records import Failure
 from interlock.rca.steps import F4, F5
 from interlock.rca.taxonomy import TAXONOMY

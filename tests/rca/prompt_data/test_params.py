@@ -20,7 +20,7 @@ from tests.rca.world import (
 
 from interlock.engine.case import Case
 from interlock.rca.prompt_data.groups import short_name
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.parameters import NAMES
 from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.rca.records import Checkout, PriorCause, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES, family_of, find_family

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.telling import telling
+from interlock.rca.sources.junit_elements import telling
 
 GO = "=== RUN   TestLid\n    lid_test.go:4: Lids() = 3, want 2\n--- FAIL: TestLid (0.00s)"
 BROWSER = (

@@ -9,11 +9,21 @@ from typing import Any
 import msgspec
 
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.clocks import ClockLimits
 from interlock.rca.records import Checkout, Failure, Job, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import StepFamily
 from interlock.rca.taxonomy import Taxonomy
 from interlock.runtime.fence import PromptFence
+
+
+class ClockLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """From where on a difference is a sign of skew."""
+
+    start_minutes: float = 5
+    """Between the start of the launch and of its CI job."""
+    step_hours: float = 2
+    """The duration of one test."""
+    launch_factor: float = 3
+    """How many times longer the launch is than all its jobs together."""
 
 
 class PromptLimits(msgspec.Struct, frozen=True, kw_only=True):

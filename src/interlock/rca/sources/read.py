@@ -28,8 +28,8 @@ from interlock.rca.sources.reportportal.client import (
     address,
     launch_word,
 )
+from interlock.rca.sources.reportportal.launch import read_launch
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_launch import read_launch
 from interlock.system.errors import SourceError
 from interlock.system.test_output.counts import lines_of
 

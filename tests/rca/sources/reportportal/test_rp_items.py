@@ -6,7 +6,7 @@ import pytest
 from tests.world.reportportal import an_item
 
 from interlock.rca.records import Ticket
-from interlock.rca.sources.reportportal.rp_items import (
+from interlock.rca.sources.reportportal.items import (
     attributes,
     failure_of_item,
     own_failures,

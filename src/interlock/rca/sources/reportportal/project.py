@@ -17,7 +17,7 @@ from interlock.rca.sources.reportportal.client import (
     PortalError,
     Rest,
 )
-from interlock.rca.sources.reportportal.rp_items import read_number
+from interlock.rca.sources.reportportal.items import read_number
 from interlock.system.errors import SourceError
 
 _PAGE: Final = 200

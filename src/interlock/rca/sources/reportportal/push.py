@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.sources.reportportal.client import PROJECT, URL, PortalError
+from interlock.rca.sources.reportportal.items import read_number, text
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_items import read_number, text
 
 _CHUNK: Final = 50
 _GONE: Final = "ReportPortal does not have it"
