@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.engine.advance import advance
 from interlock.engine.case import Case, Signal
@@ -18,14 +19,18 @@ from interlock.rca.effects import (
     Reviewed,
     SentBack,
     Triaged,
+    check_effects,
     consequences,
     title_of,
 )
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.circuits import find_circuit
+from interlock.system.errors import CircuitError
 
 CIRCUIT = find_circuit("rca", Path()).open().circuit
+UNTAGGED = replace(CIRCUIT, rules=tuple(replace(rule, tags={}) for rule in CIRCUIT.rules))
+"""As it was stored before rules had tags."""
 TRIAGE: dict[str, Any] = {
     "symptom_category": "product",
     "severity": "high",
@@ -52,7 +57,9 @@ def after(
     """The rule that is taken, and what it writes."""
     case = Case("C1", step, visits={step: 2}, **standing)
     decision = advance(CIRCUIT, case, Signal(signal, data))
-    return decision.rule, consequences(case, decision, data, "ann", TAXONOMY)
+    effects = consequences(CIRCUIT, case, decision, data, "ann", TAXONOMY)
+    assert consequences(UNTAGGED, case, decision, data, "ann", TAXONOMY) == effects
+    return decision.rule, effects
 
 
 def recall(confidence: float, *, match: bool = True) -> dict[str, Any]:
@@ -238,6 +245,15 @@ def test_a_report_closes_and_its_draft_is_kept() -> None:
 def test_a_failure_of_an_agent_writes_nothing(step: str, signal: str) -> None:
     for loops in ({}, {"retry": 2}):
         assert after(step, {"reason": "gone"}, signal, loops=loops)[1] == ()
+
+
+def test_an_effect_that_nobody_knows_is_refused() -> None:
+    check_effects(CIRCUIT)
+    check_effects(UNTAGGED)
+    first, *others = CIRCUIT.rules
+    wrong = replace(CIRCUIT, rules=(replace(first, tags={"effect": "recal"}), *others))
+    with pytest.raises(CircuitError, match="rule 'H1' has the effect 'recal'; use one of recall"):
+        check_effects(wrong)
 
 
 def test_a_title_is_one_short_line() -> None:

@@ -542,8 +542,8 @@ def guard_page() -> str:
     )
     return (
         "# The guards of root cause analysis\n\n"
-        "Made by `make docs` from `apps/rca/guards.py`. A guard stands in the prompts of its\n"
-        "families, marked with its number, whenever its condition holds.\n\n"
+        "Made by `make docs` from `rca/prompt_data/instructions.py`. A guard stands in the\n"
+        "prompts of its families, marked with its number, whenever its condition holds.\n\n"
         "| guard | name | families | when | sentence |\n|---|---|---|---|---|\n"
         + "\n".join(lines)
         + "\n"
