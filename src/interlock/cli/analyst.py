@@ -238,10 +238,10 @@ def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
 
 
 def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
-    from interlock.rca.sources.junit import read_junit
+    from interlock.rca.sources.junit import JUnitReport
 
     with leaf.open() as stream:
-        report = read_junit(stream, leaf.name)
+        report = JUnitReport(stream, leaf.name)
         yield from report
     for note in report.notes:
         tell(note)

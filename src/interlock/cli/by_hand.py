@@ -296,7 +296,8 @@ def _advanced(
     from interlock.agents.wiring_files import Files
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import project
-    from interlock.rca.report.markdown import regressions
+    from interlock.rca.report.markdown import regressions_of
+    from interlock.rca.report.outline import outline
 
     since = time.time()
     run = find_run(connection, suite.run_id)
@@ -304,7 +305,7 @@ def _advanced(
     circuit = open_run(run)
     sit(connection, run, crew_of(circuit, options, path), wait=False, only=set(only))
     root = Path(msgspec.convert(options.files, Files).root)
-    told = regressions(suites.findings_now(connection, suite))
+    told = regressions_of(outline(suites.findings_now(connection, suite)))
     project(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
 

@@ -22,7 +22,7 @@ from interlock.rca.analyst.cluster import (
     recall,
     recall_stream,
 )
-from interlock.rca.analyst.similarity import bands, traits
+from interlock.rca.analyst.similarity import bands_of, traits
 from interlock.rca.records import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
@@ -158,15 +158,15 @@ def test_any_index_will_do() -> None:
     drawer = Drawer(refused(1, "cart"), shut(2))
     said = recall(traits(shut(1)), drawer)
     assert (said.verdict, said.match_id) == ("match", "shut-2")
-    assert drawer.asked == bands(shut(1))
+    assert drawer.asked == bands_of(traits(shut(1)))
 
 
 def test_a_memory_gives_no_more_than_is_worth_comparing() -> None:
     memory = FailureMemory()
     for number in range(3 * CANDIDATES):
         each = refused(number, f"part{number}")
-        memory.add(each.id, traits(each), bands(each))
+        memory.add(each.id, traits(each), bands_of(traits(each)))
     asked = traits(refused(1, "cart"))
-    found = list(memory.candidates(bands(refused(1, "cart"))))
+    found = list(memory.candidates(bands_of(traits(refused(1, "cart")))))
     assert len(found) == CANDIDATES
     assert recall(asked, memory).verdict == "match"

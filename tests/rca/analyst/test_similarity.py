@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from tests.rca.analyst.failing import FAILURES, refused, shut, wrong
 
-from interlock.rca.analyst.similarity import bands, kept, likeness, restored, score, traits
+from interlock.rca.analyst.similarity import bands_of, kept, likeness, restored, score, traits
 from interlock.rca.records import Failure
 
 
@@ -77,7 +77,7 @@ def test_traits_are_kept_and_restored(failure: Failure) -> None:
 
 
 def shares(one: Failure, other: Failure) -> bool:
-    return not set(bands(one)).isdisjoint(bands(other))
+    return not set(bands_of(traits(one))).isdisjoint(bands_of(traits(other)))
 
 
 def test_failures_alike_share_a_band() -> None:
@@ -92,17 +92,17 @@ def test_strangers_share_none() -> None:
 
 
 def test_what_tells_nothing_has_none() -> None:
-    assert bands(Failure(id="1", test_name="opens", class_name="box.LidTest")) == ()
+    assert bands_of(traits(Failure(id="1", test_name="opens", class_name="box.LidTest"))) == ()
 
 
 def test_another_process_makes_the_same() -> None:
     code = (
         "from tests.rca.analyst.failing import shut; "
-        "from interlock.rca.analyst.similarity import bands; "
+        "from interlock.rca.analyst.similarity import bands_of, traits; "
     )
     found = [
         subprocess.run(
-            [sys.executable, "-c", code + "print(bands(shut(1)))"],
+            [sys.executable, "-c", code + "print(bands_of(traits(shut(1))))"],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path)) + ":."},
             capture_output=True,
             text=True,
@@ -111,11 +111,11 @@ def test_another_process_makes_the_same() -> None:
         ).stdout.strip()
         for seed in ("1", "2")
     ]
-    assert found == [str(bands(shut(1)))] * 2
+    assert found == [str(bands_of(traits(shut(1))))] * 2
 
 
 @given(FAILURES)
 def test_bands_fit_a_signed_column_and_rise(failure: Failure) -> None:
-    found = bands(failure)
+    found = bands_of(traits(failure))
     assert list(found) == sorted(set(found))
     assert all(0 <= band < 1 << 63 for band in found)

@@ -18,7 +18,6 @@ from interlock.rca.analyst.stack import (
     looks_tested,
     own_frames,
     owner,
-    product_frames,
     read_frame,
     read_frames,
     read_traces,
@@ -185,7 +184,6 @@ def test_the_makers_of_a_library_own_it() -> None:
 def test_frames_of_ones_own() -> None:
     lid, test, list_ = Frame("box.Lid"), Frame("box.LidTest"), Frame("java.util.List")
     assert own_frames([list_, lid, test]) == (lid, test)
-    assert product_frames([list_, lid, test]) == (lid,)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.analyst.failing import FAILURES, shut, wrong
 
-from interlock.rca.analyst.suspects import MOST_RANKED, rank_paths, suspects
+from interlock.rca.analyst.suspects import MOST_RANKED, suspects
 from interlock.rca.records import Failure
 
 CLASSES = (
@@ -62,7 +62,7 @@ PATHS = (
 
 
 def test_paths_of_classes() -> None:
-    assert rank_paths(shut(1, name="Crate"), PATHS)[0].candidate == "src/main/java/box/Lid.java"
+    assert suspects(shut(1, name="Crate"), PATHS)[0].candidate == "src/main/java/box/Lid.java"
 
 
 def test_paths_of_files() -> None:
@@ -70,7 +70,7 @@ def test_paths_of_files() -> None:
         'Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\n'
         '  File "/ci/src/shop/cart.py", line 12, in total\nKeyError: 1\n'
     )
-    found = rank_paths(Failure(id="1", type="KeyError", stack=stack), PATHS)
+    found = suspects(Failure(id="1", type="KeyError", stack=stack), PATHS)
     assert [one.candidate for one in found] == ["src/shop/cart.py", "tests/test_cart.py"]
     assert found[0].score > 2 * found[1].score
 
@@ -78,7 +78,7 @@ def test_paths_of_files() -> None:
 def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
     failure = Failure(id="1", class_name="opens a crate", test_name="crate", message="no crate")
     paths = ("src/crate/index.js", "src/lid/index.js", "src/index.js")
-    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
 
 
 def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
@@ -88,13 +88,13 @@ def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
     )
     failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
     paths = ("src/crate/index.js", "src/lid/index.js")
-    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/crate/index.js"]
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
 
 
 def test_a_frame_means_no_page_of_the_same_name() -> None:
     failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
     paths = ("views/cart.html", "src/cart.ts")
-    assert [one.candidate for one in rank_paths(failure, paths)] == ["src/cart.ts"]
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/cart.ts"]
 
 
 def test_a_file_in_another_language_is_not_meant() -> None:
@@ -103,7 +103,7 @@ def test_a_file_in_another_language_is_not_meant() -> None:
         class_name="tests.test_cart",
         stack='Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\nKeyError: 1\n',
     )
-    found = rank_paths(failure, ("web/cart.ts", "shop/cart.py"))
+    found = suspects(failure, ("web/cart.ts", "shop/cart.py"))
     assert [one.candidate for one in found] == ["shop/cart.py", "web/cart.ts"]
     assert found[0].score > found[1].score
 

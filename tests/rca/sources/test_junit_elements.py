@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.records import Failure, TestCounts
-from interlock.rca.sources.junit import JUnitReport, read_junit
+from interlock.rca.sources.junit import JUnitReport
 from interlock.rca.sources.junit_elements import telling
 
 
 def read(text: str, name: str = "report.xml") -> tuple[list[Failure], JUnitReport]:
-    report = read_junit(io.BytesIO(text.encode()), name)
+    report = JUnitReport(io.BytesIO(text.encode()), name)
     return list(report), report
 
 
@@ -141,7 +141,7 @@ def test_the_log_of_a_suite_is_that_of_its_failures_without_one() -> None:
 def test_failures_wait_for_a_suites_log_only_within_a_bound() -> None:
     stack = "x" * 200_000
     case = f'<testcase name="t"><failure>{stack}</failure></testcase>'
-    report = read_junit(
+    report = JUnitReport(
         io.BytesIO(f"<testsuite>{case * 60}<system-out>late</system-out></testsuite>".encode()),
         "r.xml",
     )

@@ -219,13 +219,8 @@ _PRIME = (1 << 61) - 1
 _MOST_TOKENS = 96
 
 
-def bands(failure: Failure) -> tuple[int, ...]:
-    """The bands of a failure, rising; none where it tells nothing."""
-    return bands_of(traits(failure))
-
-
 def bands_of(known: Traits) -> tuple[int, ...]:
-    """The same for traits that are at hand."""
+    """The bands of a failure with these traits, rising; none where it tells nothing."""
     if known.empty:
         return ()
     keys = list(_keys(known)) or [f"whole {known.text}"]

@@ -294,11 +294,6 @@ def own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ..
     return tuple(frame for frame in frames if not is_library(frame, class_name))
 
 
-def product_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
-    """The frames that are neither a library's nor a test's."""
-    return tuple(frame for frame in frames if owner(frame, class_name) == "product")
-
-
 _LOOKED_AT = 20_000
 _MOST_LINES = 40
 _LEAST = 4

@@ -278,11 +278,6 @@ def suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]
     return rank(hear(failure), candidates)
 
 
-def rank_paths(failure: Failure, paths: Sequence[str]) -> list[RankedSuspect]:
-    """Paths of a repository, those a failure's frames, names and log point at first."""
-    return rank(hear(failure), paths)
-
-
 def rank(said: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
     """The same for testimony that is at hand: one failure against many lists."""
     known = [parsed(text) for text in dict.fromkeys(candidates)]

@@ -66,12 +66,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     findings: Findings
 
 
-def document(findings: Findings) -> bytes:
-    """`report.json`."""
-    return document_of(outline(findings))
-
-
 def document_of(told: Outline) -> bytes:
+    """`report.json`."""
     made = Document(schema_version=SCHEMA_VERSION, summary=summary_of(told), findings=told.findings)
     try:
         raw = msgspec.json.encode(made, order="deterministic")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from interlock.rca.records import CaseFinding, Findings
-from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.outline import Cause, Outline
 from interlock.rca.report.summary import history, standing, trust
 from interlock.rca.report.words import defect_meaning, suspect_link
 from interlock.system.text import (
@@ -54,12 +54,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     case_ids: tuple[str, ...]
 
 
-def drafts(findings: Findings) -> dict[str, str]:
-    """File name -> text, two files for each family."""
-    return drafts_of(outline(findings))
-
-
 def drafts_of(told: Outline) -> dict[str, str]:
+    """Two files for each family: path -> text."""
     found = {}
     names = file_names([cause.family_id for cause in told.families])
     for cause, name in zip(told.families, names, strict=True):

@@ -8,7 +8,7 @@ Knows what makes a regression readable: when it was there, when it was resolved,
 """
 
 from interlock.rca.records import CaseFinding, Findings, Launch, Suspect
-from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.outline import Cause, Outline
 from interlock.rca.report.summary import (
     history,
     kind_label,
@@ -46,12 +46,8 @@ ROOM = 60_000
 _ROWS, _TESTS, _LAUNCHES = 30, 20, 5
 
 
-def markdown(findings: Findings) -> str:
-    """`report.md`."""
-    return markdown_of(outline(findings))
-
-
 def markdown_of(told: Outline) -> str:
+    """`report.md`."""
     parts = [*_head(told), *_overview(told)]
     spent = sum(map(len, parts))
     for cause in told.causes:
@@ -222,12 +218,8 @@ _COLUMNS = (
 )
 
 
-def regressions(findings: Findings) -> str:
-    """`regression-report.md`."""
-    return regressions_of(outline(findings))
-
-
 def regressions_of(told: Outline) -> str:
+    """`regression-report.md`."""
     findings = told.findings
     name = prose(findings.name, 160) or f"Suite {findings.suite_id}"
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""

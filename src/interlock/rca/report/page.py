@@ -12,9 +12,9 @@ from collections import Counter
 import msgspec
 from markupsafe import Markup
 
-from interlock.rca.records import CaseFinding, Findings
+from interlock.rca.records import CaseFinding
 from interlock.rca.report.jira import draft_of, plain_text
-from interlock.rca.report.outline import Anchors, Cause, Outline, anchors, outline
+from interlock.rca.report.outline import Anchors, Cause, Outline, anchors
 from interlock.rca.report.summary import trust, verdict_lines
 from interlock.rca.report.timeline import EDGE, shades, timeline
 from interlock.rca.report.words import KINDS, kind_of, state_of
@@ -45,12 +45,8 @@ class PageRow(msgspec.Struct, frozen=True):
     told: bool
 
 
-def page(findings: Findings) -> str:
-    """`report.html`."""
-    return page_of(outline(findings))
-
-
 def page_of(told: Outline) -> str:
+    """`report.html`."""
     colours = shades(told.causes)
     marks = anchors(told)
     cards, full = _cards(told, colours, marks)

@@ -229,8 +229,3 @@ class JUnitReport:
         self._take_broken(raw if xml_repair.results(raw) else b"")
         self._elements.cases.clear()
         self._notes.append(f"{self.name}: it ends too early ({reason}); what stood before was read")
-
-
-def read_junit(stream: BinaryIO, name: str, log_bound: int = LOG_BOUND) -> JUnitReport:
-    """The report in the stream: iterate over it for its failures."""
-    return JUnitReport(stream, name, log_bound)

@@ -28,7 +28,7 @@ from interlock.rca.records import Failure, Job, Launch, TestCounts
 from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 from interlock.rca.sources.entry import Hashing, SourceEntry
 from interlock.rca.sources.envelope import FailureIds
-from interlock.rca.sources.junit import read_junit
+from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
 from interlock.system.test_output.counts import bare, lines_of
 from interlock.system.test_output.failures import read_log
@@ -245,7 +245,7 @@ class LaunchBuilder:
     def report(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
             stream = Hashing(opened)
-            report = read_junit(cast("BinaryIO", stream), leaf.name)
+            report = JUnitReport(cast("BinaryIO", stream), leaf.name)
             failures = list(report)
             digest = stream.digest()
         if not self._is_new(leaf, digest):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.change import nature_by_diff, nature_by_files
+from interlock.rca.sources.git.change import nature_by_files, nature_by_hunks, read_hunks
 from interlock.rca.sources.git.history import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
 
@@ -68,7 +68,7 @@ def test_the_nature_of_a_change(
     world.commit("Change", {path: after})
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     (found,) = repository.commits_since("HEAD~1")
-    nature = repository.behavioural(found)
+    nature = repository.change_of(found).nature
     assert nature.kind == kind
     assert nature.behavioural is (kind == "behaviour")
     assert nature.why
@@ -89,7 +89,7 @@ def test_moves_merges_modes_and_roots(tmp_path: Path) -> None:
     world.merge("side", "Merge")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     natures = {
-        commit.subject: repository.behavioural(commit).kind
+        commit.subject: repository.change_of(commit).nature.kind
         for commit in repository.commits_since(None)
     }
     assert natures == {
@@ -114,11 +114,11 @@ def test_a_merge_that_changes_lines_on_its_own_is_behaviour(tmp_path: Path) -> N
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     clean = repository.commits_since(green)[0]
     assert [change.path for change in clean.files] == ["a.py"]
-    assert repository.behavioural(clean).kind == "merge"
+    assert repository.change_of(clean).nature.kind == "merge"
     world.write({"a.py": "".join(["first = 1\n", *lines[1:15], "evil = 1\n", *lines[15:]])})
     world.git("commit", "--quiet", "--all", "--amend", "-m", "Evil merge")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    assert repository.behavioural(repository.commits_since(green)[0]).kind == "behaviour"
+    assert repository.change_of(repository.commits_since(green)[0]).nature.kind == "behaviour"
 
 
 def test_a_commit_with_more_files_than_are_listed_is_behaviour() -> None:
@@ -129,5 +129,5 @@ def test_a_commit_with_more_files_than_are_listed_is_behaviour() -> None:
 
 @given(st.text(max_size=400))
 def test_any_text_can_be_judged(text: str) -> None:
-    assert nature_by_diff(text).why
-    assert nature_by_diff(f"+++ b/a.js\n@@ -1 +1,2 @@\n{text}").why
+    assert nature_by_hunks(read_hunks(text)).why
+    assert nature_by_hunks(read_hunks(f"+++ b/a.js\n@@ -1 +1,2 @@\n{text}")).why

@@ -51,14 +51,12 @@ def unreadable(repository: Repository) -> str:
     assert not repository.readable
     assert repository.commits_since(None) == []
     assert repository.file_exists("cart.py") is None
-    assert repository.line_exists("cart.py", 1) is None
+    assert repository.entry("cart.py") is None
     assert repository.on_branch("a" * 40) is None
     assert repository.commit("a" * 40) is None
-    assert repository.grep("x") == []
     assert repository.files().paths == ()
     assert repository.files_named("cart.py") == []
     assert repository.blame_line("cart.py", 1) is None
-    assert repository.diff_of("a" * 40) == ""
     (problem,) = repository.problems
     assert problem.fatal
     return problem.sentence
@@ -113,7 +111,7 @@ def test_a_shallow_clone_says_where_history_ends(world: GitRepo, tmp_path: Path)
     newest, oldest = repository.commits_since(None)
     assert [change.path for change in newest.files] == ["cart.py"]
     assert (oldest.hash, oldest.files, oldest.parents) == (boundary, (), 0)
-    assert repository.behavioural(oldest).kind == "unknown"
+    assert repository.change_of(oldest).nature.kind == "unknown"
 
 
 def test_a_deeper_clone_is_not_answered_from_the_time_it_was_shallow(
@@ -274,7 +272,7 @@ def test_a_repository_with_longer_hashes(tmp_path: Path) -> None:
     assert len(second) == 64
     repository = opened(world.folder)
     assert [commit.hash for commit in repository.commits_since(first)] == [second]
-    assert repository.line_exists("cart.py", 1)
+    assert repository.file_exists("cart.py")
     assert repository.commit_exists(first[:10]) == first
     blame = repository.blame_line("cart.py", 1)
     assert blame is not None

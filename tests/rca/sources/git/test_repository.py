@@ -110,6 +110,12 @@ def test_a_branch_named_like_a_hash_is_not_that_commit(tmp_path: Path) -> None:
     assert shop.repository.commit_exists("deadbeef") == ""
 
 
+def lines(repository: Repository, path: str) -> int:
+    found = repository.entry(path)
+    assert found is not None
+    return found.lines
+
+
 def test_files_and_lines(shop: Shop) -> None:
     repository = shop.repository
     assert repository.file_exists("shop/basket.py") is True
@@ -119,10 +125,8 @@ def test_files_and_lines(shop: Shop) -> None:
     assert repository.file_exists("shop/cart.py", shop.begin) is True
     assert repository.file_exists("shop/cart.py", "release") is True
     assert repository.file_exists("shop/basket.py", "nowhere") is False
-    lines = [repository.line_exists("shop/basket.py", line) for line in (-1, 0, 1, 2, 3, 10**12)]
-    assert lines == [False, False, True, True, False, False]
-    assert repository.line_exists("empty", 1) is False
-    assert repository.test_files() == ["tests/test_basket.py"]
+    assert lines(repository, "shop/basket.py") == 2
+    assert lines(repository, "empty") == 0
     assert [match.path for match in repository.files_named("shop.basket.add")] == ["shop/basket.py"]
     assert repository.files_named("cart.py") == []
     assert [match.path for match in repository.files_named("cart.py", "release")] == [
@@ -139,7 +143,7 @@ def test_files_and_lines(shop: Shop) -> None:
 )
 def test_a_hostile_path_is_no_file(shop: Shop, path: str) -> None:
     assert shop.repository.file_exists(path) is False
-    assert shop.repository.line_exists(path, 1) is False
+    assert lines(shop.repository, path) == 0
     assert shop.repository.blame_line(path, 1) is None
     assert "passwd" not in inside(path)
 
@@ -150,8 +154,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (world.folder / "link").symlink_to(tmp_path / "secret")
     world.commit("Link")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    assert repository.line_exists("link", 1) is True
-    assert repository.line_exists("link", 2) is False
+    assert lines(repository, "link") == 1
 
 
 def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
@@ -159,7 +162,7 @@ def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
     world.commit("Much", {"big.txt": b"x\n" * (MOST_FILE // 2 + 1)})
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     assert repository.file_exists("big.txt") is True
-    assert repository.line_exists("big.txt", 1) is None
+    assert lines(repository, "big.txt") == 0
 
 
 def test_blame(shop: Shop) -> None:
@@ -189,32 +192,6 @@ def test_who_only_moves_a_line_did_not_write_it(tmp_path: Path) -> None:
     found = Repository(Repo(name="shop", path=str(world.folder))).blame_line("cart.py", 3)
     assert found is not None
     assert (found.commit, found.subject) == (wrote, "Write")
-
-
-def test_grep(shop: Shop) -> None:
-    hits = shop.repository.grep("add(")
-    assert [(hit.path, hit.line, hit.text) for hit in hits] == [
-        ("shop/basket.py", 1, "def add(a, b):"),
-        ("tests/test_basket.py", 1, "add(1, 2)"),
-    ]
-    assert len(shop.repository.grep("add(", most=1)) == 1
-    assert shop.repository.grep("a + b", shop.begin)[0].path == "shop/cart.py"
-    for word in ("nowhere", "--output=x", "-e", ".*", "", "a\nb", "x" * 5_000):
-        assert shop.repository.grep(word) == []
-
-
-def test_diffs(shop: Shop) -> None:
-    diff = shop.repository.diff_of(shop.change)
-    assert "-    return a + b\n+    return a - b\n" in diff
-    assert shop.repository.diff_of(shop.change, "other.py") == ""
-    assert "rename from shop/cart.py" in shop.repository.diff_of(shop.move, "shop/basket.py")
-    assert "test_basket" not in shop.repository.diff_of(shop.move, "shop/basket.py")
-    assert shop.repository.diff_of(shop.change, most=50).endswith(
-        "[cut here: more than 50 bytes]\n"
-    )
-    assert shop.repository.diff_of("--output=x") == ""
-    for path in ("../x", "--output=x", "*", ":(top)*"):
-        assert shop.repository.diff_of(shop.change, path) == ""
 
 
 def test_how_many_lines_a_commit_changed(shop: Shop) -> None:

@@ -83,11 +83,6 @@ def nature_of_merge(diff: str) -> Nature:
     return Nature("merge", "a merge without changes of its own")
 
 
-def nature_by_diff(diff: str) -> Nature:
-    """What a diff without context lines tells."""
-    return nature_by_hunks(read_hunks(diff))
-
-
 def nature_by_hunks(hunks: Iterable[Hunk]) -> Nature:
     """What they tell together."""
     kinds = set()
