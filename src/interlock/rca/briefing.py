@@ -1,6 +1,6 @@
-"""What the workers of a batch are told of an investigation: it grows from batch to batch.
+"""What the workers of a batch are told of an investigation, and what its files are called.
 
-The papers of an investigation: what its files are called, and to which phase a step belongs.
+The briefing grows from batch to batch, with all that the store knows by then.
 """
 
 import re

@@ -1,17 +1,8 @@
-"""Analysis: what Interlock answers by itself, for the built-in analyst and before any agent is
-asked.
+"""What Interlock answers by itself: as the built-in analyst, and before any agent is asked.
 
-Looks up what the analyst needs (history, siblings, repositories) and hands it over. What the
-analyst makes of it goes through the same guards and rules as any agent's word.
-
-Approval by rule: how sure the finding under review is, if it may be approved without a human.
-
-Looks at what the case's root cause rests on: its own investigation, another case's, or a triage.
-Refuses to know how sure is sure enough.
-
-Set-up failures: did a test fail before it began, in what prepares it and others?
-
-Knows how test frameworks name that. Many tests that fail so, alike, are one cascade.
+Looks up what the analyst needs (history, siblings, repositories) and hands it over; what the
+analyst makes of it goes through the same checks and rules as any agent's answer. Also says how sure
+a finding under review is, so that a rule may approve it, and recognises failures in a set-up.
 """
 
 import re
@@ -238,7 +229,11 @@ class BuiltinAnalyst:
         }
         kind = by_lead(self._clues.kind(ask, failure), next(iter(found), None))
         return answers.investigate_answer(
-            *(failure, name, found, self._clues.spots(ask, failure, name), kind),
+            failure,
+            name,
+            found,
+            self._clues.spots(ask, failure, name),
+            kind,
             looked_at=count,
             urls=urls,
             sizes=sizes,

@@ -1,6 +1,6 @@
 """The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
 
-A projection of the database, written after each sitting. A wrapper only carries an answer to its
+A projection of the database, written after each session. A wrapper only carries an answer to its
 dispatch: it is taken off when that is over.
 """
 

@@ -1,8 +1,8 @@
-"""Guards a machine can hold: an answer is checked, corrected or refused before a rule sees it.
+"""Checks of an agent's answer that a machine can make, before a rule sees it.
 
-Knows the taxonomy, what an empty message is, and how much a finding without evidence may weigh.
-Whether evidence is there is asked through a function: this room reads no repository. What was
-changed is said in the answer's notes; what is refused is refused once, then taken with a note.
+Corrects words by the taxonomy, refuses empty messages, and limits what a finding without evidence
+may weigh. Whether evidence is there is asked through a function. What was changed is said in the
+answer's notes; what is refused is refused once, then taken with a note.
 """
 
 import re

@@ -1,9 +1,7 @@
 """Clues: what a failure's words, its stack and the history of the repositories tell about it.
 
-Fetches what the analyst's rules go by, for one run, and keeps what is dear to find. Refuses to know
-which step asks, and what is answered.
-
-The ballot: what kind each failure of a suite is by its words, and what its family says.
+Fetches what the analyst's rules go by, for one run, and keeps what is expensive to find. What kind
+a failure is, its family decides by majority.
 """
 
 from collections import Counter

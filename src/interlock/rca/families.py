@@ -1,10 +1,8 @@
-"""Families at work: one case of each is investigated, the others take over what was found.
+"""Families of cases: one of each is investigated, the others take over what was found.
 
-Knows who waits for whom. All cases are triaged first; then each family's first case goes on, and
-the others are let go when it comes to its review, or are investigated themselves if it fails.
-Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
-
-Reviews: which questions one human's answer settles. A family is reviewed together.
+All cases are triaged first; then each family's first case goes on, and the others are released when
+it comes to its review, or are investigated themselves if it fails. Reviews that travel like the
+other steps wait, too. A family is reviewed together: one human's answer settles all its questions.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
-"""Findings read back: what the store knows about a suite, ready for a report.
+"""Findings read back from the store: a suite as a report shows it, and as ReportPortal is told.
 
 Cases with one root cause are one family; of those without, the ones that were alike when they came.
-
-What of a suite may be told outside: reviewed cases with an item of their own, and no others.
+Told outside are only reviewed cases with an item of their own.
 """
 
 from collections import Counter

@@ -1,12 +1,8 @@
-"""Lore: what the store knows that may be about a failure, nearest first.
+"""Known causes: what the store knows that may be about a failure, and what that is worth to F0.
 
-Exact matches are found by fingerprint, others by shared bands and then by likeness. Knows nothing
-of steps; what a memory is worth to a case is the analyst's to say, and the circuit's to decide.
-
-F0 by the analyst: what a memory of the store is worth to a failure.
-
-The same fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was
-resolved is never taken for the same without a look, because then it is a regression.
+Exact matches are found by fingerprint, others by shared bands and then by similarity. The same
+fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was resolved is
+never taken for the same without a look, because then it is a regression.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """The one taxonomy: where a fault lives, in words, and the defect codes that stand for it.
 
-Knows the words and codes of other times and houses, and what they are called here. Refuses to
-guess: a word that nobody defined has no code, and one that only describes the surface has no
-category.
+Maps the words and codes of other tools and earlier versions to ours. It does not guess: a word that
+nobody defined has no code, and one that only describes the surface has no category.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The analyst's answers to F1 to F4 and F6: what was found, put into the words of each step.
+"""The built-in analyst's answers to F1 to F4 and F6: what was found, in the words of each step.
 
-Takes what others looked up and decides nothing but how sure it is and what to say. Every number
-has its reasons beside it.
+Takes what others looked up; decides only how sure it is and what to say. Every number comes with
+its reasons.
 """
 
 from collections.abc import Mapping, Sequence

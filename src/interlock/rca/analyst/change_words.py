@@ -1,12 +1,8 @@
-"""What a commit changed, as words and places that a failure may speak of.
+"""What a commit changed, as words and places that a failure may mention.
 
-Only hunks that can alter behaviour count. Changes of tests and changes of the product are told
-apart: a test speaks of what it tests, and its neighbours in the same file do too.
-
-Words by which a failure and a change may know each other.
-
-Knows the vocabulary of assertions, which every failure shares, and where a test begins in its
-source. Refuses to know commits.
+Only hunks that can alter behaviour count. Changes of tests and of the product are kept apart: a
+test speaks of what it tests, and so do its neighbours in the same file. Words that every failure
+uses (the vocabulary of assertions) are left out.
 """
 
 import re

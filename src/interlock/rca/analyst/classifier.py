@@ -1,7 +1,7 @@
-"""The learner: kinds of failures from labelled examples, by logistic regression and neighbours.
+"""A classifier for kinds of failures: logistic regression, and a check that neighbours are near.
 
-Plain Python, the same result for the same examples in any order that is given twice. Says nothing
-where nothing it was taught is like what it is asked: a label it never saw is not guessed.
+Plain Python; the same examples give the same result in any order. It predicts nothing where no
+example resembles what it is asked: a label it never saw is not guessed.
 """
 
 import math

@@ -3,11 +3,6 @@
 Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
 then the few likeliest are looked into: did one change the very line, does it speak of the same
 things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
-
-The scene of a failure in a repository: where its stack leads, who wrote there, and what it and
-its test speak of.
-
-Knows what a change must do to have been at the scene. Refuses to know what that counts.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Intake: failures, labels and candidates out of JSON lines, one at a time.
+"""Failures, labels and candidates out of JSON lines: the input of `interlock analyst`.
 
-The door of `interlock analyst`: nulls are empty, unknown fields are let be, text that is not
-UTF-8 is read as well as it can be. What cannot be used is one sentence with file and line.
+Read one at a time. Nulls are empty, unknown fields are ignored, text that is not UTF-8 is read as
+well as it can be. What cannot be used is one sentence with file and line.
 """
 
 import json

@@ -1,12 +1,8 @@
-"""Testimony: all names a failure speaks of, weighted by how they are spoken of.
+"""The names that a failure mentions, weighted by how they are mentioned.
 
-Reads message, stack and log once, for whoever looks for a culprit. Knows how tools accuse (what is
-missing, what conflicts, what was asked for); refuses to know who the candidates are.
-
-What a build fetched, and for whom: its modules' own dependencies, its model, or a step's tools.
-
-Reads the log of a Maven-like build: what was downloaded between a module's banner and its first
-step belongs to that module; what came after a step's header is that step's own business.
+Reads message, stack and log once, for whoever looks for a culprit: what is missing, what conflicts,
+what was asked for, and (of Maven-like builds) what was downloaded for which module. Who the
+candidates are is not known here.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Places to look: which repositories a failure points at, by its stack and by what they are for.
+"""Which repositories a failure points at, by its stack, its changes and what they are for.
 
 A repository's purpose is the user's own words; only words for tests and for environments are known
 here. Everything else is product.

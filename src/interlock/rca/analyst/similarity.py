@@ -1,12 +1,8 @@
-"""How alike two failures are, from 0 to 1, and why: read as the chance that their cause is one.
+"""How similar two failures are, from 0 to 1, and why: read as the chance that their cause is one.
 
-A sum of few signs, each with a weight that is a row of `WEIGHTS`. Knows one pair at a time; which
-pairs are worth a look is `bands`' business, and what follows from it that of cluster and recall.
-
-Bands: a few numbers of a failure such that failures alike share at least one of them.
-
-What makes recall among a million symptoms a look-up: candidates are those that share a band, and
-only they are compared. The same on every machine and in every process. Knows nothing of scores.
+A sum of few signs, each with a weight that is a row of `WEIGHTS`. Which pairs are worth comparing
+is told by bands (MinHash): a few numbers of each failure, such that similar failures share at least
+one. They make recall among a million symptoms a look-up, and are the same in every process.
 """
 
 import math

@@ -1,21 +1,9 @@
-"""Stack traces of many languages as frames: where the program was, innermost first.
+"""Stack traces of many languages as frames, innermost first, and whose code each frame is.
 
-Knows how languages print a frame and how they chain causes. The table `SHAPES` is the reader: a
-line that fits a row is a frame. Refuses to know whose code a frame is (`ownership` does).
-
-Whose code a frame is: the product's, its tests', or a library's that everybody uses.
-
-Knows where ecosystems put what they did not write, and how tests are named. Refuses to know any
-one product: what a failing test's own package contains is own code, whatever the tables say.
-
-Whereabouts: a failure's frames and its words, wherever its report put them.
-
-Some tools write message and trace as one text; some give a message that names only the test, and
-say in the trace what went wrong. Knows where to look, not whose a frame is or what words mean.
-
-Spots: the places of a failure's stack that are there in a repository.
-
-Knows which frames are the project's own, and how a frame's file is found. Refuses to know commits.
+The table `SHAPES` is the reader: a line that fits a row is a frame. Frames are the product's, its
+tests' or a library's, by where ecosystems put what they did not write and how tests are named. Also
+finds a failure's frames and words wherever its report put them, and the files of a repository that
+the frames lead to.
 """
 
 import re
@@ -231,17 +219,16 @@ def _named(shape: str, frame: Frame, above: str) -> Frame:
     return msgspec.structs.replace(frame, scope=scope, function=function)
 
 
-LIBRARY_SCOPES = (
-    *("java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta.", "kotlin.", "kotlinx.", "scala."),
-    *("groovy.", "org.codehaus.groovy.", "org.apache.groovy.", "clojure.", "android.", "androidx."),
-    *("junit.", "org.junit.", "org.testng.", "org.hamcrest.", "org.assertj.", "org.mockito."),
-    *("org.easymock.", "org.powermock.", "org.spockframework.", "org.scalatest.", "io.kotest."),
-    *("org.apache.tools.ant.", "org.apache.maven.", "org.gradle.", "worker.org.gradle.", "sbt."),
-    *("com.intellij.rt.", "org.eclipse.jdt.internal.", "org.jacoco.", "net.bytebuddy."),
-    *("System.", "Microsoft.", "NUnit.", "Xunit.", "Moq.", "FluentAssertions."),
-    *("std.", "core.", "alloc.", "runtime.", "testing.", "reflect.", "testing/", "net/http."),
-    *("github.com/stretchr/testify/",),
-)
+_LIBRARY_SCOPE_TEXT = """
+java. javax. jdk. sun. com.sun. jakarta. kotlin. kotlinx. scala. groovy. org.codehaus.groovy.
+org.apache.groovy. clojure. android. androidx. junit. org.junit. org.testng. org.hamcrest.
+org.assertj. org.mockito. org.easymock. org.powermock. org.spockframework. org.scalatest.
+io.kotest. org.apache.tools.ant. org.apache.maven. org.gradle. worker.org.gradle. sbt.
+com.intellij.rt. org.eclipse.jdt.internal. org.jacoco. net.bytebuddy. System. Microsoft. NUnit.
+Xunit. Moq. FluentAssertions. std. core. alloc. runtime. testing. reflect. testing/ net/http.
+github.com/stretchr/testify/
+"""
+LIBRARY_SCOPES = tuple(_LIBRARY_SCOPE_TEXT.split())
 """Packages of the languages themselves, of test frameworks, and of build tools."""
 
 _LIBRARY_FILE = re.compile(
@@ -370,7 +357,12 @@ def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Stack
         word = frame.file if "/" in frame.file else frame.scope or frame.file
         for match in repository.files_named(word, rev)[:1]:
             spot = StackLocation(
-                *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
+                path=match.path,
+                line=frame.line,
+                function=frame.function,
+                is_test=is_test(frame),
+                depth=depth,
+                shared=match.shared,
             )
             found.setdefault((spot.path, spot.line), spot)
     return sorted(found.values(), key=lambda spot: spot.is_test)

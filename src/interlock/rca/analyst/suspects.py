@@ -1,15 +1,8 @@
 """Suspects: which of some candidates is likeliest to be the culprit of a failure, and why.
 
-Candidates are any strings: class names, paths, coordinates of artefacts. Each sign gives points to
-some of them; `POINTS` says how many. Knows no version control: commits are ranked by their paths.
-
-Signs against code: classes and files that a failure's frames, names and message point at.
-
-Each function gives (sign, candidate, share). Knows stacks and how tests are named.
-
-Signs against artefacts: what build tools name, ask for, miss, and fetched for whom.
-
-Each function gives (sign, candidate, share). Knows that packages are called like their artefacts.
+Candidates are any strings: class names, paths, artefact coordinates. Each function named `…_signs`
+gives (sign, candidate, share); `POINTS` says how many points a sign is worth. Commits are ranked
+elsewhere, by the paths they changed.
 """
 
 import math

@@ -1,18 +1,9 @@
 """Log templates, mined as lines stream by: which line is which message with other values.
 
 Lines of one shape (all digits alike) are one template, found in a memo: that is nearly every line.
-A new shape becomes words; a word that many lines vary at the same place is a value. What is new in
-a block of lines is judged together. A number never changes its words, and memory is bounded.
-
-A log line as words, with `<*>` for what can only be a value: numbers, addresses, paths, quotes.
-
-The first half of template mining. It sees a line's shape, in which every digit is 0, so all lines
-of one shape have the same words. Bounded: the rest of a giant line is one value.
-
-Which words of log lines are values: what shows only when lines are compared with each other.
-
-The second half of template mining: judges words that stand in one place of otherwise equal lines.
-Knows no numbers of templates and keeps nothing.
+A new shape becomes words, with `<*>` for what can only be a value (numbers, addresses, paths,
+quotes); then a word that many otherwise equal lines vary in one place is a value too. What is new
+in a block is judged together. A number never changes its words, and memory is bounded.
 """
 
 import re

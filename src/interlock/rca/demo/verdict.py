@@ -1,4 +1,4 @@
-"""The verdict: what an analysis found, next to what was planted.
+"""The demo's verdict: what an analysis found, next to what was planted.
 
 Compares and counts; hides nothing. A planted family is right when one found family holds its tests
 and no others.

@@ -1,11 +1,7 @@
-"""The small world: three repositories with a history, two red runs of their tests, and the truth.
+"""The demo's world: three repositories with a history, two red runs of their tests, and the truth.
 
-Makes nothing outside its folder, and touches no folder that is not its own. The same world comes
-out each time; only ids, ports and durations of the runs differ.
-
-The nightly job of the small world: clones side by side, and the job's own script run on them.
-
-Knows how the job is started; what it does is in the world's repositories.
+Touches nothing outside its folder, and no folder that is not its own. The same world comes out each
+time; only ids, ports and durations of the runs differ.
 """
 
 import fcntl

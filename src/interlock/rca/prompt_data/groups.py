@@ -1,12 +1,8 @@
 """The groups of parameters that say what failed, where and when: one function each.
 
-Every word that comes from outside leaves here as one harmless line, or as MISSING. Longer texts are
-the blocks' business.
-
-Clocks: durations, and the signs that two clocks disagree.
-
-A launch's times may come from three planes: the executor that ran the CI job, the node the tests
-ran on, and the system under test. Knows no clock of its own: every time is given.
+Every word that comes from outside leaves here as one harmless line, or as MISSING; longer texts are
+blocks. Also compares the clocks: a launch's times may come from the CI executor, the test node and
+the system under test, and `find_skew` looks for signs that they disagree.
 """
 
 import re

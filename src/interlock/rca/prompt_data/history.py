@@ -1,12 +1,8 @@
-"""What earlier steps, people and analyses said, made ready for a prompt.
+"""What earlier steps, people and analyses said, and the blocks in which a prompt shows its data.
 
-Finds the answers of the case by family, and the words that rules and reviewers added to its
-context. All of it is somebody else's words: every string leaves here harmless.
-
-Blocks: the data of a prompt, each in its fence, all together no longer than there is room.
-
-A table says which family shows which block and how much of the room it may claim; what one does not
-need, others get. A block that has nothing to say is empty; one that must be there says MISSING.
+Answers are found by step family, with what rules and reviewers added. A table says which family
+shows which block and how much of the room it may claim; what one block does not need, others get.
+All of it is somebody else's words: every string leaves here harmless, each block in its fence.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,12 +1,8 @@
 """The parameters of a prompt: everything that is known about a case, in groups, ready to be shown.
 
-Text from outside is here only as a harmless line or inside a fenced block, never longer than there
-is room, and what was cut or is missing is said. Names no template, and reads nothing by itself.
-
-Facts for prompts: what the store knows about a case's launch, its siblings and its past.
-
-Turns rows into the records that `apps/rca` shows. Launches are read once: they do not change while
-they are looked at, and get no more cases. How their cases stand is read anew each time.
+`PromptFacts` reads it from the store, `parameters` arranges it. Text from outside appears only as a
+harmless line or inside a fenced block, never longer than there is room, and what was cut or is
+missing is said. No template is named here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -55,11 +51,11 @@ from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import FencedText, PromptFence, ends, is_noisy
 
-NAMES: Final = (
-    *("identity", "envelope", "env", "git", "failure", "timestamps", "siblings", "workspace"),
-    *("urls", "prior", "history", "digest", "taxonomy", "artifact_schema", "guards", "data"),
-    *("fence", "notes", "missing"),
-)
+_NAME_TEXT: Final = """
+identity envelope env git failure timestamps siblings workspace urls prior history digest taxonomy
+artifact_schema guards data fence notes missing
+"""
+NAMES: Final = tuple(_NAME_TEXT.split())
 """The names that `parameters` gives to a template, beside those every prompt can read."""
 
 _PROSE: Final = 3_600

@@ -1,6 +1,6 @@
 """The subject of a prompt: everything that is known when one step of one case is asked.
 
-Also how much of it a prompt may show. Holds what it is given; says nothing about it.
+Also how much of it a prompt may show. The groups, the history and the blocks are all made from it.
 """
 
 from collections.abc import Mapping, Sequence

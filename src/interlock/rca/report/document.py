@@ -1,11 +1,7 @@
-"""`report.json`: all of the findings for programs, with a summary, in one stable order.
+"""`report.json`, with its JSON Schema, and the list of all documents of a suite.
 
-Nothing is cut here: what other documents leave out is in this one. Its JSON Schema is made from the
-same records and kept in `docs/report.schema.json`.
-
-All documents of a suite, one after the other. Whoever calls writes them.
-
-The same findings give the same documents, byte for byte.
+Nothing is cut in the JSON: what other documents leave out is in this one. The same findings give
+the same documents, byte for byte.
 """
 
 from collections.abc import Iterator, Mapping

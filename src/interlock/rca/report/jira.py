@@ -1,7 +1,7 @@
 """Jira drafts: one per family, for a person to read and a program to send.
 
-Knows what a ticket needs. What F6 wrote comes first; gaps are filled from the family. A reference
-that was looked for and not found is no evidence and stays out. Refuses to know Jira's interface.
+What F6 wrote comes first; gaps are filled from the family. A reference that was looked for and not
+found is no evidence and stays out.
 """
 
 import hashlib

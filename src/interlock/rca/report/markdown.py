@@ -1,10 +1,6 @@
-"""`report.md`: findings for a pull request or a chat, causes first, in what a comment can hold.
+"""`report.md` for a pull request or a chat, and `regression-report.md` for what came back.
 
-Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
-
-`regression-report.md`: what was gone and came back, and which causes are new or known.
-
-Knows what makes a regression readable: when it was there, when it was resolved, what fails now.
+Causes first, within what a comment can hold. All text from outside is escaped.
 """
 
 from interlock.rca.records import CaseFinding, Findings, Launch, Suspect

@@ -1,11 +1,8 @@
 """The outline all documents share: every case in exactly one cause, causes in order of importance.
 
-Knows how cases of a family are summed up. Refuses to know how anything is written. Findings that
-contradict themselves (a member that is no case, a case in two families) still add up here.
-
-Anchors: the names by which a link leads to a cause or a case, also in a report written anew.
-
-Knows that ids come from outside: one that is odd, or there twice, gets a number of the page.
+Sums up the cases of a family, and gives each cause and case an anchor that stays the same in a
+report written anew. Findings that contradict themselves (a member that is no case, a case in two
+families) still add up here.
 """
 
 import re

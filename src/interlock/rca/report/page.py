@@ -1,8 +1,8 @@
 """The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
 
-Knows what goes where and how much fits. Refuses to know looks: templates, style and script lie
-beside this file. Nothing from outside is ever markup: templates escape all text, links are checked,
-and the page forbids itself everything but its own style and script.
+Chooses what goes where and how much fits; templates, style and script lie beside this file. Nothing
+from outside is ever markup: templates escape all text, links are checked, and the page forbids
+itself everything but its own style and script.
 """
 
 import base64

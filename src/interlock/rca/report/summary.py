@@ -1,10 +1,7 @@
-"""The verdict: a suite in one paragraph of plain words, for somebody who reads nothing else.
+"""A suite in few words: the verdict in one paragraph, and the summary for a terminal.
 
-The numbers add up to the number of failures. Refuses to sound surer than the findings are.
-
-The summary of an analysis on a terminal: causes first, then who is waited for, then the files.
-
-Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
+The numbers add up to the number of failures, and nothing sounds surer than the findings are. The
+terminal's lines are plain text with a word for how each may look; colours are the caller's.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The timeline: where on a strip each failure is drawn, lane by lane, one lane per cause.
 
-Knows times and shares of a width: x is in percent, so that the page can make the strip as wide as
-the reader's screen. Refuses to know SVG. Long silences (days between two launches) are folded,
-cases without a time are counted and said, and ten thousand failures become a few hundred dots.
+Works in shares of a width (x is in percent), so that the page can make the strip as wide as the
+reader's screen. Long silences (days between two launches) are folded, cases without a time are
+counted and said, and ten thousand failures become a few hundred dots.
 """
 
 from collections import Counter

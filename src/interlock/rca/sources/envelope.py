@@ -1,15 +1,7 @@
-"""The envelope: one launch and its failed items in one JSON document.
+"""Failures in JSON: the envelope (one launch with its failed items) and JSON lines.
 
-Knows the document's keys, those of the first form and those that richer writers add. Refuses to
-know files.
-
-Failures as JSON lines, the form of `interlock analyst`, read without trust.
-
-Knows that parts may be missing or null. Refuses to know files.
-
-Names for failures: unique in their launch, readable, and the same for the same report.
-
-Knows which signs an id may have, so that it can be a file's name. Refuses to know sources.
+Read without trust: parts may be missing or null. Also gives failures their ids: unique in their
+launch, readable, fit to be a file's name, and the same for the same report.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """JUnit XML, read as it streams: failures come out as they end, whatever the file's size.
 
-Knows the parser, and how to go on where the text is broken or ends too early. Entities are
-refused: no report needs them, and a few lines of them can fill a machine. Refuses to know files.
+Where the text is broken or ends too early, reading goes on behind that place. Entities are refused:
+no report needs them, and a few lines of them can fill a machine. What the elements mean is in
+`junit_elements`.
 """
 
 from collections.abc import Iterator

@@ -1,15 +1,8 @@
 """The elements of a JUnit report, taken in turn: suites, cases, results, logs, properties.
 
-Knows the dialects: what each tool writes where. Of passed tests nothing is kept but their number.
-Refuses to know how XML is parsed or repaired.
-
-The telling line of a failed test: some tools say only which test failed, or that it did.
-
-Knows how such a message looks. Where the body below it says more, its first line that does is it.
-
-One test case of a JUnit report while it is read, and the failure it becomes.
-
-Knows what the dialects write inside `testcase` and `testsuite`. Refuses to know XML.
+Holds the dialects (what each tool writes where), turns a failed case into a `Failure`, and finds
+the line that says most where a tool's message says only that the test failed. Of passed tests
+nothing is kept but their number.
 """
 
 import re

@@ -1,16 +1,7 @@
-"""Files that form one launch: what they tell, put together and told once.
+"""Files that form one launch: put together, with what is repeated counted once.
 
-Knows repeated reports and repeated tests, logs beside reports, and how a launch is named when
-nobody names it. Refuses to know where files come from.
-
-A run that broke before any test could fail: what its console log says went wrong.
-
-Knows how build tools, package managers and interpreters complain. Refuses to name a test: what
-broke is the run itself.
-
-The log that lies beside a report: which file it is, and which part of it is about a test.
-
-Knows the names tools give to such files. Looks at a bounded end of the log only.
+Handles repeated reports and tests, logs that lie beside reports (and which part of a log is about
+which test), runs that broke before any test could fail, and launches that nobody named.
 """
 
 import hashlib

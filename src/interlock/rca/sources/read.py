@@ -1,11 +1,8 @@
 """Everything a user names becomes launches with failures: reports, folders, zips, logs, servers.
 
-Knows which reader a content needs, and that files without a launch of their own form one together.
-What cannot be read is said and passed over; only when nothing is left is it an error.
-
-From a user's word to what there is to read: a file, a folder, a glob, a zip.
-
-Knows folders and their hidden corners. Refuses to read: what something is, others find out.
+Finds the files that a word means (a path, a folder, a glob, a zip), chooses the reader by content,
+and puts files without a launch of their own into one. What cannot be read is noted and skipped; it
+is an error only when nothing is left.
 """
 
 import glob

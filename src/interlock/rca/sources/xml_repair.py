@@ -1,13 +1,8 @@
-"""Bytes of an XML file, made into UTF-8 that a parser can take: whatever encoding it is really in.
+"""Broken XML made readable: clean UTF-8 for the parser, and results salvaged where it gives up.
 
-Knows byte order marks, declared and wrongly declared encodings, and signs that XML forbids. A
-terminal's escape sign, forbidden too, travels under another sign and is put back at the end.
-Refuses to know elements.
-
-What still stands in the text of a test case whose XML is broken.
-
-Knows how the tags of a report look to somebody who only reads. Gives results, never certainty;
-looks at a bounded number of tags, so that hostile text costs no more than honest text.
+Handles byte order marks, wrongly declared encodings and characters that XML forbids; a terminal's
+escape character travels as a private one and is put back at the end. Salvaging looks at a bounded
+number of tags, so that hostile text costs no more than honest text.
 """
 
 import codecs

@@ -1,7 +1,7 @@
-"""What stands in the files of a revision, and who wrote it: read from git's objects only.
+"""The files of a revision and who wrote their lines, read from git's objects only.
 
-Knows sizes and bounds, and that a path may be hostile: nothing outside the repository is reached,
-links are not followed. Revisions are full hashes here. Refuses to know why anybody asks.
+Everything is bounded, and a path may be hostile: nothing outside the repository is reached, links
+are not followed. Revisions are full hashes here.
 """
 
 import re

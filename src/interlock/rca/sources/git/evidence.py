@@ -1,12 +1,8 @@
-"""Evidence: whether the references of an agent are found where they point.
+"""Whether the references of an agent are found where they point, in repositories and in the log.
 
 A path must exist at the tested revision, a line within the file, an identifier in it, a commit in
-the history of what was tested. Nothing is believed and nothing is run: a hostile reference is a
-missing one. Refuses to know whether the evidence proves anything.
-
-Evidence in a log: whether a line is there, and says what a reference says it does.
-
-Words in quotes must stand in the log; words without may be an explanation. Pure: works on text.
+the history of what was tested, quoted words in the log. Nothing is believed and nothing is run: a
+hostile reference is a missing one. Whether the evidence proves anything is for others to judge.
 """
 
 import re

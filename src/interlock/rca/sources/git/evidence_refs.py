@@ -1,7 +1,7 @@
 """What a reference in an agent's answer points at: a file, a line, a commit, a line of the log.
 
-Knows the ways in which agents write them, with words around. Pure: reads the words only, opens
-nothing, and refuses to know whether anything is there.
+Parses the ways in which agents write them, with words around. Pure: opens nothing, and does not
+look whether anything is there.
 """
 
 import re

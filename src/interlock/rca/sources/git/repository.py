@@ -1,12 +1,8 @@
 """A git repository that may hold the cause, with the questions an analysis asks of it.
 
 Answers come from git's objects, never from the checked-out files, and are kept while it is open.
-What cannot be answered is None or empty, and `problems` says why. Refuses to know suspects.
-
-Where a repository can be looked at in a browser: links to commits and files.
-
-Knows the addresses of GitHub, GitLab, Bitbucket and Gitea, and how clone URLs tell the host; drops
-credentials. Makes http links only. Refuses to know whether anything is there.
+What cannot be answered is None or empty, and `problems` says why. Links to commits and files are
+made for GitHub, GitLab, Bitbucket and Gitea, without credentials.
 """
 
 import re

@@ -1,12 +1,8 @@
-"""Questions by HTTP to ReportPortal, asked again when the answer is late, broken or put off.
+"""HTTP to ReportPortal: address, project and token, retries, and a sentence for every refusal.
 
-Knows the token, the schedule of tries, and a sentence for every refusal. The waiting is done by an
-argument. Refuses to know what is asked.
-
-Where ReportPortal is and what opens it: address, project, token.
-
-Knows the environment's names, the key file and the forms in which a user names a launch. The token
-is never shown: not in a message, not in a repr. Refuses to know HTTP.
+Understands the forms in which a user names a launch. A request is tried again when the answer is
+late, broken or put off; a `Retry-After` is heeded. The token is never shown, neither in a message
+nor in a repr, and is sent to the configured server only.
 """
 
 import re

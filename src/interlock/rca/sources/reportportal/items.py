@@ -1,7 +1,7 @@
-"""Test items as ReportPortal tells them, and as the envelope repeats them, made into failures.
+"""Test items as ReportPortal and the envelope write them, made into failures.
 
-Knows both spellings of every field, times in all their forms, and which failed items are only the
-sum of others. Refuses to know where the documents come from.
+Handles both spellings of every field, times in all their forms, and failed items that are only the
+sum of others.
 """
 
 import re

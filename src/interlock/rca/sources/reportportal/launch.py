@@ -1,7 +1,6 @@
 """A launch in ReportPortal as a launch of ours: its failed tests with what their logs say.
 
-Knows which log row tells the error and how much of the rest is worth keeping. Refuses to know
-requests.
+Chooses the log row that tells the error, and how much of the rest is worth keeping.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""ReportPortal: what can be asked of a project, and the one thing that can be changed.
+"""A project in ReportPortal: what can be asked of it, and the one thing that can be changed.
 
-Knows the requests, both generations of the lists that exist, and pages that change while they are
-read. Refuses to know what a launch means, and how a question travels.
+Handles both generations of its lists, and pages that change while they are read. What a launch
+means is known in `launch`.
 """
 
 import time

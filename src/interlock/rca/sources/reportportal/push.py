@@ -1,8 +1,8 @@
-"""Findings written back to ReportPortal: only what differs, of each item its own words.
+"""Findings written back to ReportPortal: only what differs, for each item its own words.
 
-Knows the comment's form, the project's own defect types and how to compare. Reads every issue
-before it writes one; what others linked or wrote by hand stays. Refuses to know cases: an item is
-named by ReportPortal's id of it and by nothing else.
+Holds the comment's form, maps our codes to the project's own defect types, and reads every issue
+before it writes one; what others linked or wrote by hand stays. Items are named by ReportPortal's
+id and by nothing else.
 """
 
 import re
