@@ -1,6 +1,6 @@
 """Lines of a log: which of them complain, and which are only chatter.
 
-`kind_of` classifies one line carefully, for choosing evidence. `complaints`, `told` and `loudest`
+`classify_line` looks at one line carefully, for choosing evidence. `find_complaints` and its kin
 search a whole log of any size in one fast pass, for those who compare failures or look for a
 culprit. The words are those of languages, compilers, build tools and test frameworks in general.
 """

@@ -116,7 +116,7 @@ def kept(known: Traits) -> str:
 
 
 def restored(text: str) -> Traits:
-    """The traits of a text that `kept` made."""
+    """The traits of a text that `encode_traits` made."""
     return _decode(text)
 
 

@@ -80,7 +80,7 @@ def judge(findings: Findings, truth: Iterable[Planted]) -> DemoResult:
 
 
 def table(verdict: DemoResult) -> list[tuple[str, ...]]:
-    """A row of text for each planted family, under `HEAD`."""
+    """A row of text for each planted family, under `TABLE_HEAD`."""
     return [_cells(row) for row in verdict.rows]
 
 

@@ -1,6 +1,6 @@
 """The parameters of a prompt: everything that is known about a case, in groups, ready to be shown.
 
-`PromptFacts` reads it from the store, `parameters` arranges it. Text from outside appears only as a
+`PromptDataReader` reads it from the store, `build_parameters` arranges it. Text from outside appears only as a
 harmless line or inside a fenced block, never longer than there is room, and what was cut or is
 missing is said. No template is named here.
 """
@@ -56,7 +56,7 @@ identity envelope env git failure timestamps siblings workspace urls prior histo
 artifact_schema guards data fence notes missing
 """
 NAMES: Final = tuple(_NAME_TEXT.split())
-"""The names that `parameters` gives to a template, beside those every prompt can read."""
+"""The names that `build_parameters` gives to a template, beside those every prompt can read."""
 
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""

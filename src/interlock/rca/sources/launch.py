@@ -213,7 +213,7 @@ _Same = tuple[str, ...]
 
 
 class LaunchBuilder:
-    """Takes contents one by one; `done` makes the launch of them."""
+    """Takes contents one by one; `build` makes the launch of them."""
 
     def __init__(self, name: str) -> None:
         self.lost: list[str] = []

@@ -52,7 +52,7 @@ class Hunk(msgspec.Struct, frozen=True):
 
 
 class ContentChange(msgspec.Struct, frozen=True):
-    """What a commit changed. `whole` says whether all its hunks are there."""
+    """What a commit changed. `is_whole` says whether all its hunks are there."""
 
     nature: Nature
     hunks: tuple[Hunk, ...] = ()
