@@ -94,11 +94,11 @@ def test_a_word_of_any_length_makes_a_short_note() -> None:
 def test_an_unknown_code_is_refused_once_then_taken_as_unsure(step: str, name: str) -> None:
     good = TRIAGE if step == F1 else FINDING
     first = at(step, good | {name: "zz999"})
-    assert first.refused.startswith("'zz999' is no defect code; use one of pb001, ab001, si001")
+    assert first.refused.startswith("'zz999' is not a defect code; use one of pb001, ab001, si001")
     second = at(step, good | {name: "zz999"}, again=True)
     assert (second.refused, second.data[name]) == ("", "ti001")
     said = second.data["data_quality_notes"] if step == F1 else second.data["notes"][0]
-    assert said == "'zz999' is no defect code; ti001 was written instead"
+    assert said == "'zz999' is not a defect code; ti001 was written instead"
 
 
 def test_a_refusal_repeats_little_of_what_was_said() -> None:
@@ -287,7 +287,9 @@ def test_a_reviewers_code_is_read_like_any_other() -> None:
 @pytest.mark.parametrize("again", [False, True])
 def test_a_reviewers_unknown_code_is_never_taken(again: bool) -> None:
     said = {"decision": "overturn", "human_override": {"defect_type": "goblins"}}
-    assert at(F5, said, again=again).refused.startswith("'goblins' is no defect code; use one of")
+    assert at(F5, said, again=again).refused.startswith(
+        "'goblins' is not a defect code; use one of"
+    )
 
 
 @pytest.mark.parametrize(

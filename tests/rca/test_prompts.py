@@ -97,7 +97,8 @@ def hostile(short: str, text: str) -> str:
 @settings(max_examples=40)
 @given(HOSTILE, HOSTILE, st.sampled_from(SHORTS))
 def test_nothing_from_outside_stands_outside_a_fence(before: str, after: str, short: str) -> None:
-    text = hostile(short, f"{before[:60]}{CANARY}{after}")
+    # A line of its own: a terminal code that `before` leaves open takes the next letters along.
+    text = hostile(short, f"{before[:60]}\n{CANARY}{after}")
     assert CANARY in text
     assert CANARY not in outside(text)
     assert len(text) <= PromptLimits().prompt

@@ -232,7 +232,7 @@ def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     if kind in ("junit", "xml"):
         yield from _report(leaf)
     elif kind == "binary":
-        raise SourceError(f"{leaf.label} is neither a report nor a text.")
+        raise SourceError(f"{leaf.label} is neither a report nor text.")
     else:
         yield from _log(leaf)
 

@@ -174,12 +174,12 @@ def _code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
     if code is not None:
         return code, ""
     if again:
-        return _UNSURE, f"{word[:_SHOWN]!r} is no defect code; {_UNSURE} was written instead"
+        return _UNSURE, f"{word[:_SHOWN]!r} is not a defect code; {_UNSURE} was written instead"
     return None, _unknown_code(word, taxonomy)
 
 
 def _unknown_code(word: str, taxonomy: Taxonomy) -> str:
-    return f"{word[:_SHOWN]!r} is no defect code; use one of {', '.join(taxonomy.codes)}."
+    return f"{word[:_SHOWN]!r} is not a defect code; use one of {', '.join(taxonomy.codes)}."
 
 
 def vague(message: str) -> bool:

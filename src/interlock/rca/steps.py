@@ -47,7 +47,7 @@ def family_of(step: str) -> StepFamily:
     found = find_family(step)
     if found is None:
         known = ", ".join(family.step for family in FAMILIES)
-        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
+        raise CircuitError(f"step {step!r} is not a step of the analysis; use one of {known}")
     return found
 
 

@@ -33,14 +33,14 @@ def test_broken_text_is_read_as_well_as_it_can_be(line: bytes, message: str) -> 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"{", "f, line 2: is not JSON; write one object a line"),
-        (b"[1]", "f, line 2: is no JSON object; write one a line"),
+        (b"{", "f, line 2: is not JSON; write one object per line"),
+        (b"[1]", "f, line 2: is not a JSON object; write one per line"),
         (b"{}", "f, line 2: a failure needs an `id`"),
         (b'{"id": null}', "f, line 2: a failure needs an `id`"),
-        (b'{"id": "1", "log": []}', "f, line 2: `log` is no text"),
-        (b'{"id": "1", "attributes": 7}', "f, line 2: `attributes` is no object"),
-        (b'{"id": "1", "attributes": {"a": {}}}', "f, line 2: `attributes` is no text"),
-        (b"[" * 100_000, "f, line 2: is not JSON; write one object a line"),
+        (b'{"id": "1", "log": []}', "f, line 2: `log` must be text"),
+        (b'{"id": "1", "attributes": 7}', "f, line 2: `attributes` must be an object"),
+        (b'{"id": "1", "attributes": {"a": {}}}', "f, line 2: `attributes` must be text"),
+        (b"[" * 100_000, "f, line 2: is not JSON; write one object per line"),
     ],
 )
 def test_what_cannot_be_used(line: bytes, problem: str) -> None:
@@ -59,7 +59,7 @@ def test_labels() -> None:
 def test_candidates() -> None:
     lines = [b'{"id": "1", "candidates": ["a", "b", "a", ""]}', b'{"id": "2", "candidates": null}']
     assert read_candidates(lines, "f") == {"1": ("a", "b"), "2": ()}
-    with pytest.raises(SourceError, match="f, line 1: `candidates` is no list of strings"):
+    with pytest.raises(SourceError, match="f, line 1: `candidates` must be a list of strings"):
         read_candidates([b'{"id": "1", "candidates": "a"}'], "f")
 
 

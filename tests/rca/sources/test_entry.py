@@ -122,7 +122,7 @@ def test_too_many_members_are_refused(tmp_path: Path) -> None:
 def test_broken_archives_are_said(tmp_path: Path, cut: int) -> None:
     path = zipped(tmp_path / "a.zip", **{"r.xml": REPORT * 10})
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(SourceError, match=r"a\.zip is no zip that can be read"):
+    with pytest.raises(SourceError, match=r"a\.zip is not a readable zip"):
         members(path, "a.zip")
 
 

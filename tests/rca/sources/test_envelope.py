@@ -106,7 +106,7 @@ def test_without_an_id_the_content_names_the_launch() -> None:
     ],
 )
 def test_what_is_no_envelope_is_said(raw: bytes) -> None:
-    with pytest.raises(SourceError, match=r"^e\.json is no envelope: "):
+    with pytest.raises(SourceError, match=r"^e\.json is not an envelope: "):
         read_envelope(raw, "e.json")
 
 
@@ -144,8 +144,8 @@ def test_lines_that_are_no_failures_are_said_but_not_all_of_them() -> None:
     ]
     found, notes = read_failures([*bad, *bad, '{"id": "ok"}'], "f.jsonl")
     assert [failure.id for failure in found] == ["ok"]
-    assert notes[0].startswith("f.jsonl:1: skipped, no failure: ")
-    assert notes[-1] == "f.jsonl: 7 more lines are no failures"
+    assert notes[0].startswith("f.jsonl:1: skipped, not a failure: ")
+    assert notes[-1] == "f.jsonl: 7 more lines are not failures"
 
 
 def test_long_texts_are_cut_and_marked() -> None:

@@ -146,9 +146,9 @@ def test_a_doctype_without_entities_is_no_harm() -> None:
     [
         (b"", "r.xml is empty"),
         (b" \n ", "r.xml is empty"),
-        (b"hello", "r.xml is no JUnit XML"),
-        (b"<html><body/></html>", "r.xml is no JUnit XML"),
-        (b"\x89PNG\r\n\x1a\n<", "r.xml is no JUnit XML"),
+        (b"hello", "r.xml is not JUnit XML"),
+        (b"<html><body/></html>", "r.xml is not JUnit XML"),
+        (b"\x89PNG\r\n\x1a\n<", "r.xml is not JUnit XML"),
     ],
 )
 def test_what_is_no_report_is_said(raw: bytes, said: str) -> None:

@@ -64,7 +64,7 @@ def test_a_zip_with_reports_and_logs(tmp_path: Path) -> None:
         archive.writestr("unit/pom.xml", "<project/>")
     (found,) = read_sources([str(path)])
     assert [failure.log for failure in found.failures] == ["t: it went wrong"]
-    assert f"{path}: 1 XML files are no JUnit reports: skipped" in found.notes
+    assert f"{path}: 1 XML files are not JUnit reports: skipped" in found.notes
 
 
 def test_downloaded_artifacts_are_zips_in_a_folder(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_downloaded_artifacts_are_zips_in_a_folder(tmp_path: Path) -> None:
         ("t_linux", "t_linux: it went wrong"),
         ("t_windows", "t_windows: it went wrong"),
     ]
-    assert "torn.zip is no zip that can be read" in found.notes[0]
+    assert "torn.zip is not a readable zip" in found.notes[0]
     for name in ("linux", "windows"):
         (tmp_path / f"{name}.zip").unlink()
-    with pytest.raises(SourceError, match=r"torn\.zip is no zip that can be read"):
+    with pytest.raises(SourceError, match=r"torn\.zip is not a readable zip"):
         read_sources([str(tmp_path)])
 
 
@@ -109,9 +109,9 @@ def test_a_bad_file_among_good_ones_is_said_and_passed_over(tmp_path: Path) -> N
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"<project/>", "is XML, but no JUnit report"),
-        (bytes(range(16)) * 50, "is neither a report nor a text"),
-        (b'{"a": 1}', "is no envelope"),
+        (b"<project/>", "is XML, but not a JUnit report"),
+        (bytes(range(16)) * 50, "is neither a report nor text"),
+        (b'{"a": 1}', "is not an envelope"),
         (b"<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>", "declares XML entities"),
     ],
 )
@@ -124,7 +124,7 @@ def test_if_nothing_can_be_read_the_reason_is_said(
 
 
 def test_an_empty_folder_has_nothing_to_read(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="There is no report and no log in there"):
+    with pytest.raises(SourceError, match="No report and no log was found"):
         read_sources([str(tmp_path)])
 
 
@@ -135,9 +135,17 @@ GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
     ("name", "content", "said"),
     [
         ("a.log", b"it was a quiet night\n", "a.log there is no test result that is understood"),
-        ("a.log", b"=== 3 failed, 1 passed in 1.0s ===\n", "3 failed there, but nothing tells"),
-        ("a.xml", GREEN[:50].encode(), "not all could be read: a.xml: it ends too early"),
-        ("a.xml", GREEN.replace("/>", ">").encode(), "not all could be read: a.xml: broken XML"),
+        (
+            "a.log",
+            b"=== 3 failed, 1 passed in 1.0s ===\n",
+            "3 tests failed, but nothing says",
+        ),
+        ("a.xml", GREEN[:50].encode(), "not everything could be read: a.xml: it ends too early"),
+        (
+            "a.xml",
+            GREEN.replace("/>", ">").encode(),
+            "not everything could be read: a.xml: broken XML",
+        ),
         (
             "a.xml",
             GREEN.replace('"s"', '"s" failures="2" errors="1"').encode(),
@@ -148,9 +156,9 @@ GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
             GREEN.replace("</testsuite", '<error message="no disk"/></testsuite').encode(),
             "a.xml: the suite s has an error: no disk",
         ),
-        ("a.json", b'{"failure_list": [{"name": "no id"}, 7]}', "2 failed there, but nothing"),
-        ("a.gz", b"\x1f\x8b\x08\x00" + bytes(range(256)), "is packed: unpack it first"),
-        ("a.bin", bytes(range(256)) * 9, "is neither a report nor a text"),
+        ("a.json", b'{"failure_list": [{"name": "no id"}, 7]}', "2 tests failed, but nothing"),
+        ("a.gz", b"\x1f\x8b\x08\x00" + bytes(range(256)), "is compressed: unpack it first"),
+        ("a.bin", bytes(range(256)) * 9, "is neither a report nor text"),
     ],
 )
 def test_that_nothing_failed_is_only_said_where_all_was_read(
@@ -165,7 +173,7 @@ def test_a_green_report_beside_a_broken_one_proves_nothing(tmp_path: Path) -> No
     (tmp_path / "a.xml").write_text(GREEN)
     assert read_sources([str(tmp_path)])[0].failures == []
     (tmp_path / "b.xml").write_text("<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>")
-    with pytest.raises(SourceError, match="No failure was found, but not all could be read: b"):
+    with pytest.raises(SourceError, match="but not everything could be read: b"):
         read_sources([str(tmp_path)])
 
 
@@ -186,7 +194,7 @@ def test_what_an_archive_hides_is_told_when_nothing_else_is_in_it(tmp_path: Path
 
 
 def test_a_launch_whose_failed_tests_are_not_shown_is_not_green() -> None:
-    with a_portal() as portal, pytest.raises(SourceError, match=r"2 failed there.*the token may"):
+    with a_portal() as portal, pytest.raises(SourceError, match=r"2 tests failed.*the token may"):
         read_sources([f"rp:{LAUNCH_ID}"], environ=environ(portal))
 
 
@@ -200,7 +208,7 @@ def test_links_in_a_circle_are_walked_once(tmp_path: Path) -> None:
 
 def test_a_launch_that_cannot_be_read_is_an_error_even_beside_files(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(REPORT)
-    with a_portal() as portal, pytest.raises(SourceError, match="knows no launch 5"):
+    with a_portal() as portal, pytest.raises(SourceError, match="has no launch 5"):
         read_sources([str(tmp_path), "rp:5"], environ=environ(portal))
 
 
@@ -265,7 +273,7 @@ def test_links_that_go_round_are_no_harm(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.xml", "is not there: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID"),
+        ("none.xml", "does not exist: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID"),
         ("none*.xml", "matches no file"),
         ("a.xml/more", "cannot be read"),
         ("x\0y", "cannot be read"),
@@ -279,6 +287,6 @@ def test_what_names_nothing_is_said(folder: Path, name: str, said: str) -> None:
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.xml")
-    with pytest.raises(SourceError, match="is no regular file"):
+    with pytest.raises(SourceError, match="is not a regular file"):
         leaves_of(str(folder / "pipe.xml"))
     assert "pipe.xml" not in found(folder)

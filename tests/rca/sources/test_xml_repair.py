@@ -30,10 +30,10 @@ def test_a_file_is_read_in_the_encoding_it_is_really_in(encoding: str) -> None:
         ("windows-1251", "windows-1251", ""),
         ("shift_jis", "shift_jis", ""),
         ("us-ascii", "utf-8", ""),
-        ("UTF-16", "utf-8", "not in utf-16, as it says"),
-        ("ISO-8859-1", "utf-8", "not in iso-8859-1, as it says"),
-        ("rot13", "utf-8", "not in rot13, as it says"),
-        ("iso-nonsense", "utf-8", "not in iso-nonsense, as it says"),
+        ("UTF-16", "utf-8", "not in utf-16 as declared"),
+        ("ISO-8859-1", "utf-8", "not in iso-8859-1 as declared"),
+        ("rot13", "utf-8", "not in rot13 as declared"),
+        ("iso-nonsense", "utf-8", "not in iso-nonsense as declared"),
     ],
 )
 def test_a_declaration_is_believed_only_if_it_can_be_true(
@@ -50,7 +50,7 @@ def test_bytes_that_are_no_utf8_are_read_as_the_western_ones_and_said_once() -> 
     text, notes = clean(b"<a>caf\xe9 \x80 " + b"x" * 200_000 + b"\xe9</a>")
     assert text.startswith("<a>café € xxx")
     assert text.endswith("é</a>")
-    assert notes == ["r.xml: some bytes are no UTF-8; they were read as Windows-1252"]
+    assert notes == ["r.xml: some bytes are not UTF-8; they were read as Windows-1252"]
 
 
 def test_forbidden_signs_go_and_a_terminals_escape_comes_back() -> None:

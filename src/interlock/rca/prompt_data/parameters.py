@@ -1,8 +1,8 @@
 """The parameters of a prompt: everything that is known about a case, in groups, ready to be shown.
 
-`PromptDataReader` reads it from the store, `build_parameters` arranges it. Text from outside appears only as a
-harmless line or inside a fenced block, never longer than there is room, and what was cut or is
-missing is said. No template is named here.
+`PromptDataReader` reads it from the store, `build_parameters` arranges it. Text from outside
+appears only as a harmless line or inside a fenced block, never longer than there is room, and what
+was cut or is missing is said. No template is named here.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -173,7 +173,7 @@ def members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
-        raise SourceError(f"{label} is no zip that can be read: {error}.") from None
+        raise SourceError(f"{label} is not a readable zip: {error}.") from None
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > LARGEST:
         raise SourceError(
             f"{label} holds more than {MOST_MEMBERS:,} files or {LARGEST // 1024**3} GiB: "

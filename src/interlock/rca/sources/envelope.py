@@ -32,15 +32,15 @@ def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[
         try:
             found.append(_failure(msgspec.json.decode(line)))
         except (msgspec.MsgspecError, RecursionError, TypeError) as error:
-            bad.append(f"{name}:{number}: skipped, no failure: {error}")
+            bad.append(f"{name}:{number}: skipped, not a failure: {error}")
     if len(bad) > _MOST_NOTES:
-        bad = [*bad[:_MOST_NOTES], f"{name}: {len(bad) - _MOST_NOTES} more lines are no failures"]
+        bad = [*bad[:_MOST_NOTES], f"{name}: {len(bad) - _MOST_NOTES} more lines are not failures"]
     return found, bad
 
 
 def _failure(row: Any) -> Failure:
     if not isinstance(row, dict):
-        raise TypeError("it is no object")
+        raise TypeError("it is not an object")
     told = {key: value for key, value in row.items() if value is not None}
     told["id"] = str(told.get("id", ""))
     facts = told.get("attributes", {})
@@ -122,9 +122,9 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     """The launch, its failures and notes; SourceError for what is no envelope."""
     document = decode_object(raw)
     if isinstance(document, Problem):
-        raise SourceError(f"{name} is no envelope: {document.sentence}.")
+        raise SourceError(f"{name} is not an envelope: {document.sentence}.")
     if not is_envelope(document):
-        raise SourceError(f"{name} is no envelope: it has no list `failure_list`.")
+        raise SourceError(f"{name} is not an envelope: it has no list `failure_list`.")
     items = rp_items.read_items(document["failure_list"])
     own, notes = rp_items.own_failures(items)
     lost = len(document["failure_list"]) - len(items)

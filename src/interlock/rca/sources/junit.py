@@ -85,7 +85,7 @@ class JUnitReport:
             if self._text.is_empty:
                 raise SourceError(f"{self.name} is empty: there is no report in it.")
             raise SourceError(
-                f"{self.name} is no JUnit XML: it has neither <testsuite> nor <testcase>; "
+                f"{self.name} is not JUnit XML: it has neither <testsuite> nor <testcase>; "
                 "give the report that your test runner writes."
             )
 
@@ -211,9 +211,7 @@ class JUnitReport:
             return  # the end of a suite that began before an earlier break
         self._breaks += 1
         if self._breaks == 1:
-            self._notes.append(
-                f"{self.name}: broken XML ({reason}); what stands around it was read"
-            )
+            self._notes.append(f"{self.name}: broken XML ({reason}); what surrounds it was read")
 
     def _finish(self) -> None:
         again = self._base != 0

@@ -66,13 +66,13 @@ class _Search:
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
-            reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
+            reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
             raise SourceError(
                 f"{str(path)[:300]} {reason}: "
                 "give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
             ) from None
         if not stat.S_ISREG(mode):
-            raise SourceError(f"{path} is no regular file: save its content to one and give that.")
+            raise SourceError(f"{path} is not a regular file: save its content and give that file.")
         leaf = self._leaf(path, is_given=True)
         with leaf.open() as stream:
             is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
@@ -206,7 +206,7 @@ class _Reading:
             except SourceError as error:
                 self._problems.append(str(error))
         if foreign:
-            self._notes.append(f"{word}: {foreign} XML files are no JUnit reports: skipped")
+            self._notes.append(f"{word}: {foreign} XML files are not JUnit reports: skipped")
 
     def done(self) -> list[SourceLaunch]:
         gathered = self._gathering.done()
@@ -232,9 +232,9 @@ class _Reading:
         if failed:
             is_told = any(intake.launch.project for intake in self._intakes)
             advice = "check what the token may see" if is_told else "give a report that names them"
-            raise SourceError(f"{failed} failed there, but nothing tells which tests: {advice}.")
+            raise SourceError(f"{failed} tests failed, but nothing says which: {advice}.")
         if lost:
-            raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
+            raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
 
     def _read(self, leaf: SourceEntry) -> bool:
         """Whether it was something of ours."""
@@ -286,14 +286,14 @@ def _bounded_notes(notes: list[str]) -> list[str]:
 
 _MOST_NOTES: Final = 100
 _NOTHING: Final = (
-    "There is no report and no log in there: "
+    "No report and no log was found: "
     "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."
 )
 _ODD: dict[str, Any] = {
     "empty": "is empty",
-    "binary": "is neither a report nor a text: give JUnit XML or a log",
-    "xml": "is XML, but no JUnit report: it has neither <testsuite> nor <testcase>",
+    "binary": "is neither a report nor text: give JUnit XML or a log",
+    "xml": "is XML, but not a JUnit report: it has neither <testsuite> nor <testcase>",
     "zip": "is an archive in an archive: unpack it first",
-    "packed": "is packed: unpack it first, or give a zip",
+    "packed": "is compressed: unpack it first, or give a zip",
     "envelope": "is JSON of an unknown form",
 }

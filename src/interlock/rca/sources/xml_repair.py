@@ -81,12 +81,12 @@ class XmlText:
             return "utf-8"
         if _KNOWN.match(declared) and _exists(declared) and not _is_utf8(head):
             return declared
-        self.notes.append(f"{self._name}: it is not in {declared}, as it says; read as UTF-8")
+        self.notes.append(f"{self._name}: it is not in {declared} as declared; read as UTF-8")
         return "utf-8"
 
     def _clean(self, text: str) -> bytes:
         if not text.isascii() and _STRAY.search(text):
-            note = f"{self._name}: some bytes are no UTF-8; they were read as Windows-1252"
+            note = f"{self._name}: some bytes are not UTF-8; they were read as Windows-1252"
             if note not in self.notes:
                 self.notes.append(note)
             text = _STRAY.sub(_of_windows, text)

@@ -60,7 +60,7 @@ def test_what_passes_by_itself_is_asked_again(portal: Portal, kind: str) -> None
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("500", "it answered 500"), ("half", "broken off"), ("broken", "the connection failed")],
+    [("500", "it answered 500"), ("half", "cut off"), ("broken", "the connection failed")],
 )
 def test_in_the_end_it_is_given_up_with_a_sentence(portal: Portal, kind: str, said: str) -> None:
     portal.fault(kind, times=99)
@@ -107,7 +107,7 @@ def test_nonsense_about_waiting_is_ignored(portal: Portal) -> None:
     [
         ("401", "ASTERISK_RP_TOKEN"),
         ("403", "ask for access to the project"),
-        ("404", "knows no launch 7001 in project harbour"),
+        ("404", "has no launch 7001 in project harbour"),
         ("302", "set ASTERISK_RP_URL"),
         ("406", "refuses launch 7001"),
         ("page", "is ASTERISK_RP_URL the address of ReportPortal"),
@@ -170,7 +170,7 @@ def test_an_environment_that_leads_nowhere_is_named(
 def test_changes_that_are_not_taken_are_told_as_such(portal: Portal) -> None:
     portal.fault("500", times=99)
     rest = Rest(portal.address, sleep=lambda _: None)
-    with pytest.raises(PortalError, match="does not take the changes: it answered 500"):
+    with pytest.raises(PortalError, match="does not accept the changes: it answered 500"):
         rest.ask("PUT", f"/api/v1/{PROJECT}/item", "the changes", body={"issues": []})
     rest.close()
 

@@ -102,7 +102,7 @@ def test_logs_that_are_refused_are_said_and_not_asked_for_ever(portal: Portal) -
     portal.fault("403", "/log", times=99)
     _, notes = read(portal)
     assert len([request for request in portal.requests if "/log" in request]) == 3
-    assert notes[-1] == "further logs were not asked for: the failures are without them"
+    assert notes[-1] == "further logs were not requested: the failures have none"
 
 
 def test_many_logs_are_asked_for_at_once_and_each_comes_to_its_own_test(portal: Portal) -> None:
@@ -117,14 +117,14 @@ def test_many_logs_are_asked_for_at_once_and_each_comes_to_its_own_test(portal: 
     with ReportPortal(portal.address) as client:
         _, failures, notes = read_launch(client, str(LAUNCH_ID))
     assert (len(failures), len(notes)) == (120, 9)
-    assert notes[-1] == "further logs were not asked for: the failures are without them"
+    assert notes[-1] == "further logs were not requested: the failures have none"
 
 
 def test_a_launch_without_an_id_is_said(portal: Portal) -> None:
     portal.launch = {"name": "odd"}
     with (
         ReportPortal(portal.address) as client,
-        pytest.raises(SourceError, match="answers for launch 7001 without an id"),
+        pytest.raises(SourceError, match="answer for launch 7001 has no id"),
     ):
         read_launch(client, str(LAUNCH_ID))
 

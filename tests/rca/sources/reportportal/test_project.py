@@ -78,7 +78,7 @@ def test_a_list_that_never_agrees_with_itself_is_said(portal: Portal, client: Re
 
 def test_something_that_is_no_list_is_said(portal: Portal, client: ReportPortal) -> None:
     portal.fault("odd", "/item")
-    with pytest.raises(PortalError, match="something that is no list"):
+    with pytest.raises(PortalError, match="is not a list"):
         client.items(LAUNCH_ID, "FAILED")
 
 

@@ -139,8 +139,8 @@ def test_items_that_must_not_be_touched_are_left_alone(portal: Portal) -> None:
         1: "it is of launch 5, not of 7001",
         2: "it passed",
         3: "ReportPortal does not have it",
-        0: "it is no item of ReportPortal",
-        -4: "it is no item of ReportPortal",
+        0: "it is not an item of ReportPortal",
+        -4: "it is not an item of ReportPortal",
     }
     assert (found.unwritten, writes(portal)) == ((), 0)
 
@@ -191,7 +191,7 @@ def test_a_server_that_is_down_is_given_up_and_what_was_written_is_told(portal: 
     portal.changes = lambda _: (
         portal.fault("500", "/harbour/item", times=999) if len(portal.written) == 50 else None
     )
-    words = "does not take the changes.*Before that, 50 of 60 items were changed: push again"
+    words = "does not accept the changes.*Before that, 50 of 60 items were changed: push again"
     with pytest.raises(PortalError, match=words):
         pushed(portal, *(update(number) for number in range(1, 61)))
     assert writes(portal) == 1 + 3 * (1 + len(DELAYS_S))
@@ -200,7 +200,7 @@ def test_a_server_that_is_down_is_given_up_and_what_was_written_is_told(portal: 
 def test_a_token_that_may_only_look_is_told_so(portal: Portal) -> None:
     portal.add(an_item(1, "a"))
     portal.changes = lambda path: portal.fault("403") if path.endswith("/item/1") else None
-    with pytest.raises(PortalError, match="may not change items in project harbour"):
+    with pytest.raises(PortalError, match="is not allowed to change items in project harbour"):
         pushed(portal, update(1))
 
 

@@ -326,7 +326,7 @@ def _value(path: Path) -> Any:
 
 def _repo(table: Any, origin: str, folder: Path) -> Repo:
     if not isinstance(table, Mapping):
-        raise SourceError(f"{origin}: it is no table with name and path")
+        raise SourceError(f"{origin}: it is not a table with name and path")
     for key, value in table.items():
         if key not in _KEYS:
             known = ", ".join(_KEYS)

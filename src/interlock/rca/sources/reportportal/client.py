@@ -56,7 +56,7 @@ def launch_word(word: str) -> LaunchWord | None:
         project, _, launch = word.removeprefix("rp:").rpartition("/")
         if not _LAUNCH.fullmatch(launch) or "/" in project:
             raise SourceError(
-                f"{word} names no launch: write rp:ID, rp:UUID or rp:PROJECT/ID, "
+                f"{word} does not name a launch: write rp:ID, rp:UUID or rp:PROJECT/ID, "
                 "or give the address of the launch's page."
             )
         return LaunchWord(launch, project)
@@ -66,7 +66,7 @@ def launch_word(word: str) -> LaunchWord | None:
     found = _PLACE.match(unquote(parts.fragment))
     if not found:
         raise SourceError(
-            f"{word} is no address of a ReportPortal launch: "
+            f"{word} is not the address of a ReportPortal launch: "
             "it should end in #PROJECT/launches/all/ID. Or write rp:ID."
         )
     return LaunchWord(found[2], found[1], _root(f"{parts.scheme}://{parts.netloc}{parts.path}"))
@@ -86,9 +86,9 @@ def address(
     if not url:
         raise SourceError(f"Where is ReportPortal? Set {URL}, for example https://rp.example.org.")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise SourceError(f"{URL} is no address: it should begin with https:// or http://.")
+        raise SourceError(f"{URL} is not a web address: it should begin with https:// or http://.")
     if "@" in urlsplit(url).netloc:
-        raise SourceError(f"{URL} has a name or password in it: take them out and set {TOKEN}.")
+        raise SourceError(f"{URL} contains a user name or password: remove them and set {TOKEN}.")
     if known and urlsplit(_root(known))[:2] != urlsplit(url)[:2]:
         raise SourceError(
             f"The launch is at {url}, but {URL} is {_root(known)}: "
@@ -208,7 +208,7 @@ class Rest:
         for part in answer.iter_bytes():
             raw += part
             if len(raw) > _LARGEST:
-                raise PortalError(f"An answer of ReportPortal has more than {_LARGEST:,} bytes.")
+                raise PortalError(f"A response from ReportPortal has more than {_LARGEST:,} bytes.")
             if self._clock() > deadline:
                 raise _AgainError(f"its answer was not complete after {4 * self._timeout_s:g} s")
         return bytes(raw)
@@ -218,21 +218,21 @@ class Rest:
         said, project = self._said(raw), self._address.project
         if answer.is_redirect:
             where = short(answer.headers.get("location", ""))
-            sentence = f"ReportPortal sends us to {where}: set {URL} to its real address."
+            sentence = f"ReportPortal redirects to {where}: set {URL} to its real address."
             return PortalError(sentence, status)
         sentences = {
             401: f"ReportPortal does not accept the token (401): make an API key in your profile "
             f"there and set {TOKEN} to it.",
-            403: f"The token may not see {what} in project {project} (403): ask for access "
+            403: f"The token has no access to {what} in project {project} (403): ask for access "
             f"to the project, or check {PROJECT}.",
-            404: f"ReportPortal knows no {what} in project {project} (404): check the id, "
+            404: f"ReportPortal has no {what} in project {project} (404): check the id, "
             f"{PROJECT} and {URL}.",
         }
         if method != "GET":
             del sentences[404]
             sentences[403] = (
-                f"The token may not change items in project {project} (403): "
-                "ask for a role in the project that may."
+                f"The token is not allowed to change items in project {project} (403): "
+                "ask for a project role that is."
             )
         default = f"ReportPortal refuses {what} ({status}): {said or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
@@ -253,7 +253,7 @@ class Rest:
             else f"{len(DELAYS_S) + 1} tries were made; check {URL} or try again later"
         )
         told = f"{problem.reason}; {advice}."
-        does = "give" if method == "GET" else "take"
+        does = "return" if method == "GET" else "accept"
         return PortalError(
             f"ReportPortal at {self._address.url} does not {does} {what}: {told}", problem.status
         )
@@ -286,7 +286,7 @@ def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:
             raise PortalError(
                 f"A web page came back for {what}, not data: is {URL} the address of ReportPortal?"
             ) from None
-        raise _AgainError("its answer was broken off") from None
+        raise _AgainError("its answer was cut off") from None
 
 
 def _retry_after(answer: httpx.Response) -> float | None:

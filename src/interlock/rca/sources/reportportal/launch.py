@@ -23,7 +23,7 @@ _ERROR_LEVEL: Final = 40_000
 _DEEPEST: Final = 3
 _MOST_STEPS: Final = 20
 _MOST_REFUSALS: Final = 3
-_NO_MORE: Final = "further logs were not asked for: the failures are without them"
+_NO_MORE: Final = "further logs were not requested: the failures have none"
 _AT_ONCE: Final = 8
 _FEW: Final = 50
 
@@ -33,13 +33,13 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
     document = portal.launch(word)
     number = rp_items.read_number(document.get("id"))
     if not number:
-        raise SourceError(f"ReportPortal answers for launch {word} without an id.")
+        raise SourceError(f"ReportPortal's answer for launch {word} has no id.")
     launch = _launch(document, number, portal)
     items, own, notes = _failed(portal, number, launch.tally.failed)
     if launch.status == "IN_PROGRESS":
         notes.append(
             f"launch {number} is still in progress: "
-            "analyse it again when it is finished, and what is new is added"
+            "analyse it again when it has finished; new failures are added then"
         )
     names = {item.item_id: item.name for item in items}
     logs, ids = _Logs(portal), FailureIds()

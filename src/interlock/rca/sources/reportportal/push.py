@@ -156,7 +156,7 @@ def _defect_types(portal: ReportPortal) -> DefectTypes:
     except PortalError as error:
         if error.status not in (403, 404):
             raise
-        portal.notes.append("the project's defect types cannot be read: our codes are sent as is")
+        portal.notes.append("the project's defect types cannot be read: our own codes are sent")
         return DefectTypes(())
 
 
@@ -207,7 +207,7 @@ class _Plan:
     def _look(self, update: Update) -> tuple[str, dict[str, Any] | None]:
         """The item as it is; or why it is left alone."""
         if not 0 < update.item_id < 2**63:
-            return "it is no item of ReportPortal", None
+            return "it is not an item of ReportPortal", None
         if not self._types.locator(update.defect_type):
             return f"the project has no defect type for {update.defect_type}", None
         try:
