@@ -77,9 +77,9 @@ def _causes(cases: Iterable[SuiteCase]) -> Iterable[BriefingCause]:
 
 def _patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:
     """Messages that several cases have, the most frequent first."""
-    said = Counter(head for case in cases if (head := _head(case)))
+    heads = Counter(head for case in cases if (head := _head(case)))
     components = {_head(case): _component(case) for case in reversed(cases)}
-    for head, count in said.most_common(_MOST_PATTERNS):
+    for head, count in heads.most_common(_MOST_PATTERNS):
         if count >= _OFTEN:
             yield ErrorPattern(head, count, len(cases), components[head])
 

@@ -60,9 +60,9 @@ def sureness(connection: Connection, case_no: int, case: Case) -> float | None:
 def _likeness(case: Case, cause: Rca) -> float | None:
     """How sure it was that the case has that cause."""
     for name, place in _SHARED.items():
-        said = case.context.get(name, {})
-        if said.get(place) == cause.rca_id:
-            return _number(said.get("confidence"))
+        link = case.context.get(name, {})
+        if link.get(place) == cause.rca_id:
+            return _number(link.get("confidence"))
     return None
 
 
@@ -83,8 +83,8 @@ _LOOKED_AT = 20_000
 
 def fails_in_set_up(failure: Failure) -> bool:
     """Whether the failure speaks of the set-up before the test."""
-    told = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
-    return any(_SET_UP.search(text) for text in told)
+    texts = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
+    return any(_SET_UP.search(text) for text in texts)
 
 
 _CASCADE = 3

@@ -67,14 +67,14 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
     notes = [data.get("data_quality_notes", ""), note]
     if why := taxonomy.note(word):
         notes.append(f"category {word[:_SHOWN]!r} read as {category or UNKNOWN}: {why}")
-    told = "; ".join(each for each in notes if each)
+    note_text = "; ".join(each for each in notes if each)
     return Examined(
         {
             **{name: value for name, value in data.items() if name != _CLAIMED},
             "symptom_category": category or UNKNOWN,
             "defect_type_hypothesis": code,
             **({_CLAIMED: word} if word.strip().lower() != (category or UNKNOWN) else {}),
-            **({"data_quality_notes": told} if told else {}),
+            **({"data_quality_notes": note_text} if note_text else {}),
         }
     )
 

@@ -147,11 +147,11 @@ def _stand_in(case: Case) -> str:
     return str(linked.get("representative", ""))
 
 
-def _mark(those: set[str], name: str, is_one: bool) -> None:
+def _mark(members: set[str], name: str, is_one: bool) -> None:
     if is_one:
-        those.add(name)
+        members.add(name)
     else:
-        those.discard(name)
+        members.discard(name)
 
 
 _ABOUT = 100
@@ -185,8 +185,8 @@ def reviews_of(connection: Connection, run_id: int) -> list[Review]:
 def _about(connection: Connection, look: CaseView) -> str:
     place = place_of(connection, look.case_no)
     cause = rca(connection, place.rca_id) if place and place.rca_id else None
-    said = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
-    return " ".join(said.split())[:_ABOUT]
+    text = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
+    return " ".join(text.split())[:_ABOUT]
 
 
 def reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:

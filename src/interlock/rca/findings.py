@@ -228,14 +228,14 @@ def _suspects(connection: Connection, cases: Iterable[SuiteCase]) -> dict[int, t
 
 def suspects_in(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
     """The suspects an answer to F3 names; what is no suspect is passed over."""
-    said = answer.get("suspects")
-    found = map(_suspect, said) if isinstance(said, list) else ()
+    rows = answer.get("suspects")
+    found = map(_suspect, rows) if isinstance(rows, list) else ()
     return tuple(each for each in found if each)
 
 
-def _suspect(said: Any) -> Suspect | None:
+def _suspect(row: Any) -> Suspect | None:
     try:
-        return msgspec.convert(said, Suspect)
+        return msgspec.convert(row, Suspect)
     except msgspec.ValidationError:
         return None
 

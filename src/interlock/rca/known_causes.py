@@ -126,15 +126,15 @@ def _confidence(memory: PriorMatch) -> float:
 
 
 def _reasoning(memory: PriorMatch) -> str:
-    said = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
-    said.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
+    reasons = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
+    reasons.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
     if memory.is_other_version:
-        said.append("it was seen in another version")
+        reasons.append("it was seen in another version")
     if memory.is_dormant:
-        said.append("it had not been seen for long: worth half")
+        reasons.append("it had not been seen for long: worth half")
     if memory.is_resolved:
-        said.append("it was resolved, so this may be a regression and needs a look")
-    return "; ".join(said)
+        reasons.append("it was resolved, so this may be a regression and needs a look")
+    return "; ".join(reasons)
 
 
 def _nothing(memories: Sequence[PriorMatch]) -> str:

@@ -342,7 +342,7 @@ def test_a_family_by_its_names(word: str) -> None:
 
 def test_a_step_without_a_family_is_refused() -> None:
     assert find_family("publish") is None
-    with pytest.raises(CircuitError, match="step 'publish' is no step of the analysis"):
+    with pytest.raises(CircuitError, match="step 'publish' is not a step of the analysis"):
         made("F3", RICH | {"step": "publish"}, Case(case_id="1", step="publish"))
 
 

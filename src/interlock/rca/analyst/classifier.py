@@ -87,8 +87,8 @@ class Classifier:
 
     def _calls(self, bag: frozenset[str]) -> list[float]:
         """Of each kind, how many of its label's words the features use."""
-        heard = {word[1 : 1 + _STEM] for word in bag if word.startswith("~")}
-        return [CALLED * len(stems & heard) / max(1, len(stems)) for stems in self._stems]
+        used_stems = {word[1 : 1 + _STEM] for word in bag if word.startswith("~")}
+        return [CALLED * len(stems & used_stems) / max(1, len(stems)) for stems in self._stems]
 
     def _chances(self, vector: Vector, called: Sequence[float]) -> list[float]:
         raw = [

@@ -53,8 +53,8 @@ def _failure(row: Mapping[str, Any], place: str) -> Failure:
     attributes = row.get("attributes") or {}
     if not isinstance(attributes, dict):
         raise SourceError(f"{place}: `attributes` must be an object")
-    told = {key: _text(value, "attributes", place) for key, value in attributes.items()}
-    return Failure(id=_id(row, place), attributes=told, **texts)
+    facts = {key: _text(value, "attributes", place) for key, value in attributes.items()}
+    return Failure(id=_id(row, place), attributes=facts, **texts)
 
 
 def _id(row: Mapping[str, Any], place: str) -> str:

@@ -132,16 +132,16 @@ class Mentions(msgspec.Struct, frozen=True):
 def hear(failure: Failure) -> Mentions:
     """Everything this failure says that may point at a culprit."""
     lines = told(failure.log) if failure.log else []
-    heard = _Hearing(_own_packages(failure, lines))
+    collector = _Hearing(_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
-        heard.listen(line[:_LONGEST])
+        collector.listen(line[:_LONGEST])
     return Mentions(
         frames=frames_of(failure),
         other_frames=read_frames("\n".join(lines)),
-        names=heard.names,
-        coordinates=heard.coordinates,
-        archives=heard.archives,
-        words=heard.words,
+        names=collector.names,
+        coordinates=collector.coordinates,
+        archives=collector.archives,
+        words=collector.words,
         fetched=fetched(failure.log),
         about_versions=any(_VERSIONED.search(line) for line in lines),
         class_name=failure.class_name,

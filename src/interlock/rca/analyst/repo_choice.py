@@ -38,10 +38,10 @@ _UNFITTING = 0.35
 
 def use_of(repo: Repo) -> str:
     """What a repository is for: `automation`, `infra` or `product`."""
-    said = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
-    if _TESTS.search(said):
+    purpose = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
+    if _TESTS.search(purpose):
         return "automation"
-    return "infra" if _SETTINGS.search(said) else "product"
+    return "infra" if _SETTINGS.search(purpose) else "product"
 
 
 def by_place(

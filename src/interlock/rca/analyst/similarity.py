@@ -91,14 +91,14 @@ def traits(failure: Failure) -> Traits:
     own = own_frames(frames_of(failure), failure.class_name)[: 4 * MOST_FRAMES]
     words = words_of(failure)
     message = words if words or own else _told(failure)
-    said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    masked_text = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
     kind = failure.type[:LONGEST_NAME].strip()
-    text = " ".join((kind, said, *places[:MOST_FRAMES])).strip()
+    text = " ".join((kind, masked_text, *places[:MOST_FRAMES])).strip()
     return Traits(
         type=kind,
         message=message[: 4 * LONGEST_MESSAGE].strip(),
-        said=said,
+        said=masked_text,
         text=text,
         names=frozenset(name_words(class_name) | name_words(test_name)),
         places=places,
@@ -106,7 +106,7 @@ def traits(failure: Failure) -> Traits:
         innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
         class_name=class_name,
         test_name=test_name,
-        own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
+        own_words=frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN,
     )
 
 

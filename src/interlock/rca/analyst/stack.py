@@ -176,9 +176,9 @@ def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
         elif not shown and (begun := _DEF.match(line)):
             shown = begun[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
-            said := _headed(line)
+            found_head := _headed(line)
         ).type:
-            head = said
+            head = found_head
         above = line
     yield link, _closed(head, frames, python)
 
@@ -299,11 +299,11 @@ def frames_of(failure: Failure) -> tuple[Frame, ...]:
 def words_of(failure: Failure) -> str:
     """Its message, and what its stack says beyond that."""
     message = failure.message[:_LOOKED_AT]
-    said = [line.strip() for line in message.split("\n")]
+    known = [line.strip() for line in message.split("\n")]
     more: list[str] = []
     for spoken in _spoken(failure.stack[:_LOOKED_AT]):
         line = spoken.removeprefix(failure.type).lstrip(": ")
-        if line and not any(_within(line, other) for other in (*said, *more)):
+        if line and not any(_within(line, other) for other in (*known, *more)):
             more.append(line)
     return "\n".join([message, *more] if message else more)
 

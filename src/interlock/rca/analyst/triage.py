@@ -190,5 +190,5 @@ class Teacher:
 
     def triage(self, failure: Failure) -> TriageResult:
         """The kind of a failure, in the words of the examples; else `unknown`."""
-        said = self._learner.ask(features(failure))
-        return TriageResult(said.label or UNKNOWN, said.confidence, said.reasons)
+        prediction = self._learner.ask(features(failure))
+        return TriageResult(prediction.label or UNKNOWN, prediction.confidence, prediction.reasons)

@@ -100,10 +100,10 @@ class Planted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def planted(hashes: Mapping[str, Mapping[str, str]]) -> tuple[Planted, ...]:
     """The truth, with the hashes that the culprits have in these repositories."""
-    told = msgspec.convert(read_page("truth.yaml"), tuple[Planted, ...], strict=False)
+    faults = msgspec.convert(read_page("truth.yaml"), tuple[Planted, ...], strict=False)
     return tuple(
         msgspec.structs.replace(each, commit=hashes[each.repo][each.culprit])
         if each.culprit
         else each
-        for each in told
+        for each in faults
     )

@@ -60,8 +60,8 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
     except subprocess.TimeoutExpired:
         raise SourceError(f"the tests in {workspace} did not end in {_PATIENCE:.0f} s") from None
     if done.returncode not in (0, 1) or not any(results.glob("TEST-*.xml")):
-        said = done.stdout.decode(errors="replace").strip().splitlines()
-        why = said[-1] if said else f"see {results / 'logs' / 'console.log'}"
+        output = done.stdout.decode(errors="replace").strip().splitlines()
+        why = output[-1] if output else f"see {results / 'logs' / 'console.log'}"
         raise SourceError(f"the tests in {workspace} could not be run: {why}")
     return done.returncode == 0
 

@@ -21,30 +21,30 @@ _WORDS_OF_REVIEW: Final = ("comment", "note", "reason")
 
 def prior(about: Subject) -> dict[str, Any]:
     """The earlier artifacts, what they mean for this step, and the additions of the rules."""
-    said = _answers(about)
+    answers = _answers(about)
     context = about.case.context
-    found: dict[str, Any] = {each.name: _object(about, said.get(each.name)) for each in FAMILIES}
-    triage, finding = _of(said, "triage"), _of(said, "investigate")
+    found: dict[str, Any] = {each.name: _object(about, answers.get(each.name)) for each in FAMILIES}
+    triage, finding = _of(answers, "triage"), _of(answers, "investigate")
     score = finding.get("convergence_score")
     return {
         **found,
         "symptom_category": about.taxonomy.category(_text(triage, "symptom_category")) or MISSING,
         "defect_type_hypothesis": _code(about, triage, "defect_type_hypothesis") or MISSING,
-        "cross_ref_strategy": about.line(_text(_of(said, "resolve"), "cross_ref_strategy")),
+        "cross_ref_strategy": about.line(_text(_of(answers, "resolve"), "cross_ref_strategy")),
         "convergence_score": score if isinstance(score, int | float) else MISSING,
         "loop_iteration": about.case.loops.get("investigate", 0),
         "attempt": about.case.attempt,
-        "recall_match": _of(said, "recall").get("match") is True,
+        "recall_match": _of(answers, "recall").get("match") is True,
         "recall_candidate": _object(about, context.get("recall_candidate")),
-        **_chosen_repos(about, _of(said, "resolve")),
+        **_chosen_repos(about, _of(answers, "resolve")),
         "findings": _rows(_tidy(about, context.get("findings"))),
         "evidence": _evidence(about, finding),
         "against": _listed(_tidy(about, finding.get("contradicting_evidence"))),
         "defect_type": _code(about, context, "defect_type"),
         "human_override": _object(about, context.get("human_override")),
         "clock_skew": about.line(context["clock_skew"]) if "clock_skew" in context else "",
-        "review_note": _review_note(about, _of(said, "review")),
-        "final_defect_type": _final(about, said),
+        "review_note": _review_note(about, _of(answers, "review")),
+        "final_defect_type": _final(about, answers),
     }
 
 
@@ -75,8 +75,8 @@ def _answers(about: Subject) -> dict[str, Any]:
     return {family.name: answer for family, answer in found if family}
 
 
-def _of(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    answer = said.get(name)
+def _of(answers: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    answer = answers.get(name)
     return answer if isinstance(answer, Mapping) else {}
 
 
@@ -131,8 +131,8 @@ def _completed(about: Subject, repo: dict[str, Any]) -> dict[str, Any]:
     if known is None:
         return {**repo, "known": False}
     facts = {"path": known.path, "purpose": known.purpose, "branch": known.branch}
-    said = {name: value for name, value in repo.items() if value}
-    return {"name": "", **about.lines(facts), "url": about.line(known.url), **said}
+    given = {name: value for name, value in repo.items() if value}
+    return {"name": "", **about.lines(facts), "url": about.line(known.url), **given}
 
 
 def _evidence(about: Subject, finding: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -152,18 +152,18 @@ def _evidence(about: Subject, finding: Mapping[str, Any]) -> list[dict[str, Any]
 def _review_note(about: Subject, review: Mapping[str, Any]) -> str:
     found = about.case.context.get("review_note")
     words = (_text(review, name) for name in _WORDS_OF_REVIEW)
-    said = found if isinstance(found, str) and found else next((each for each in words if each), "")
-    return about.fence.line(said, about.limits.words) if said else ""
+    note = found if isinstance(found, str) and found else next((each for each in words if each), "")
+    return about.fence.line(note, about.limits.words) if note else ""
 
 
-def _final(about: Subject, said: Mapping[str, Any]) -> str:
+def _final(about: Subject, answers: Mapping[str, Any]) -> str:
     """The defect code as it stands: a human's goes before a rule's, a rule's before an agent's."""
     places = (
         (about.case.context.get("human_override"), "defect_type"),
         (about.case.context, "defect_type"),
-        (said.get("investigate"), "defect_type"),
-        (_recalled(about, _of(said, "recall")), "defect_type"),
-        (said.get("triage"), "defect_type_hypothesis"),
+        (answers.get("investigate"), "defect_type"),
+        (_recalled(about, _of(answers, "recall")), "defect_type"),
+        (answers.get("triage"), "defect_type_hypothesis"),
     )
     found = (_code(about, answer, name) for answer, name in places)
     return next((code for code in found if code), MISSING)
@@ -326,10 +326,10 @@ def _previous(about: Subject, groups: Groups) -> str | None:
 
 def _review(about: Subject, groups: Groups) -> str | None:
     prior = groups["prior"]
-    said = {"review": prior["review"], "note": prior["review_note"]}
+    words = {"review": prior["review"], "note": prior["review_note"]}
     if prior["human_override"]:
-        said["human_override"] = prior["human_override"]
-    known = {name: value for name, value in said.items() if value}
+        words["human_override"] = prior["human_override"]
+    known = {name: value for name, value in words.items() if value}
     return outline(known) if known else None
 
 

@@ -145,9 +145,9 @@ def _groups(about: Subject) -> dict[str, Any]:
 def _words(about: Subject) -> int:
     """How many characters of the prompt are ours: its words, guards, taxonomy and schema."""
     guards = guards_for(about.family.short, CONDITIONS)
-    said = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
+    guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
     schema = len(schema_text(ARTIFACTS[about.family.name]))
-    return _PROSE + said + schema + len(about.taxonomy.text()) + len(about.fence.note)
+    return _PROSE + guard_length + schema + len(about.taxonomy.text()) + len(about.fence.note)
 
 
 def _texts(about: Subject, pieces: Mapping[str, FencedText]) -> dict[str, str]:

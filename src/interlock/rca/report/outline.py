@@ -182,8 +182,8 @@ def _whole(title: str, cases: Iterable[CaseFinding]) -> str:
     if not title.endswith("…"):
         return title
     begun = title[:-1]
-    said = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
-    found = next((each for each in said if each.startswith(begun)), "")
+    messages = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
+    found = next((each for each in messages if each.startswith(begun)), "")
     sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
     return line(sentence, _LONGEST_TITLE) if found else title
 
@@ -250,9 +250,9 @@ class Anchors(msgspec.Struct, frozen=True):
         return self.cases[number - 1]
 
 
-def anchors(told: Outline) -> Anchors:
-    families = [cause.family_id for cause in told.causes]
-    cases = [case.case_id for cause in told.causes for case in cause.cases]
+def anchors(outline: Outline) -> Anchors:
+    families = [cause.family_id for cause in outline.causes]
+    cases = [case.case_id for cause in outline.causes for case in cause.cases]
     return Anchors(_named(families, "family-", "f"), _named(cases, "case-", "c"))
 
 

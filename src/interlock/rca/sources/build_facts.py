@@ -61,11 +61,11 @@ def harmless_facts(properties: Mapping[str, str]) -> dict[str, str]:
 
 def with_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
     """The launch with what the properties tell; what it knows by itself stays."""
-    told: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for name, value in harmless_facts(properties).items():
-        told.setdefault(_plain(name), value.strip())
+        facts.setdefault(_plain(name), value.strip())
     found = {
-        field: next((told[name] for name in names if told.get(name)), "")
+        field: next((facts[name] for name in names if facts.get(name)), "")
         for field, names in _NAMES.items()
     }
     found["branch"] = found["branch"].removeprefix("refs/heads/").removeprefix("origin/")

@@ -41,12 +41,12 @@ def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[
 def _failure(row: Any) -> Failure:
     if not isinstance(row, dict):
         raise TypeError("it is not an object")
-    told = {key: value for key, value in row.items() if value is not None}
-    told["id"] = str(told.get("id", ""))
-    facts = told.get("attributes", {})
+    fields = {key: value for key, value in row.items() if value is not None}
+    fields["id"] = str(fields.get("id", ""))
+    facts = fields.get("attributes", {})
     if isinstance(facts, dict):
-        told["attributes"] = {key: _word(value) for key, value in facts.items()}
-    failure = msgspec.convert(told, Failure, strict=False)
+        fields["attributes"] = {key: _word(value) for key, value in facts.items()}
+    failure = msgspec.convert(fields, Failure, strict=False)
     log, log_cut = bounded(failure.log)
     stack, stack_cut = bounded(failure.stack)
     return msgspec.structs.replace(
@@ -141,8 +141,8 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
 
 
 def _launch(document: dict[str, Any], content: str) -> Launch:
-    told = rp_items.attributes(document.get("launch_attributes"))
-    told |= rp_items.attributes(document.get("attributes"))
+    attributes = rp_items.attributes(document.get("launch_attributes"))
+    attributes |= rp_items.attributes(document.get("attributes"))
     git = document.get("git")
     git = git if isinstance(git, dict) else {}
     launch = Launch(
@@ -153,9 +153,9 @@ def _launch(document: dict[str, Any], content: str) -> Launch:
         status=rp_items.text(document, "status"),
         started_at=rfc3339(document.get("startTime") or document.get("startTime_iso")),
         ended_at=rfc3339(document.get("endTime") or document.get("endTime_iso")),
-        attributes=told,
+        attributes=attributes,
         branch=rp_items.text(git, "branch"),
         commit=rp_items.text(git, "commit"),
         remote=rp_items.text(git, "remote"),
     )
-    return with_build_facts(launch, told)
+    return with_build_facts(launch, attributes)

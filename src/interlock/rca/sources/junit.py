@@ -69,10 +69,10 @@ class JUnitReport:
 
     @property
     def notes(self) -> list[str]:
-        said = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
+        notes = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
         if self._breaks > 1:
-            said.append(f"{self.name}: broken in {self._breaks} places; the rest was read")
-        return [*self._text.notes, *said]
+            notes.append(f"{self.name}: broken in {self._breaks} places; the rest was read")
+        return [*self._text.notes, *notes]
 
     def __iter__(self) -> Iterator[Failure]:
         chunks = iter(self._text)

@@ -42,12 +42,12 @@ def telling(message: str, body: str, test_name: str) -> str:
     return (next(news, "") or message or lines[0])[:_LONGEST]
 
 
-def _is_bare(said: str, test_name: str) -> bool:
-    if _BARE.fullmatch(said.strip()):
+def _is_bare(text: str, test_name: str) -> bool:
+    if _BARE.fullmatch(text.strip()):
         return True
-    if not test_name or test_name not in said:
+    if not test_name or test_name not in text:
         return False
-    return all(map(_PLACE.fullmatch, said.replace(test_name, " ", 1).split()))
+    return all(map(_PLACE.fullmatch, text.replace(test_name, " ", 1).split()))
 
 
 _MESSAGE_BOUND: Final = 16 * 1024
@@ -135,8 +135,8 @@ def failure_of(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Failu
 
 
 def _message(results: Iterable[JUnitResult], test_name: str) -> str:
-    said = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
-    return bounded("\n".join(dict.fromkeys(filter(None, said))), _MESSAGE_BOUND)[0]
+    messages = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
+    return bounded("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]
 
 
 def _body(result: JUnitResult) -> str:
@@ -356,10 +356,10 @@ class JUnitElements:
         self._property = ""
 
     def _note_suite(self, name: str, attributes: dict[str, str]) -> None:
-        said = restored(attributes.get("message", "")).strip()[:300]
-        told = f"the suite {self._suites[-1].name or self._stem} has an {name}: {said}"
-        self.notes.append(told)
-        self.unshown.append(told)
+        message = restored(attributes.get("message", "")).strip()[:300]
+        note = f"the suite {self._suites[-1].name or self._stem} has an {name}: {message}"
+        self.notes.append(note)
+        self.unshown.append(note)
 
     def _fail(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
@@ -402,8 +402,8 @@ def _size(failure: Failure) -> int:
 
 
 def _count(attributes: Mapping[str, str], name: str) -> int:
-    said = attributes.get(name, "").strip()
-    return int(said) if said.isdecimal() and said.isascii() and len(said) < 10 else 0
+    text = attributes.get(name, "").strip()
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
 
 
 def _end(started: str, attributes: Mapping[str, str]) -> str:

@@ -72,9 +72,9 @@ class _Reader:
         self.last: deque[str] = deque(maxlen=_KEPT)
 
     def take(self, line: str) -> None:
-        told = line.strip()
+        text = line.strip()
         # An interpreter tells where before it tells what, so the lines before are wanted too.
-        if not self._why and self._hear(told):
+        if not self._why and self._hear(text):
             self.first = list(self.last)[-_KEPT // 2 :]
             self.last.clear()
             self.first.append(line)
@@ -87,12 +87,12 @@ class _Reader:
     def _why(self) -> bool:
         return bool(self.typed or self.complaint)
 
-    def _hear(self, told: str) -> bool:
-        self.typed = _TYPED.match(told)
+    def _hear(self, text: str) -> bool:
+        self.typed = _TYPED.match(text)
         if not self.typed:
-            found = next((hit for each in _COMPLAINTS if (hit := each.match(told))), None)
+            found = next((hit for each in _COMPLAINTS if (hit := each.match(text))), None)
             self.complaint = found["said"] if found else ""
-            if not found and not self.ended and (end := _ENDED.match(told)):
+            if not found and not self.ended and (end := _ENDED.match(text)):
                 self.ended = end["said"]
         return self._why
 
@@ -100,8 +100,8 @@ class _Reader:
         kept = (*self.first, *self.last)
         if self.typed:
             return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
-        said = self.complaint or self.ended
-        return Break("", said.strip(), kept) if said else None
+        message = self.complaint or self.ended
+        return Break("", message.strip(), kept) if message else None
 
 
 PART_BOUND: Final = 64 * 1024
@@ -440,8 +440,8 @@ def _with_part(failure: Failure, parts: LogParts) -> Failure:
 
 
 def _same(failure: Failure) -> _Same:
-    told = failure.message, failure.stack
-    mark = hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest()
+    texts = failure.message, failure.stack
+    mark = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
     return failure.job, failure.class_name, failure.test_name, failure.at, mark
 
 

@@ -55,9 +55,9 @@ class _Search:
         leaves: list[SourceEntry] = []
         notes: list[str] = []
         for path in map(Path, found):
-            more, said = self.folder(path) if path.is_dir() else self.file(path)
+            more, more_notes = self.folder(path) if path.is_dir() else self.file(path)
             leaves += more
-            notes += said
+            notes += more_notes
         if not found:
             raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
         return leaves, notes
@@ -85,9 +85,9 @@ class _Search:
             if len(leaves) >= _MOST_FILES:
                 return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
             if path.suffix.lower() == ".zip":
-                more, said = _reports_in(path)
+                more, more_notes = _reports_in(path)
                 leaves += more
-                notes += said
+                notes += more_notes
             else:
                 leaves.append(self._leaf(path, is_given=False))
         return leaves, notes
@@ -214,9 +214,9 @@ class _Reading:
             launch, failures, notes = gathered
             self._intakes.append(SourceLaunch(launch, failures, notes))
         self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
-        said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
+        all_notes = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
-        first = msgspec.structs.replace(first, notes=[*said, *first.notes])
+        first = msgspec.structs.replace(first, notes=[*all_notes, *first.notes])
         return [
             msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
             for each in (first, *others)

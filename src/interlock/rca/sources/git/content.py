@@ -161,8 +161,8 @@ def _listed(ran: GitResult) -> Listing:
     return Listing(tuple(paths), tuple(links), ran.cut)
 
 
-def _blamed(said: str) -> Blame | None:
-    first, _, rest = said.partition("\n")
+def _blamed(output: str) -> Blame | None:
+    first, _, rest = output.partition("\n")
     words = first.split(" ")
     if len(words) < 3 or not _FULL_HASH.fullmatch(words[0]):
         return None

@@ -114,10 +114,10 @@ class _Checker:
 
     def _best(self, alternatives: Sequence[Pointer], shown: str) -> Evidence:
         """The best that can be said of one reading; of equals, the first."""
-        said = [verdict for pointer in alternatives for verdict in self._verdicts(pointer)]
-        found = [one for one in said if one.verdict == FOUND]
-        first = (found or sorted(said, key=lambda one: _RANK[one.verdict]))[0]
-        missing = [one.why for one in said if one.verdict == MISSING]
+        verdicts = [verdict for pointer in alternatives for verdict in self._verdicts(pointer)]
+        found = [one for one in verdicts if one.verdict == FOUND]
+        first = (found or sorted(verdicts, key=lambda one: _RANK[one.verdict]))[0]
+        missing = [one.why for one in verdicts if one.verdict == MISSING]
         if first.verdict == MISSING and len(missing) > 1:
             first = Evidence(ref="", verdict=MISSING, why="; ".join(dict.fromkeys(missing))[:1_000])
         return Evidence(ref=shown, verdict=first.verdict, why=first.why, url=first.url)

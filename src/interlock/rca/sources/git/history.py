@@ -294,16 +294,16 @@ class GitLog:
     def _hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
         """The range's commits, and a remark if green is not where the range begins."""
         words = ["--boundary", f"--max-count={most}", tip, *([f"^{green}"] if green else []), "--"]
-        said = b"".join(self._git.stream("rev-list", *words, patience=_PATIENCE)).decode().split()
-        hashes = [word for word in said if word[0] != "-"]
+        output = b"".join(self._git.stream("rev-list", *words, patience=_PATIENCE)).decode().split()
+        hashes = [word for word in output if word[0] != "-"]
         is_whole = len(hashes) < most and green not in ("", tip)
-        parted = is_whole and f"-{green}" not in said
+        parted = is_whole and f"-{green}" not in output
         return hashes, _PARTED if parted else ""
 
     def _read(self, hashes: Sequence[str]) -> Iterator[Commit]:
         feed = "".join(f"{commit}\n" for commit in hashes).encode()
-        said = self._git.stream(*_ASK, feed=feed, patience=_PATIENCE)
-        for commit in parse_log(said):
+        output = self._git.stream(*_ASK, feed=feed, patience=_PATIENCE)
+        for commit in parse_log(output):
             if commit.hash in self._shallow:
                 yield msgspec.structs.replace(commit, files=(), more=0)
             else:

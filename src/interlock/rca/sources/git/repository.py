@@ -188,11 +188,11 @@ class Repository:
 
     def note(self, kind: str, sentence: str) -> None:
         """Add to the problems, each sentence once."""
-        said = RepoProblem(
+        problem = RepoProblem(
             repo=self.name, kind=kind, sentence=f"repository {self.name}: {sentence}"
         )
-        if said not in self.problems:
-            self.problems.append(said)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def resolve(self, word: str) -> str:
         """The commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
@@ -348,20 +348,20 @@ class Repository:
         return found
 
     def _change(self, commit: Commit) -> ContentChange:
-        told = nature_by_files(commit)
-        if told is not None and not told.behavioural:
-            return ContentChange(told)
+        nature = nature_by_files(commit)
+        if nature is not None and not nature.behavioural:
+            return ContentChange(nature)
         try:
             ran = self._content.diff(commit.hash, _MOST_DIFF)
         except SourceError as error:
-            return ContentChange(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+            return ContentChange(nature or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
         if commit.parents > 1:
-            return ContentChange(told or nature_of_merge(ran.text))
+            return ContentChange(nature or nature_of_merge(ran.text))
         hunks = tuple(read_hunks(ran.text))
         if ran.cut:
             cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
-            return ContentChange(told or cut, hunks)
-        return ContentChange(told or nature_by_hunks(hunks), hunks, whole=True)
+            return ContentChange(nature or cut, hunks)
+        return ContentChange(nature or nature_by_hunks(hunks), hunks, whole=True)
 
     def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
         """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""

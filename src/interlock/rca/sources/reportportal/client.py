@@ -215,7 +215,7 @@ class Rest:
 
     def _refusal(self, answer: httpx.Response, raw: bytes, what: str, method: str) -> PortalError:
         status = answer.status_code
-        said, project = self._said(raw), self._address.project
+        message, project = self._said(raw), self._address.project
         if answer.is_redirect:
             where = short(answer.headers.get("location", ""))
             sentence = f"ReportPortal redirects to {where}: set {URL} to its real address."
@@ -234,7 +234,7 @@ class Rest:
                 f"The token is not allowed to change items in project {project} (403): "
                 "ask for a project role that is."
             )
-        default = f"ReportPortal refuses {what} ({status}): {said or 'it does not say why'}"
+        default = f"ReportPortal refuses {what} ({status}): {message or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
 
     def _untrusted(self, error: Exception) -> PortalError:
@@ -252,10 +252,10 @@ class Rest:
             if waits
             else f"{len(DELAYS_S) + 1} tries were made; check {URL} or try again later"
         )
-        told = f"{problem.reason}; {advice}."
+        reason = f"{problem.reason}; {advice}."
         does = "return" if method == "GET" else "accept"
         return PortalError(
-            f"ReportPortal at {self._address.url} does not {does} {what}: {told}", problem.status
+            f"ReportPortal at {self._address.url} does not {does} {what}: {reason}", problem.status
         )
 
     def _said(self, raw: bytes) -> str:
@@ -291,11 +291,11 @@ def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:
 
 def _retry_after(answer: httpx.Response) -> float | None:
     """Seconds to wait, as the server says: a number, or a date compared with its own clock."""
-    said = answer.headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit() and len(said) < 10:
-        return float(said)
+    value = answer.headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return float(value)
     try:
-        until = parsedate_to_datetime(said)
+        until = parsedate_to_datetime(value)
         return max(0.0, (until - parsedate_to_datetime(answer.headers["date"])).total_seconds())
     except (ValueError, TypeError, KeyError):
         return None

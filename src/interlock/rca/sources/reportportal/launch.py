@@ -53,13 +53,13 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
 
 
 def _failed(
-    portal: ReportPortal, launch_id: int, told: int
+    portal: ReportPortal, launch_id: int, expected: int
 ) -> tuple[list[rp_items.Item], list[rp_items.Item], list[str]]:
     """What did not pass, what of it failed itself, and notes. ReportPortal counts a test that was
     interrupted as failed, but lists it apart: it is asked for where some are missing."""
     items = rp_items.read_items(portal.items(launch_id, "FAILED"))
     own, notes = rp_items.own_failures(items)
-    if len(own) < told:
+    if len(own) < expected:
         rows = portal.items(launch_id, "INTERRUPTED")
         known = {each.item_id for each in items}
         items += [each for each in rp_items.read_items(rows) if each.item_id not in known]
@@ -68,7 +68,7 @@ def _failed(
 
 
 def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Launch:
-    told = rp_items.attributes(document.get("attributes"))
+    attributes = rp_items.attributes(document.get("attributes"))
     launch = Launch(
         launch_id=str(number),
         name=rp_items.text(document, "name"),
@@ -77,12 +77,12 @@ def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Laun
         status=rp_items.text(document, "status"),
         started_at=rfc3339(document.get("startTime")),
         ended_at=rfc3339(document.get("endTime")),
-        attributes=told,
+        attributes=attributes,
         url=f"{portal.url}/ui/#{portal.project}/launches/all/{number}",
         project=portal.project,
         tally=rp_items.tally(document.get("statistics")) or TestCounts(),
     )
-    return with_build_facts(launch, told)
+    return with_build_facts(launch, attributes)
 
 
 def _page(launch_url: str, item: rp_items.Item) -> str:

@@ -230,8 +230,10 @@ class _Plan:
         except PortalError as error:
             if not self._written:
                 raise
-            told = f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
-            raise PortalError(f"{told}: push again for the others.", error.status) from None
+            message = (
+                f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
+            )
+            raise PortalError(f"{message}: push again for the others.", error.status) from None
         self.changes = [each for each in self.changes if each[0].item_id not in self.unwritten]
 
     def _send(self, chunk: Sequence[_Row]) -> None:
