@@ -1,4 +1,4 @@
-"""Likeness: what is alike, what is not, and laws that hold for any two failures.
+"""Similarity: what is alike, what is not, and laws that hold for any two failures.
 
 Bands: failures alike share one, strangers do not, and every process makes the same.
 """

@@ -2,7 +2,7 @@
 
 Whose code a frame is, by where it lies and how it is named.
 
-Whereabouts: frames and words are found in whichever part a tool wrote them.
+Frames and words are found in whichever part a tool wrote them.
 """
 
 import pytest
