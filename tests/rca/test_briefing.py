@@ -14,7 +14,7 @@ from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS, enriched, names, p
 from interlock.rca.config import RcaConfig
 from interlock.rca.families import Families
 from interlock.rca.steps import F0, F1, F3, STEPS
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 from interlock.signals.batch import Briefing, Phase
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

@@ -1,4 +1,4 @@
-"""Known causes: what the store knows that may be about a failure, the exact first, agreed causes first.
+"""Known causes: what the store knows that may be about a failure, exact and agreed ones first.
 
 F0 by the analyst: what a memory is worth, and what is never taken for the same.
 """

@@ -28,8 +28,7 @@ from tests.signals.test_fence import HOSTILE
 
 from interlock.engine.case import Case
 from interlock.rca.prompt_data.groups import CLOCK_PLANE_NOTE
-from interlock.rca.prompt_data.parameters import NAMES
-from interlock.rca.prompt_data.subject import PromptLimits
+from interlock.rca.prompt_data.subject import NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES
 from interlock.runtime.prompts import FACTS, Sandbox

@@ -27,9 +27,9 @@ from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.suites import place_of
 from interlock.rca.prompt_data.groups import short_name
-from interlock.rca.prompt_data.parameters import NAMES, PromptFacts
+from interlock.rca.prompt_data.parameters import PromptFacts
 from interlock.rca.prompt_data.parameters import told as spelled
-from interlock.rca.prompt_data.subject import PromptLimits
+from interlock.rca.prompt_data.subject import NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, PriorCause, PriorKnowledge, Sibling
 from interlock.rca.steps import F4, F5, FAMILIES, family_of, find_family
 from interlock.rca.taxonomy import TAXONOMY

@@ -51,13 +51,6 @@ from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import FencedText, PromptFence, ends, is_noisy
 
-_NAME_TEXT: Final = """
-identity envelope env git failure timestamps siblings workspace urls prior history digest taxonomy
-artifact_schema guards data fence notes missing
-"""
-NAMES: Final = tuple(_NAME_TEXT.split())
-"""The names that `build_parameters` gives to a template, beside those every prompt can read."""
-
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""
 _TEXTS: Final = {"error_message": "message", "stack": "stack", "log_snippet": "log"}

@@ -4,7 +4,7 @@ Also how much of it a prompt may show. The groups, the history and the blocks ar
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,13 @@ from interlock.rca.records import Checkout, Failure, Job, Launch, PriorKnowledge
 from interlock.rca.steps import StepFamily
 from interlock.rca.taxonomy import Taxonomy
 from interlock.runtime.fence import PromptFence
+
+_NAME_TEXT: Final = """
+identity envelope env git failure timestamps siblings workspace urls prior history digest taxonomy
+artifact_schema guards data fence notes missing
+"""
+NAMES: Final = tuple(_NAME_TEXT.split())
+"""The names that `build_parameters` gives to a template, beside those every prompt can read."""
 
 
 class ClockLimits(msgspec.Struct, frozen=True, kw_only=True):
