@@ -397,10 +397,10 @@ def test_two_analyses_at_once_on_one_store(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("gone.xml",), "gone.xml is not there"),
+        (("gone.xml",), "gone.xml does not exist"),
         (("*.nope",), "*.nope matches no file"),
         (("rp:12",), "Set ASTERISK_RP_URL"),
-        (("http://x/y",), "is no address of a ReportPortal launch"),
+        (("http://x/y",), "is not the address of a ReportPortal launch"),
         (("red.xml", "--agent", "oracle"), "'oracle' names no agent; use basic"),
         (("red.xml", "--agent", "pilot=basic"), "no step has the role 'pilot'"),
         (("red.xml", "--last-green", "app=HEAD"), "repositories are none; name one with --repo"),

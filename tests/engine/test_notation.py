@@ -46,6 +46,13 @@ def test_thresholds_can_be_changed_without_touching_the_original() -> None:
     assert circuit.thresholds == {"passing": 0.8}
 
 
+def test_a_rule_keeps_the_tags_of_its_application() -> None:
+    circuit = press(("id: good,", "id: good, tags: {effect: link},")).circuit
+    assert {rule.id: rule.tags for rule in circuit.rules if rule.tags} == {
+        "good": {"effect": "link"}
+    }
+
+
 def test_the_published_schema_accepts_what_is_read() -> None:
     schema = circuit_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -85,6 +92,7 @@ def test_the_published_schema_accepts_what_is_read() -> None:
         (("score >= passing", "open('x')"), 28, "is not allowed in"),
         (("adds: {title: =text}", "adds: {title: =text.upper()}"), 27, "adds 'title'"),
         (("at: publish, to: published", "at: publish"), 35, "needs 'to: STEP', or 'adds:'"),
+        (("id: good,", "id: good, tags: {effect: 1},"), 28, "expected `str`, got `int`"),
         (("rules:\n", "rules: {}\nmore:\n"), 26, "expected `array`, got `object`"),
     ],
 )

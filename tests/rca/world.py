@@ -5,7 +5,7 @@ from typing import Any
 
 import interlock.rca as rca
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.params import parameters
+from interlock.rca.prompt_data.parameters import parameters
 from interlock.rca.records import (
     Checkout,
     Failure,

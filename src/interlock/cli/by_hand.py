@@ -303,7 +303,8 @@ def _advanced(
     from interlock.agents.registry import FileOptions
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import project as write_case_folders
-    from interlock.rca.report.markdown import regressions
+    from interlock.rca.report.markdown import regressions_of
+    from interlock.rca.report.outline import outline
 
     since = time.time()
     run = find_run(connection, suite.run_id)
@@ -312,7 +313,7 @@ def _advanced(
     pool = project.build_pool(circuit, options)
     work_on_run(connection, run, pool, display=project.display, only=set(only))
     root = Path(msgspec.convert(options.files, FileOptions).root)
-    told = regressions(analysis.collect_findings(connection, suite))
+    told = regressions_of(outline(analysis.collect_findings(connection, suite)))
     write_case_folders(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
 

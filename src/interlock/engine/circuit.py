@@ -89,6 +89,8 @@ class Rule(msgspec.Struct, frozen=True):
     adds: Mapping[str, Any] = {}
     hold: str | None = None
     release: str | None = None
+    tags: Mapping[str, str] = {}
+    """Columns of an application's own: the engine keeps them and never reads them."""
     why: str = ""
 
 

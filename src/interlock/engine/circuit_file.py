@@ -88,6 +88,7 @@ class RuleText(msgspec.Struct, forbid_unknown_fields=True):
     adds: dict[str, Any] = {}
     hold: Name | None = None
     release: Name | None = None
+    tags: dict[str, str] = {}
     why: str = ""
 
 
@@ -359,6 +360,7 @@ class _Builder:
             adds=self._adds(given.adds, "rules", index),
             hold=given.hold,
             release=given.release,
+            tags=given.tags,
             why=given.why,
         )
 
@@ -406,7 +408,7 @@ def _explained(message: str, page: YamlDocument) -> CircuitError:
         int(index) if index else name
         for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
     ]
-    if "[...]" in where:
+    if path and where.startswith(f".{path[0]}[...]"):
         path[1:1] = _key_of(message, page, str(path[0]))
     unknown = re.search(r"unknown field `(.+?)`", problem)
     if unknown:

@@ -25,7 +25,7 @@ from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import begin_cases
 from interlock.rca.knowledge.audit import MISMATCHES
 from interlock.rca.knowledge.suites import find_suite
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import NAMES
 from interlock.rca.sources.git.open import repos_of
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY

@@ -1,6 +1,6 @@
 """The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
 
-A projection of the database, written after each sitting. A wrapper only carries an answer to its
+A projection of the database, written after each session. A wrapper only carries an answer to its
 dispatch: it is taken off when that is over.
 """
 
@@ -16,7 +16,7 @@ from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, life_of
 from interlock.rca.check_answer import remarks
-from interlock.rca.prompt_data.facts import told
+from interlock.rca.prompt_data.parameters import told
 from interlock.rca.steps import ARTIFACTS, F6
 from interlock.signals.signal_file import Artifact, read_artifact
 from interlock.system.safe_file import UnreadableFile, read_regular, write_whole
