@@ -1,9 +1,15 @@
-"""The purse: limits that hold to the dispatch, and time that is counted once."""
+"""The budget of a run: limits that hold to the dispatch, and time that is counted once."""
 
 import pytest
 
 from interlock.engine.schedule import Budget, Spent
-from interlock.runtime.purse import plain_purse
+from interlock.runtime.limits import BudgetLimits, BudgetUsage
+from interlock.runtime.purse import RunBudget
+
+
+def budget_of(budget: Budget | None, spent: Spent, now: float) -> RunBudget:
+    """Limits for the run alone."""
+    return RunBudget(BudgetLimits(budget or Budget()), BudgetUsage(spent), now)
 
 
 @pytest.mark.parametrize(
@@ -18,21 +24,21 @@ from interlock.runtime.purse import plain_purse
     ],
 )
 def test_what_is_left(budget: Budget | None, spent: Spent, left: int | None) -> None:
-    assert plain_purse(budget, spent, now=100.0).left(102.5) == left
+    assert budget_of(budget, spent, now=100.0).left(102.5) == left
 
 
 def test_what_is_paid_adds_up() -> None:
-    purse = plain_purse(None, Spent(1, 10, 0.5, 7.0), now=0.0)
-    purse.pay("author", dispatches=2)
-    purse.pay("critic", tokens=5, money=0.25)
-    assert purse.spent == Spent(3, 15, 0.75, 7.0)
+    budget = budget_of(None, Spent(1, 10, 0.5, 7.0), now=0.0)
+    budget.pay("author", dispatches=2)
+    budget.pay("critic", tokens=5, money=0.25)
+    assert budget.spent == Spent(3, 15, 0.75, 7.0)
 
 
 def test_time_is_noted_once_a_second_or_when_asked_and_never_backwards() -> None:
-    purse = plain_purse(None, Spent(), now=100.0)
+    budget = budget_of(None, Spent(), now=100.0)
     noted = [
-        sum(worked.seconds for worked in purse.seconds_to_note(at, now=now))
+        sum(worked.seconds for worked in budget.seconds_to_note(at, now=now))
         for at, now in [(100.5, False), (101.5, False), (101.75, True), (90.0, True), (90.5, True)]
     ]
     assert noted == [0.0, 1.5, 0.25, 0.0, 0.5]
-    assert purse.spent.seconds == 2.25
+    assert budget.spent.seconds == 2.25

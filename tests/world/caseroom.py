@@ -32,8 +32,9 @@ from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.circuits import Bundle, find_circuit
+from interlock.runtime.limits import BudgetLimits, BudgetUsage
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.purse import plain_purse
+from interlock.runtime.purse import RunBudget
 from interlock.runtime.session import RunSession
 from interlock.runtime.staff import RunSetup
 from interlock.runtime.treasury import BudgetQuestion
@@ -157,7 +158,11 @@ class Caseroom(World):
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                treasury=BudgetQuestion(plain_purse(budget, run.spent, self.clock.time)),
+                treasury=BudgetQuestion(
+                    RunBudget(
+                        BudgetLimits(budget or Budget()), BudgetUsage(run.spent), self.clock.time
+                    )
+                ),
                 application=ours.application,
                 wait_for_humans=wait,
             )

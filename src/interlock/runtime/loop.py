@@ -328,8 +328,9 @@ class RunLoop:
         if not self._stops:
             self._traffic.send_again(batch.at)
             self._dispatch(batch)
-            if self._purse.limited and ready(self._suite):
-                self._treasury.ask(self._journal, batch, self._occasions)
+            held_back = self._purse.limited and ready(self._suite)
+            if held_back and (inquiry := self._treasury.ask(self._journal, batch)):
+                self._occasions.spent(inquiry)
         self._commit(batch)
         while self._rations and not self._stops and (more := self._more()):
             self._commit(more)
@@ -347,7 +348,8 @@ class RunLoop:
             self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
             return
         if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
-            self._traffic.pause(ask, reply, batch, self._occasions)
+            if pause := self._traffic.pause(ask, reply, batch):
+                self._occasions.limited(pause)
             return
         found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES:

@@ -3,18 +3,22 @@
 import os
 import shutil
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from interlock.agents.carrier import Clock
-from interlock.agents.programs import not_runnable
 from interlock.runtime.herald import Notifier, WebhookTarget
-from interlock.runtime.settings import Notify
 from interlock.system.errors import SourceError
 
+if TYPE_CHECKING:
+    from interlock.runtime.settings import Notify
 
-def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Notifier | None:
+
+def herald(notify: "Notify", clock: Clock, complain: Callable[[str], None]) -> Notifier | None:
     """Who carries notices out of the house, if anybody is to hear them."""
     if not notify.command and not notify.webhook:
         return None
+    from interlock.agents.programs import not_runnable
+
     if notify.command and shutil.which(notify.command[0]) is None:
         problem = not_runnable(notify.command[0])
         raise SourceError(f"interlock.toml, [notify] command: {problem}")

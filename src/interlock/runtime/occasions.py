@@ -11,7 +11,6 @@ from interlock.agents.carrier import Ask
 from interlock.engine.case import Case
 from interlock.journal.events import Notification, NotificationKind, Tell, joined, many
 from interlock.journal.journal import Inquiry, Pause
-from interlock.runtime.limits import low
 
 
 class EventCollector:
@@ -35,10 +34,10 @@ class EventCollector:
         text = f"{pause.account}: rate-limited until {hour(pause.until, pause.at)}"
         self._keep(Notification("rate-limit", 0, 0.0, text, pause.account, until=pause.until))
 
-    def running_low(self, parts: Mapping[str, float]) -> None:
-        """Limits are nearly spent, each to that part."""
-        for word, part in parts.items():
-            self._keep(Notification("budget-low", 0, 0.0, low(word, part), word))
+    def running_low(self, limits: Mapping[str, str]) -> None:
+        """Limits are nearly spent: for each, by its word, what is said of it."""
+        for word, text in limits.items():
+            self._keep(Notification("budget-low", 0, 0.0, text, word))
 
     def spent(self, inquiry: Inquiry) -> None:
         """The budget is spent, and somebody is asked to raise it."""

@@ -30,7 +30,6 @@ from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, HasCapacity, 
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause, TurnWrites
-from interlock.runtime.occasions import EventCollector
 from interlock.runtime.purse import RunBudget
 
 
@@ -316,16 +315,16 @@ class DispatchQueue:
         self.outbox.settle(ask, error)
         self.pauses.answered(ask)
 
-    def pause(self, ask: Ask, reply: Reply, batch: TurnWrites, occasions: EventCollector) -> None:
-        """It met a rate limit, which decides nothing: it stays open, and waits for the end."""
+    def pause(self, ask: Ask, reply: Reply, batch: TurnWrites) -> Pause | None:
+        """It met a rate limit, which decides nothing: it stays open, and waits for the end. The
+        pause, if its account did not rest before."""
         if ask.dispatch_id not in self.pauses.parked:
             self._come_back(ask, batch.at)
             self.outbox.withdraw(ask)
         self._purse.pay(ask.role, tokens=reply.usage.tokens, money=reply.usage.money)
         pause, new = self.pauses.limit(ask, reply, batch.at)
         batch.pauses.append(pause)
-        if new:
-            occasions.limited(pause)
+        return pause if new else None
 
     def send_again(self, at: float) -> None:
         """What waited for the end of a rate limit goes out, as far as there are places."""

@@ -5,22 +5,14 @@ told how many dispatches are left and which roles get none, the journal what tim
 """
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 
-from interlock.engine.schedule import NO_LIMITS, Budget, Spent, dispatches_left
+from interlock.engine.schedule import NO_LIMITS, Spent, dispatches_left
 from interlock.journal.journal import WorkTime
-from interlock.runtime.limits import LOW, BudgetLimits, BudgetUsage, parts
+from interlock.runtime.limits import LOW, BudgetLimits, BudgetUsage, low, parts
+from interlock.system.time import Day
 
 _NO_LIMITS = BudgetLimits()
 _NONE: frozenset[str] = frozenset()
-
-
-class Day(NamedTuple):
-    """A day by its name, and from when to when it goes."""
-
-    name: str
-    begins: float
-    ends: float
 
 
 def _one_long_day(_at: float) -> Day:
@@ -100,12 +92,12 @@ class RunBudget:
         """For each limit the part of it that is spent."""
         return parts(self.limits, self._spending(at))
 
-    def running_low(self, at: float) -> dict[str, float]:
-        """The limits that have just come near their end; each is told once."""
+    def running_low(self, at: float) -> dict[str, str]:
+        """What is said of the limits that have just come near their end; each is told once."""
         if not self.limited:
             return {}
         fresh = {
-            word: part
+            word: low(word, part)
             for word, part in self.parts(at).items()
             if part >= LOW and word not in self._warned
         }
@@ -182,8 +174,3 @@ def _sum(one: Spent, other: Spent) -> Spent:
         one.money + other.money,
         one.seconds + other.seconds,
     )
-
-
-def plain_purse(budget: Budget | None, spent: Spent | None, now: float) -> RunBudget:
-    """A purse with limits for the run alone."""
-    return RunBudget(BudgetLimits(budget or NO_LIMITS), BudgetUsage(spent or Spent()), now)

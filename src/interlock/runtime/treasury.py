@@ -13,7 +13,6 @@ from interlock.engine.circuit import HUMAN
 from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites
 from interlock.journal.usage import OpenInquiry
 from interlock.runtime.limits import Words, read_limits
-from interlock.runtime.occasions import EventCollector
 from interlock.runtime.purse import RunBudget
 from interlock.system.errors import SourceError
 from interlock.system.runner_strict_json import decode
@@ -62,19 +61,19 @@ class BudgetQuestion:
         said = {"decision": RAISE, "comment": "There was more to spend when the run went on."}
         batch.told.append(InquiryAnswered(last.question_id, "", msgspec.json.encode(said)))
 
-    def ask(self, journal: Journal, batch: TurnWrites, occasions: EventCollector) -> None:
-        """Ask for more, if a limit is reached and nobody said stop to just that."""
+    def ask(self, journal: Journal, batch: TurnWrites) -> Inquiry | None:
+        """Ask for more, if a limit is reached and nobody said stop to just that; the question."""
         spent = self._spent(batch.at)
         if self._desk is None or not spent or self._open is not None:
-            return
+            return None
         limits = ", ".join(self._named(word) for word in spent)
         about = f"run {journal.run_id} has spent its budget ({limits}): raise it, or stop?"
         if self._last is not None and self._last.about == about and _stopped(self._last):
-            return
+            return None
         inquiry = Inquiry(journal.new_dispatch_id(), KIND, about)
         batch.inquiries.append(inquiry)
         self._ask(inquiry, journal.run_id, batch.at)
-        occasions.spent(inquiry)
+        return inquiry
 
     def mine(self, reply: Reply) -> bool:
         """Whether a reply answers our question."""

@@ -13,9 +13,15 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from interlock.runtime.purse import Day
+
+class Day(NamedTuple):
+    """A day by its name, and from when to when it goes."""
+
+    name: str
+    begins: float
+    ends: float
 
 
 class SystemClock:
