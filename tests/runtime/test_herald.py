@@ -14,7 +14,7 @@ import pytest
 from tests.world.clock import START, FakeClock
 
 from interlock.journal.events import Notification
-from interlock.runtime.herald import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
+from interlock.runtime.notify import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 OVER = Notification("over", 7, START, "run 7: done", "done")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.engine.schedule import Budget, Spent
-from interlock.runtime.limits import BudgetLimits, BudgetUsage, flat, parts, read_limits
+from interlock.runtime.budget import BudgetLimits, BudgetUsage, flat, parts, read_limits
 from interlock.system.errors import SourceError
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from interlock.engine.schedule import Budget, Spent
-from interlock.runtime.limits import BudgetLimits, BudgetUsage
-from interlock.runtime.purse import RunBudget
+from interlock.runtime.budget import BudgetLimits, BudgetUsage, RunBudget
 
 
 def budget_of(budget: Budget | None, spent: Spent, now: float) -> RunBudget:

@@ -31,13 +31,11 @@ from interlock.rca.rca import staff
 from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
-from interlock.runtime.limits import BudgetLimits, BudgetUsage
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.purse import RunBudget
 from interlock.runtime.session import RunSession
 from interlock.runtime.staff import RunSetup
-from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""

@@ -195,8 +195,7 @@ def _to_gate(
 
 
 def _to_inquiry(given: AnswerRequest, inquiry: "OpenInquiry") -> PreparedAnswer | LateAnswer:
-    from interlock.runtime.limits import read_limits
-    from interlock.runtime.treasury import RAISE, STOP
+    from interlock.runtime.budget import RAISE, STOP, read_limits
 
     refuse_strangers(inquiry.kind, given.by, given.user)
     said = {"comment": given.message} if given.message else {}
@@ -410,7 +409,7 @@ def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
 
 def _inquiries(connection: "Connection") -> list[Question]:
     from interlock.journal.usage import open_inquiries
-    from interlock.runtime.treasury import RAISE, STOP
+    from interlock.runtime.budget import RAISE, STOP
 
     return [
         Question(

@@ -28,7 +28,7 @@ def whys(
 ) -> Iterator[str]:
     """A reason for each of these cases of a run."""
     from interlock.journal.runs import load_cases
-    from interlock.runtime.occasions import hour
+    from interlock.runtime.notify import hour
 
     resting = resting_dispatches(connection, run_id, time.time())
     unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)
@@ -84,7 +84,7 @@ def low_limits(connection: "Connection", run: "Run", at: float) -> list[str]:
     """A line for each limit of a run that is nearly or wholly spent."""
     from interlock.api.project import RunConfig
     from interlock.api.sitting import spending_of
-    from interlock.runtime.limits import LOW, low, parts, read_limits
+    from interlock.runtime.budget import LOW, low, parts, read_limits
 
     limits = read_limits(msgspec.convert(run.options, RunConfig).budget)
     found = parts(limits, spending_of(connection, run, limits, at))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from interlock.agents.files.batch import ProgressGauge
     from interlock.engine.circuit import Circuit, Role
     from interlock.journal.runs import Run
-    from interlock.runtime.herald import Notifier
-    from interlock.runtime.limits import BudgetLimits as LimitsOf
+    from interlock.runtime.budget import BudgetLimits as LimitsOf
+    from interlock.runtime.notify import Notifier
     from interlock.runtime.settings import Settings
 
 
@@ -83,7 +83,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 def usual_options(usual: "Settings", thresholds: dict[str, Any]) -> RunConfig:
     """What a project's settings say about any run that begins."""
     from interlock.rca.rca import terms_of
-    from interlock.runtime.limits import flat
+    from interlock.runtime.budget import flat
 
     return RunConfig(
         agents=dict(usual.agents),
@@ -155,7 +155,7 @@ def crew_of(circuit: "Circuit", options: RunConfig, path: Path) -> AgentPool:
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.agent_pool import PARALLEL, agents_by_role, carriers, roles_with
     from interlock.runtime.apps import programs_of
-    from interlock.runtime.limits import read_limits
+    from interlock.runtime.budget import read_limits
     from interlock.runtime.notify import herald
     from interlock.runtime.settings import answers_folder, read_settings
     from interlock.system.time import SystemClock

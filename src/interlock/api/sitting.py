@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from interlock.engine.schedule import Spent
     from interlock.journal.runs import Run, RunStatus
     from interlock.runtime.application import CaseHooks
-    from interlock.runtime.limits import BudgetLimits, BudgetUsage
+    from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage
     from interlock.runtime.loop import RunCounts
     from interlock.runtime.session import RunSession
     from interlock.runtime.staff import RunSetup
-    from interlock.runtime.treasury import BudgetQuestion
 
 View = Callable[[], AbstractContextManager["Callable[[RunCounts, Spent], None]"]]
 """What shows a run while it is worked on: it is told how the run stands, after every turn."""
@@ -159,8 +158,7 @@ async def _worked(sitting: "RunSession", crew: AgentPool) -> "RunStatus":
 def treasury_of(connection: "Connection", found: "Run", crew: AgentPool) -> "BudgetQuestion":
     """What the run may spend, and what it, its roles and this day have cost so far."""
     from interlock.journal.usage import last_inquiry
-    from interlock.runtime.purse import RunBudget
-    from interlock.runtime.treasury import KIND, BudgetQuestion
+    from interlock.runtime.budget import KIND, BudgetQuestion, RunBudget
     from interlock.system.time import local_day
 
     now = crew.clock.now()
@@ -175,7 +173,7 @@ def spending_of(
     """What is spent of these limits; what nobody limits is not added up."""
     from interlock.engine.schedule import NO_LIMITS, Spent
     from interlock.journal.usage import spent_by_role, spent_on
-    from interlock.runtime.limits import BudgetUsage
+    from interlock.runtime.budget import BudgetUsage
     from interlock.system.time import local_day
 
     roles = spent_by_role(connection, found.run_id) if limits.roles else {}

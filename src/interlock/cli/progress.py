@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from interlock.engine.schedule import Spent
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.occasions import hour
+from interlock.runtime.notify import hour
 
 _EVERY = 0.1
 

@@ -48,11 +48,10 @@ from interlock.journal.runs import (
 )
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultApplication
-from interlock.runtime.occasions import EventCollector
+from interlock.runtime.budget import BudgetQuestion, RunBudget
+from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import CarrierCapacity, DispatchQueue
 from interlock.runtime.prompts import fill
-from interlock.runtime.purse import RunBudget
-from interlock.runtime.treasury import BudgetQuestion
 from interlock.system.errors import CircuitError
 
 

@@ -1,16 +1,297 @@
-"""From the settings of notices to the herald that carries them out of the house."""
+"""Occasions for a notice: gathered while a turn is worked out, told once it is committed.
 
+Each is told when it happens and never again by a later sitting; gates and stuck cases of one family
+in one turn are one notice.
+
+The herald: carries notices to a command and to a web address, never in the way of the run.
+
+Notices about the same that come close together travel as one. Each is sent at most once to the
+command, and to the address until it is taken, a few times at most. What cannot be delivered is said
+once; a run neither waits for it nor fails because of it.
+
+From the settings of notices to the herald that carries them out of the house.
+"""
+
+import asyncio
+import hashlib
+import hmac
 import os
 import shutil
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import signal
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from interlock.agents.carrier import Clock
-from interlock.runtime.herald import Notifier, WebhookTarget
+import msgspec
+
+from interlock.agents.carrier import Ask, Clock
+from interlock.engine.case import Case
+from interlock.journal.events import Notification, NotificationKind, Tell, as_json, joined, many
+from interlock.journal.journal import Inquiry, Pause
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    import httpx
+
     from interlock.runtime.settings import Notify
+
+
+class EventCollector:
+    """What there is to tell about a run."""
+
+    def __init__(self, run_id: int, tell: Tell) -> None:
+        self._run_id = run_id
+        self._tell = tell
+        self._kept: dict[tuple[str, str], Notification] = {}
+
+    def gate(self, ask: Ask) -> None:
+        """A human is asked."""
+        if ask.case is not None:
+            self._of_case("gate", ask.case, ask.step, (ask.dispatch_id,))
+
+    def stuck(self, case: Case) -> None:
+        self._of_case("stuck", case, case.step, ())
+
+    def limited(self, pause: Pause) -> None:
+        """An account rests."""
+        text = f"{pause.account}: rate-limited until {hour(pause.until, pause.at)}"
+        self._keep(Notification("rate-limit", 0, 0.0, text, pause.account, until=pause.until))
+
+    def running_low(self, limits: Mapping[str, str]) -> None:
+        """Limits are nearly spent: for each, by its word, what is said of it."""
+        for word, text in limits.items():
+            self._keep(Notification("budget-low", 0, 0.0, text, word))
+
+    def spent(self, inquiry: Inquiry) -> None:
+        """The budget is spent, and somebody is asked to raise it."""
+        self._keep(
+            Notification("budget", 0, 0.0, inquiry.about, "", questions=(inquiry.question_id,))
+        )
+
+    def over(self, status: str, ends: Mapping[str, int]) -> None:
+        """The run came to its end, and so many of its cases to each of theirs."""
+        shown = "".join(f"; {many} {end}" for end, many in sorted(ends.items()))
+        self._keep(Notification("over", 0, 0.0, f"run {self._run_id}: {status}{shown}", status))
+
+    def hand_over(self, at: float) -> None:
+        """It is committed: tell it."""
+        if self._kept:
+            kept, self._kept = self._kept, {}
+            for each in kept.values():
+                self._tell(
+                    Notification(
+                        *(each.event, self._run_id, at, each.text, each.about, each.cases),
+                        *(each.questions, each.until),
+                    )
+                )
+
+    def _of_case(
+        self, event: NotificationKind, case: Case, step: str, questions: tuple[int, ...]
+    ) -> None:
+        family = case.input.get("family")
+        about = f"{step}/{family if isinstance(family, str | int) else case.case_id}"
+        cases = (case.case_id,)
+        text = many(event, about, cases, questions)
+        self._keep(Notification(event, 0, 0.0, text, about, cases, questions))
+
+    def _keep(self, notice: Notification) -> None:
+        key = (notice.event, notice.about)
+        before = self._kept.get(key)
+        self._kept[key] = notice if before is None else joined(before, notice)
+
+
+def hour(at: float, now: float) -> str:
+    """A moment as people say it: the hour if it is today, else the day too."""
+    then, today = time.localtime(at), time.localtime(now)
+    same_day = then[:3] == today[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
+
+
+TOGETHER = 2.0
+"""Seconds for which gates and stuck cases are gathered, so that a family is one notice."""
+PATIENCE = 10.0
+"""Seconds that a command or an address has to take a notice."""
+LAST_CHANCE = 5.0
+"""Seconds for which the end of a run waits for notices that are under way."""
+RETRIES = (1.0, 5.0)
+"""Seconds before an address is tried again."""
+MOST_WAITING = 100
+_GATHERED = ("gate", "stuck")
+_FINE, _BUSY = 300, 500
+
+
+class WebhookTarget(msgspec.Struct, frozen=True):
+    """Where notices are posted. With a secret the body is signed, so that others cannot forge."""
+
+    url: str
+    secret: bytes = b""
+
+
+class Notifier:
+    """Tells notices to others. Belongs inside a running event loop."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        command: Sequence[str] = (),
+        address: WebhookTarget | None = None,
+        complain: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._clock = clock
+        self._command = tuple(command)
+        self._address = address
+        self._client = _client() if address is not None else None
+        self._complain = complain
+        self._complained: set[str] = set()
+        self._gathered: dict[tuple[int, str, str], Notification] = {}
+        self._timers: dict[tuple[int, str, str], Callable[[], None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
+
+    def tell(self, notice: Notification) -> None:
+        """Have it carried; returns at once."""
+        if notice.event not in _GATHERED:
+            self._carry(notice)
+            return
+        key = (notice.run_id, notice.event, notice.about)
+        before = self._gathered.get(key)
+        self._gathered[key] = notice if before is None else joined(before, notice)
+        if before is None:
+            when = self._clock.now() + TOGETHER
+            self._timers[key] = self._clock.call_at(when, lambda: self._let_go(key))
+
+    async def close(self) -> None:
+        """Send what is gathered, and give what is under way a last chance."""
+        for key in list(self._gathered):
+            self._let_go(key)
+        if self._tasks:
+            under_way = list(self._tasks)
+            done = asyncio.ensure_future(asyncio.wait(under_way))
+            if not await self._within(done, LAST_CHANCE):
+                self._over = True
+                self._say("some notices could not be delivered before the end")
+                for task in under_way:
+                    task.cancel()
+                await asyncio.wait(under_way)
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _let_go(self, key: tuple[int, str, str]) -> None:
+        self._timers.pop(key)()
+        self._carry(self._gathered.pop(key))
+
+    def _carry(self, notice: Notification) -> None:
+        body = msgspec.json.encode(as_json(notice))
+        if self._command:
+            self._begin(self._run(body))
+        if self._address is not None and self._client is not None:
+            self._begin(self._post(self._client, self._address, body))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        if len(self._tasks) >= MOST_WAITING:
+            work.close()
+            self._say(f"more than {MOST_WAITING} notices are under way; others are dropped")
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, body: bytes) -> None:
+        """The command gets the notice on its stdin; what it prints is nobody's business."""
+        none = asyncio.subprocess.DEVNULL
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=none,
+                stderr=none,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._say(f"notify command {self._command[0]!r}: {error.strerror}")
+            return
+        try:
+            talk = asyncio.ensure_future(process.communicate(body))
+            if not await self._within(talk, PATIENCE):
+                self._say(f"notify command {self._command[0]!r} took longer than {PATIENCE:.0f} s")
+            elif process.returncode:
+                self._say(f"notify command {self._command[0]!r}: exit code {process.returncode}")
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:
+        for delay in (*RETRIES, None):
+            post = asyncio.ensure_future(_posted(client, address, body))
+            in_time = await self._within(post, PATIENCE)
+            problem, again = post.result() if in_time else ("it took too long", True)
+            if not problem or self._over:
+                return  # over: a cancelled request may come back as one that failed
+            if delay is None or not again:
+                self._say(f"webhook: {problem}")
+                return
+            await self._after(delay)
+
+    async def _within(self, work: "asyncio.Future[Any]", seconds: float) -> bool:
+        """Whether the work was done in time; else it is given up."""
+        late: list[bool] = []
+
+        def give_up() -> None:
+            late.append(work.cancel())
+
+        cancel = self._clock.call_at(self._clock.now() + seconds, give_up)
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not late:
+                work.cancel()
+                raise
+        finally:
+            cancel()
+        return not late
+
+    async def _after(self, seconds: float) -> None:
+        over = asyncio.Event()
+        self._clock.call_at(self._clock.now() + seconds, over.set)
+        await over.wait()
+
+    def _say(self, problem: str) -> None:
+        if problem not in self._complained:
+            self._complained.add(problem)
+            self._complain(problem)
+
+
+def signed(address: WebhookTarget, body: bytes) -> dict[str, str]:
+    """The header that proves who sent a body: whoever knows the secret can make it anew."""
+    if not address.secret:
+        return {}
+    mark = hmac.new(address.secret, body, hashlib.sha256).hexdigest()
+    return {"X-Interlock-Signature": f"sha256={mark}"}
+
+
+def _client() -> "httpx.AsyncClient":
+    """Made before the run: it takes a while, and must not hold anything up."""
+    import httpx
+
+    return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
+
+
+async def _posted(
+    client: "httpx.AsyncClient", address: WebhookTarget, body: bytes
+) -> tuple[str, bool]:
+    """Why the address did not take it, and whether it may yet; nothing if it did. The answer's own
+    body is not read."""
+    import httpx
+
+    headers = {"Content-Type": "application/json", **signed(address, body)}
+    try:
+        async with client.stream("POST", address.url, content=body, headers=headers) as answer:
+            code = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"[:200], True
+    return ("" if code < _FINE else f"the address answered {code}"), code >= _BUSY
 
 
 def herald(notify: "Notify", clock: Clock, complain: Callable[[str], None]) -> Notifier | None:

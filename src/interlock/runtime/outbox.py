@@ -30,7 +30,7 @@ from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, HasCapacity, 
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause, TurnWrites
-from interlock.runtime.purse import RunBudget
+from interlock.runtime.budget import RunBudget
 
 
 class Deadlines:

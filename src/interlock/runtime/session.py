@@ -27,8 +27,8 @@ from interlock.journal.journal import Effect, Journal
 from interlock.journal.runs import NewCase, Run, RunStatus, holds_of, load_cases, open_dispatches
 from interlock.journal.usage import newest_pauses
 from interlock.runtime.application import CaseHooks
+from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
-from interlock.runtime.treasury import BudgetQuestion
 
 
 class RunSession:
