@@ -19,7 +19,7 @@ def test_the_earliest_rings_first_whatever_the_order() -> None:
         deadlines.add(START + after, dispatch_id)
     over = []
     while clock.advance():
-        over.append(deadlines.passed(clock.now()))
+        over.append(deadlines.pop_passed(clock.now()))
     assert (rung, over) == ([10, 20, 30], [[2], [3], [1]])
 
 
@@ -28,7 +28,7 @@ def test_those_of_one_moment_come_together() -> None:
     deadlines.add(START + 5, 2)
     deadlines.add(START + 5, 1)
     clock.advance()
-    assert (deadlines.passed(clock.now()), rung) == ([1, 2], [5])
+    assert (deadlines.pop_passed(clock.now()), rung) == ([1, 2], [5])
 
 
 def test_a_dropped_one_does_not_ring() -> None:
@@ -37,22 +37,22 @@ def test_a_dropped_one_does_not_ring() -> None:
     deadlines.add(START + 9, 2)
     deadlines.drop(1)
     clock.advance()
-    assert deadlines.passed(clock.now()) == []
+    assert deadlines.pop_passed(clock.now()) == []
     clock.advance()
-    assert deadlines.passed(clock.now()) == [2]
+    assert deadlines.pop_passed(clock.now()) == [2]
 
 
 def test_nothing_is_over_before_its_time() -> None:
     _, deadlines, _ = made()
     deadlines.add(START + 5, 1)
-    assert deadlines.passed(START + 4.999) == []
-    assert deadlines.passed(START + 5) == [1]
+    assert deadlines.pop_passed(START + 4.999) == []
+    assert deadlines.pop_passed(START + 5) == [1]
 
 
 def test_one_that_is_long_past_is_over_at_once() -> None:
     _, deadlines, _ = made()
     deadlines.add(START - 100, 1)
-    assert deadlines.passed(START) == [1]
+    assert deadlines.pop_passed(START) == [1]
 
 
 def test_a_timer_that_rang_too_early_is_set_again() -> None:
@@ -60,9 +60,9 @@ def test_a_timer_that_rang_too_early_is_set_again() -> None:
     deadlines.add(START + 5, 1)
     clock.advance()
     clock.time -= 3
-    assert deadlines.passed(clock.now()) == []
+    assert deadlines.pop_passed(clock.now()) == []
     assert clock.advance()
-    assert (deadlines.passed(clock.now()), rung) == ([1], [5, 5])
+    assert (deadlines.pop_passed(clock.now()), rung) == ([1], [5, 5])
 
 
 def test_nothing_rings_after_close() -> None:
@@ -91,6 +91,6 @@ def test_each_is_told_once_at_its_time_unless_dropped(plan: list[tuple[int, bool
             deadlines.drop(dispatch_id)
     told: list[tuple[int, float]] = []
     while clock.advance():
-        told += [(each, clock.time - START) for each in deadlines.passed(clock.now())]
+        told += [(each, clock.time - START) for each in deadlines.pop_passed(clock.now())]
     kept = [(n, float(after)) for n, (after, dropped) in enumerate(plan) if not dropped]
     assert sorted(told) == kept

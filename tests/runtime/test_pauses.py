@@ -242,7 +242,7 @@ def test_an_account_rests_until_its_latest_known_end_and_never_for_ever(
         ends = pause.until
     clock.time = max(clock.time, ends)
     pauses.look(clock.time)
-    assert (pauses.closed, pauses.until) == (frozenset(), 0.0)
+    assert (pauses.closed_roles, pauses.until) == (frozenset(), 0.0)
     assert [each.dispatch_id for each in pauses.due()] == ([1] if plan else [])
 
 
@@ -254,14 +254,14 @@ def test_old_pauses_of_others_mean_nothing(world: World) -> None:
     ]
     login = Login(world.clock)
     assert (
-        RateLimitPauses({"worker": login}, world.clock, lambda: None, 1, before).closed
+        RateLimitPauses({"worker": login}, world.clock, lambda: None, 1, before).closed_roles
         == frozenset()
     )
     nameless = Login(world.clock, account="")
-    assert RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 1, before).closed == {
-        "worker"
-    }
+    assert RateLimitPauses(
+        {"worker": nameless}, world.clock, lambda: None, 1, before
+    ).closed_roles == {"worker"}
     assert (
-        RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed
+        RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed_roles
         == frozenset()
     )

@@ -23,20 +23,20 @@ def budget_of(budget: Budget | None, spent: Spent, now: float) -> RunBudget:
     ],
 )
 def test_what_is_left(budget: Budget | None, spent: Spent, left: int | None) -> None:
-    assert budget_of(budget, spent, now=100.0).left(102.5) == left
+    assert budget_of(budget, spent, now=100.0).dispatches_left(102.5) == left
 
 
 def test_what_is_paid_adds_up() -> None:
     budget = budget_of(None, Spent(1, 10, 0.5, 7.0), now=0.0)
-    budget.pay("author", dispatches=2)
-    budget.pay("critic", tokens=5, money=0.25)
+    budget.charge("author", dispatches=2)
+    budget.charge("critic", tokens=5, money=0.25)
     assert budget.spent == Spent(3, 15, 0.75, 7.0)
 
 
 def test_time_is_noted_once_a_second_or_when_asked_and_never_backwards() -> None:
     budget = budget_of(None, Spent(), now=100.0)
     noted = [
-        sum(worked.seconds for worked in budget.seconds_to_note(at, now=now))
+        sum(worked.seconds for worked in budget.pop_work_time(at, now=now))
         for at, now in [(100.5, False), (101.5, False), (101.75, True), (90.0, True), (90.5, True)]
     ]
     assert noted == [0.0, 1.5, 0.25, 0.0, 0.5]

@@ -96,11 +96,11 @@ def test_roles_with_one_carrier_share_its_room(tmp_path: Path) -> None:
     assert isinstance(boat, HasCapacity)
     assert not isinstance(script, HasCapacity)
     rations = CarrierCapacity({"a": boat, "b": boat, "c": script})
-    rations.deal()
-    assert [rations.take(role) for role in ("a", "c", "b", "a", "c")] == [
+    rations.ask()
+    assert [rations.reserve(role) for role in ("a", "c", "b", "a", "c")] == [
         *(True, True, True, False, True)
     ]
-    assert rations.closed == {"a", "b"}
+    assert rations.closed_roles == {"a", "b"}
     assert not CarrierCapacity({"c": script})
 
 
