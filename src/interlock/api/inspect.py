@@ -28,7 +28,7 @@ def whys(
 ) -> Iterator[str]:
     """A reason for each of these cases of a run."""
     from interlock.journal.runs import load_cases
-    from interlock.runtime.notify import hour
+    from interlock.system.time import hour
 
     resting = resting_dispatches(connection, run_id, time.time())
     unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)

@@ -84,8 +84,8 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     from interlock.journal.database import reading, writer_of
     from interlock.journal.history import cases_of, counts, digest_of, refusals_of
     from interlock.journal.runs import find_run
-    from interlock.runtime.notify import hour
     from interlock.runtime.settings import database
+    from interlock.system.time import hour
 
     path, now = database(Path(), db), time.time()
     with reading(path) as connection:
@@ -329,7 +329,7 @@ def replay(
 
 
 def _say_episode(episode: "DispatchRecord", circuit: "Circuit", *, prompts: bool) -> None:
-    from interlock.runtime.notify import hour
+    from interlock.system.time import hour
 
     say()
     say(

@@ -7,16 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from interlock.engine.schedule import Spent
-from interlock.runtime.loop import RunCounts
-from interlock.runtime.notify import hour
+from interlock.system.time import hour
+
+if TYPE_CHECKING:
+    from interlock.runtime.loop import RunCounts
 
 _EVERY = 0.1
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[RunCounts, Spent], None]]:
+def progress() -> "Iterator[Callable[[RunCounts, Spent], None]]":
     """A function that is told how the run stands, after every turn."""
     if not sys.stderr.isatty():
         yield lambda _tally, _spent: None
@@ -26,7 +29,7 @@ def progress() -> Iterator[Callable[[RunCounts, Spent], None]]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[RunCounts, Spent], None]]:
+def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -39,7 +42,7 @@ def _bar() -> Iterator[Callable[[RunCounts, Spent], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def move(tally: RunCounts, spent: Spent) -> None:
+        def move(tally: "RunCounts", spent: Spent) -> None:
             nonlocal drawn, limited
             if time.monotonic() - drawn < _EVERY and tally.limited_until == limited:
                 return
@@ -56,7 +59,7 @@ def _bar() -> Iterator[Callable[[RunCounts, Spent], None]]:
         yield move
 
 
-def _limited(tally: RunCounts) -> str:
+def _limited(tally: "RunCounts") -> str:
     if not tally.limited_until:
         return ""
     until = hour(tally.limited_until, time.time())

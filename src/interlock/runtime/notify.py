@@ -18,7 +18,6 @@ import hmac
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from interlock.engine.case import Case
 from interlock.journal.events import Notification, NotificationKind, Tell, as_json, joined, many
 from interlock.journal.journal import Inquiry, Pause
 from interlock.system.errors import SourceError
+from interlock.system.time import hour
 
 if TYPE_CHECKING:
     import httpx
@@ -99,13 +99,6 @@ class EventCollector:
         key = (notice.event, notice.about)
         before = self._kept.get(key)
         self._kept[key] = notice if before is None else joined(before, notice)
-
-
-def hour(at: float, now: float) -> str:
-    """A moment as people say it: the hour if it is today, else the day too."""
-    then, today = time.localtime(at), time.localtime(now)
-    same_day = then[:3] == today[:3]
-    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
 
 
 TOGETHER = 2.0
