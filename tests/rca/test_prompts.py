@@ -32,7 +32,8 @@ from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.prompt_data.subject import PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES
-from interlock.runtime.prompts import FACTS, Sandbox
+from interlock.runtime.prompts import FACTS
+from interlock.runtime.sandbox import Sandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"
