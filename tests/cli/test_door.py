@@ -253,7 +253,7 @@ NOTIFY = "interlock.toml, [notify] command"
         ("[notify]\ncommand = ['nobody']\n", f"{NOTIFY}: there is no command 'nobody' to run"),
         (
             "[notify]\nwebhook = 'file:///etc'\n",
-            "interlock.toml, [notify] webhook: give an http(s) address",
+            "interlock.toml, [notify] webhook: give an http:// or https:// address",
         ),
         ("[thresholds]\nsure = 'high'\n", "threshold sure is a number (0.7), not 'high'"),
     ],

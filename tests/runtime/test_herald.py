@@ -213,7 +213,7 @@ async def test_the_end_waits_only_so_long() -> None:
         await until(lambda: server.got)
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said == ["some notices could not be delivered before the end"]
+    assert said == ["some notifications could not be delivered before the end"]
 
 
 async def test_too_many_at_once_are_dropped_and_said_once() -> None:
@@ -224,7 +224,7 @@ async def test_too_many_at_once_are_dropped_and_said_once() -> None:
         assert len(made._tasks) == MOST_WAITING
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said[0] == f"more than {MOST_WAITING} notices are under way; others are dropped"
+    assert said[0] == f"more than {MOST_WAITING} notifications are under way; others are dropped"
     assert len(said) == 2
 
 

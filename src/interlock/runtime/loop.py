@@ -278,7 +278,7 @@ class RunLoop:
                 self._turn()
             status = self._final_status()
             if status in FINISHED:
-                self._events.over(status, self._cases.ends)
+                self._events.add_end(status, self._cases.ends)
             self._commit(TurnWrites(self._clock.now(), status=status))
             return status
         finally:
@@ -359,7 +359,7 @@ class RunLoop:
             pause, is_new = self._outbox.pause(ask, reply, writes.at)
             writes.pauses.append(pause)
             if is_new:
-                self._events.limited(pause)
+                self._events.add_rate_limit(pause)
             return None
         return ask
 
@@ -407,7 +407,7 @@ class RunLoop:
         if decision.release:
             self._schedule.release(decision.release)
         if case.status == STUCK:
-            self._events.stuck(case)
+            self._events.add_stuck(case)
         # Last: the application is asked whether it holds the case, and reads what effects wrote.
         self._cases.replace(case)
 
@@ -439,7 +439,7 @@ class RunLoop:
         self._outbox.send(ask, writes.at)
         self._budget.charge(ask.role, dispatches=0 if is_gate else 1)
         if is_gate:
-            self._events.gate(ask)
+            self._events.add_gate(ask)
         if problem:
             self._decide(ask, Signal(CRASH, {"reason": problem}), writes)
         return not problem
@@ -498,7 +498,7 @@ class RunLoop:
         if not self._budget.has_limits or not ready(self._schedule):
             return
         if inquiry := self._budget_question.ask(self._journal, writes):
-            self._events.spent(inquiry)
+            self._events.add_budget_question(inquiry)
 
     def _commit(self, writes: TurnWrites) -> None:
         """Write it; then, and only then, act on it."""
@@ -509,8 +509,8 @@ class RunLoop:
             self._journal.commit(writes)
         self._outbox.deliver()
         self._budget_question.deliver()
-        self._events.running_low(self._budget.pop_warnings(writes.at))
-        self._events.hand_over(writes.at)
+        self._events.add_low_limits(self._budget.pop_warnings(writes.at))
+        self._events.publish(writes.at)
         counts = self.tally
         counts.in_flight = self._schedule.busy
         counts.questions = self._schedule.awaited() + self._budget_question.is_open
