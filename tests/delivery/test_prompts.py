@@ -25,7 +25,7 @@ from tests.delivery.briefs import (
     made,
     outside,
 )
-from tests.signals.test_fence import HOSTILE
+from tests.runtime.test_fence import HOSTILE
 
 from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext

@@ -24,7 +24,7 @@ from tests.rca.world import (
     rendered,
     template,
 )
-from tests.signals.test_fence import HOSTILE
+from tests.runtime.test_fence import HOSTILE
 
 from interlock.engine.case import Case
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
