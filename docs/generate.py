@@ -14,7 +14,7 @@ from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
 from interlock.rca.prompt_data.instructions import guard_page
 from interlock.rca.report.document import document_schema
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock.signals.pages import render_pages, render_schemas
 
 DOCS = Path(__file__).parent
@@ -24,8 +24,7 @@ def pages() -> dict[str, str]:
     """Every generated file under docs/, by its path."""
     schemas = {"circuit": circuit_schema(), "report": document_schema()}
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
-    _, built_in = shelves(DOCS.parent)
-    for name, file in built_in.files().items():
+    for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = guard_page()
     found["agents.md"] = agents_page()
@@ -40,7 +39,7 @@ def _json(value: object) -> str:
 
 
 def circuit_page(name: str, file: Path) -> str:
-    written = bundle(file).open()
+    written = load_bundle(file).open()
     worst = verify(written).worst_case
     return (
         f"# Circuit `{name}`\n\n"

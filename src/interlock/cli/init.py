@@ -25,7 +25,7 @@ import typer
 
 from interlock import __version__
 from interlock.cli.app import app
-from interlock.cli.show import Json, document, say, tell
+from interlock.cli.output import Json, document, say, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:

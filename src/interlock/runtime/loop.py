@@ -37,7 +37,7 @@ from interlock.journal.runs import (
     insert_cases,
 )
 from interlock.runtime.answers import absorb
-from interlock.runtime.application import CaseHooks, DefaultApplication
+from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.budget import BudgetQuestion, RunBudget
 from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import Outbox
@@ -208,7 +208,7 @@ class RunLoop:
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
     ) -> None:
         self._journal = journal
-        self._application = application or DefaultApplication()
+        self._application = application or DefaultHooks()
         self._circuit = circuit
         self._schedule = schedule
         self._clock = clock

@@ -300,10 +300,10 @@ def herald(notify: "Notify", clock: Clock, complain: Callable[[str], None]) -> N
     """What takes notifications to where the settings say; None if nobody is to hear them."""
     if not notify.command and not notify.webhook:
         return None
-    from interlock.agents.programs import not_runnable
+    from interlock.agents.registry import explain_not_runnable
 
     if notify.command and shutil.which(notify.command[0]) is None:
-        problem = not_runnable(notify.command[0])
+        problem = explain_not_runnable(notify.command[0])
         raise SourceError(f"interlock.toml, [notify] command: {problem}")
     address = None
     if notify.webhook:

@@ -53,6 +53,7 @@ class RunSession:
         """`draining` is told how many answers are waited for after the first signal."""
         self.stopped_by: signal.Signals | None = None
         self._draining = draining
+        self._running: asyncio.AbstractEventLoop | None = None
         self._answers_keep = all(
             isinstance(carrier, KeepsAnswers) and carrier.keeps()
             for role, carrier in carriers.items()
@@ -93,11 +94,17 @@ class RunSession:
             open_dispatches(self._connection, self._run_id),
             holds_of(self._connection, self._circuit, self._run_id),
         )
-        running = asyncio.get_running_loop()
+        self._running = running = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(ValueError):  # not in the main thread: then signals are not ours
+            with suppress(ValueError, RuntimeError):  # only the main thread hears signals
                 running.add_signal_handler(number, self._stop, number)
         return await self._loop.run()
+
+    def stop_soon(self, *, now: bool) -> None:
+        """Stop from another thread: as the first signal does or, `now`, as the second."""
+        for _ in range(2 if now else 1):
+            if self._running is not None and not self._running.is_closed():
+                self._running.call_soon_threadsafe(self._stop, signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:
         if self._answers_keep:

@@ -26,7 +26,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import OutcomeRule, Profile, When
 from interlock.agents.cli.timeouts import (
     Alive,

@@ -1,20 +1,21 @@
-"""What a dead Interlock left running, found by its tag and ended.
+"""Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
 
-Only what carries a tag of this workspace and has lost its owner; or whose owner cannot be seen from
-here, and whose run is over. Never by name, never another user's, never what an Interlock that lives
-looks after. This process, those above it and those that it started are spared, whatever they carry.
+Ended is only what carries a tag of this workspace and has lost its owner, or whose owner cannot be
+seen from here and whose run is over. Never by name, never another user's, never what an Interlock
+that lives looks after. This process, those above it and those it started are always spared.
 """
 
 import functools
 import os
 import signal
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
-from interlock.agents.cli.start import owner
 from interlock.agents.cli.tag import ProcessTag, read_tag
 from interlock.system.process_table import (
+    HAS_PROC,
     Census,
     Process,
     SeenProcess,
@@ -22,8 +23,16 @@ from interlock.system.process_table import (
     descendants,
     is_there,
     line_above,
+    look,
 )
 from interlock.system.process_tree import Clock, KillReport, Survivor, fell, send
+
+
+def owner() -> str:
+    """This process, for those who come after it: its id, its start and the space of its id."""
+    me = look(os.getpid())
+    space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
+    return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
 
 
 class OrphanReport(msgspec.Struct, frozen=True):
@@ -122,3 +131,24 @@ def _owner_is_there(text: str) -> bool | None:
     if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != owner().split(":")[2]:
         return None
     return is_there(int(parts[0]), parts[1])
+
+
+class WorkspaceOwner(msgspec.Struct, frozen=True):
+    """A workspace, as its processes know it."""
+
+    workspace: str
+    is_over: Callable[[ProcessTag], bool] = nothing_is_over
+    """Asked of runs whose owner cannot be seen from here."""
+
+    def tag(self, run_id: int, dispatch_id: int, nonce: str) -> str:
+        return str(ProcessTag(self.workspace, str(run_id), str(dispatch_id), nonce))
+
+    async def reap(self, clock: Clock, grace: float) -> OrphanReport:
+        """End what an Interlock that is no more left behind."""
+        if self is NOBODYS:
+            return OrphanReport()
+        return await reap(self.workspace, clock, self.is_over, grace)
+
+
+NOBODYS: Final = WorkspaceOwner("exec")
+"""Of no workspace: nothing that was left behind can be told from what others need."""

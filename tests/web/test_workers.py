@@ -8,7 +8,7 @@ import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 from tests.agents.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
-from tests.agents.mcp.test_pulling import RUN, SURE, refusals, start
+from tests.agents.mcp.test_worker import RUN, SURE, refusals, start
 from tests.cli import triage
 from tests.cli.world import LIMIT, World, ended
 from tests.soak import again

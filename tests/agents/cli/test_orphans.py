@@ -14,8 +14,14 @@ from tests.cli.world import until
 from tests.world.bench import gone
 from tests.world.rogue import new_tag, tagged
 
-from interlock.agents.cli.reap import OrphanReport, nothing_is_over, orphans, owner_is_dead, reap
-from interlock.agents.cli.start import owner
+from interlock.agents.cli.orphans import (
+    OrphanReport,
+    nothing_is_over,
+    orphans,
+    owner,
+    owner_is_dead,
+    reap,
+)
 from interlock.agents.cli.tag import ProcessTag, read_tag
 from interlock.system.process_table import Census, Process, SeenProcess
 from interlock.system.time import SystemClock

@@ -1,13 +1,15 @@
-"""Leases by law: at most one holder, fences that rise, and only the newest may answer."""
+"""Leases by law: at most one holder, fences that rise, and everybody woken in time."""
 
+import asyncio
 from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.world.clock import FakeClock
 
-from interlock.agents.mcp.leases import GRACE, LeaseBook
+from interlock.agents.mcp.leases import GRACE, LeaseBook, WakeEvent
 
 
 def book(folder: Path) -> LeaseBook:
@@ -123,3 +125,28 @@ def test_a_damaged_book_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
     found.open(0)
     assert found.next_end() is None
     assert found.grant(1, "a", 10, 0).fence == 1
+
+
+async def test_one_ring_wakes_all_and_leaves_no_timer() -> None:
+    clock = FakeClock()
+    stir = WakeEvent(clock)
+    waiting = [asyncio.create_task(stir.wait(clock.time + 5)) for _ in range(3)]
+    await asyncio.sleep(0)
+    stir.ring()
+    stir.ring()
+    await asyncio.gather(*waiting)
+    assert not clock.advance()
+
+
+async def test_time_wakes_whose_time_it_is() -> None:
+    clock = FakeClock()
+    stir = WakeEvent(clock)
+    soon = asyncio.create_task(stir.wait(clock.time + 1))
+    late = asyncio.create_task(stir.wait(clock.time + 9))
+    await asyncio.sleep(0)
+    clock.advance()
+    await soon
+    assert not late.done()
+    late.cancel()
+    await asyncio.gather(late, return_exceptions=True)
+    assert not clock.advance()

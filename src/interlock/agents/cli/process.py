@@ -1,24 +1,29 @@
-"""One agent under supervision: started, heard, timed, ended with all its processes.
+"""One agent's process under supervision: started, heard, timed, and ended with all it started.
 
-Knows the order of these things; pipes, clocks, lines and trees have files of their own. Refuses to
-know what was asked and whether the answer is good: it tells how the process ended, and by whom.
+`AgentProcess` (or `supervise`) runs a `ProcessSpec` in a session of its own, hands every line to a
+reader, ends it when one of its five clocks rings, and tells how it ended, and by whom. It knows
+neither what was asked nor whether the answer is good: an exit code proves nothing either way.
 """
 
 import asyncio
+import fcntl
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack, suppress
 from math import isinf
+from pathlib import Path
 from subprocess import Popen
-from typing import Any, TypeVar
+from typing import IO, Any, Final, Literal, TypeVar
 
-from interlock.agents.cli.ended import By, ProcessEnd
+import msgspec
+
 from interlock.agents.cli.health import AgentHealth, HealthFacts, facts_of, standing
-from interlock.agents.cli.start import ProcessSpec, abandon, owner, spawn
+from interlock.agents.cli.orphans import owner
 from interlock.agents.cli.tag import checked, variables
-from interlock.agents.cli.timeouts import OutputLine, Reader, Timeouts, TimeoutWatch
+from interlock.agents.cli.timeouts import ClockName, OutputLine, Reader, Timeouts, TimeoutWatch
 from interlock.system.errors import SourceError
 from interlock.system.process_table import (
     Census,
@@ -40,9 +45,122 @@ from interlock.system.process_tree import (
     Lines,
     Outlet,
     ProcessExit,
+    Survivor,
     fell,
     send,
 )
+
+WIDE: Final = 512 * 1024
+"""Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
+
+
+class ProcessSpec(msgspec.Struct, frozen=True):
+    """What to start. `env` is the whole environment; only our tag is added to it."""
+
+    argv: tuple[str, ...]
+    stdin: bytes
+    cwd: Path
+    env: Mapping[str, str]
+    tag: str
+
+
+def spawn(start: ProcessSpec, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    if not start.argv:
+        raise SourceError("nothing can be started: there is no command")
+    try:
+        child = subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
+            start.argv,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=start.cwd,
+            env={**start.env, **marks},
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        if not start.cwd.is_dir():
+            why = f"its work folder {str(start.cwd)!r} is not there"
+        raise SourceError(f"{start.argv[0]!r} cannot be started: {why}") from error
+    _widen(child)
+    return child
+
+
+def _widen(child: "subprocess.Popen[bytes]") -> None:
+    """Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
+    and its result stands last. Where the system grants no more, the usual size must do."""
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(_fd(child.stdout), fcntl.F_SETPIPE_SZ, WIDE)
+
+
+def _fd(pipe: IO[bytes] | None) -> int:
+    return -1 if pipe is None else pipe.fileno()
+
+
+def abandon(child: "subprocess.Popen[bytes]") -> None:
+    """End one that was born but cannot be watched; what it started so far goes with it."""
+    os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    child.wait()
+
+
+By = Literal["itself", "us"] | ClockName
+
+
+class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How it ended. Times are those of the clock that was given."""
+
+    exit_code: int | None
+    """Negative for a signal. None: it hangs in the kernel and cannot be waited for."""
+    by: By
+    started_at: float
+    ended_at: float
+    first_byte_at: float | None = None
+    result_at: float | None = None
+    """When the reader last saw a result that counts."""
+    signalled_at: float | None = None
+    """When we first sent it, or what it left behind, a signal: what came later does not count."""
+    stderr: bytes = b""
+    """The last 16 KB of it, before our own signal."""
+    lines: int = 0
+    cut_lines: int = 0
+    stdout_bytes: int = 0
+    open_tools: tuple[str, ...] = ()
+    left: tuple[Survivor, ...] = ()
+    """What it left running, or was ended with it: everything but the agent itself."""
+    remaining: tuple[Survivor, ...] = ()
+    """What lives although it was killed. Empty, unless the kernel holds it."""
+    slept: float = 0.0
+    last: AgentHealth
+    """How it stood in the moment before it ended or was ended."""
+
+
+def why(ended: ProcessEnd, clocks: Timeouts) -> str:
+    """One sentence for a person, without judging the answer."""
+    if ended.by == "itself":
+        return _exit_words(ended.exit_code)
+    if ended.by == "us":
+        return "it was stopped"
+    return _RANG[ended.by].format(seconds=f"{getattr(clocks, ended.by):g}")
+
+
+def _exit_words(code: int | None) -> str:
+    if code is None:
+        return "its exit code is not known"
+    return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+
+
+_RANG: dict[ClockName, str] = {
+    "first_byte": "it said nothing within {seconds} s of its start and was ended",
+    "silence": "it was silent for {seconds} s and was ended",
+    "after_result": "it gave its result, did not exit within {seconds} s and was ended",
+    "tool": "a tool was open and it was silent for {seconds} s; it was ended",
+    "wall": "it ran for {seconds} s and was ended",
+}
+
 
 T = TypeVar("T")
 _UNBORN = HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)

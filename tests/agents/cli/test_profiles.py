@@ -1,4 +1,4 @@
-"""The profiles as data: sound, least privileged, and followed to the letter."""
+"""Profiles of agent CLIs: their commands, settings and environment."""
 
 from math import inf
 from pathlib import Path
@@ -16,6 +16,7 @@ from interlock.agents.cli.profiles import (
     CommandLine,
     Profile,
     agent_settings,
+    cleaned,
     clocks_of,
     environment,
     for_writing,
@@ -202,3 +203,35 @@ def test_nobody_is_started_unsafely_to_let_it_write(known: Profile) -> None:
     assert not skips_permissions(known, settings)
     mine = AgentSettings(permission_mode=known.mode)
     assert for_writing(known, mine) == mine
+
+
+OURS = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "LC_ALL": "C",
+    "https_proxy": "http://proxy",
+    "AGENT_KEY": "k",
+    "AGENT_KEY_OLD": "o",
+    "CLOUD_SECRET": "s",
+    "GH_TOKEN": "t",
+    "DATABASE_URL": "postgres://me:pw@db",
+    "path": "lower",
+    "INTERLOCK_TAG": "w:1:1:a",
+    "LD_PRELOAD": "/evil.so",
+    "SSH_AUTH_SOCK": "/s",
+}
+
+
+def test_everyone_gets_what_programs_need_and_no_more() -> None:
+    assert cleaned(OURS).keys() == {"PATH", "HOME", "LC_ALL", "https_proxy"}
+
+
+def test_a_profile_lets_in_by_name_or_pattern() -> None:
+    assert cleaned(OURS, ["AGENT_KEY"]).keys() - cleaned(OURS).keys() == {"AGENT_KEY"}
+    assert "AGENT_KEY_OLD" in cleaned(OURS, ["AGENT_*"])
+    assert cleaned(OURS, ["agent_*", "[", "NOSUCH"]) == cleaned(OURS)
+
+
+def test_what_is_given_also_wins() -> None:
+    assert cleaned(OURS, also={"HOME": "/none", "A": "1"})["HOME"] == "/none"
+    assert OURS["HOME"] == "/home/me"
