@@ -349,7 +349,11 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
-        ("triage/classify-symptoms.md", "{% if %}", "it is no template: Expected an expression"),
+        (
+            "triage/classify-symptoms.md",
+            "{% if %}",
+            "it is not a valid template: Expected an expression",
+        ),
         ("triage/classify-symptoms.md", "{{ mood }}", "it reads 'mood', which no prompt can; "),
         ("triage/unknown.md", "hello", "mine has none of correlate/match-cases.md, "),
     ],

@@ -24,14 +24,15 @@ from tests.rca.world import (
     rendered,
     template,
 )
-from tests.signals.test_fence import HOSTILE
+from tests.runtime.test_fence import HOSTILE
 
 from interlock.engine.case import Case
 from interlock.rca.prompt_data.groups import CLOCK_PLANE_NOTE
 from interlock.rca.prompt_data.subject import NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES
-from interlock.runtime.prompts import FACTS, Sandbox
+from interlock.runtime.prompts import FACTS
+from interlock.runtime.sandbox import Sandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"

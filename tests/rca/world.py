@@ -222,7 +222,7 @@ def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str
     """The whole prompt, through the machinery that fills prompts in a run."""
     loops = case.loops if case else {}
     known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
-    return prompts._filled(template(short), known, family(short).step)
+    return prompts._render(template(short), known, family(short).step)
 
 
 def outside(text: str, mark: str = FENCE) -> str:

@@ -32,9 +32,9 @@ from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.application import RunSetup
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.purse import plain_purse
+from interlock.runtime.budget import BudgetLimits, BudgetUsage, RunBudget
 from interlock.runtime.session import RunSession
-from interlock.runtime.treasury import BudgetQuestion
+from interlock.runtime.budget import BudgetQuestion
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""
@@ -161,7 +161,11 @@ class Caseroom(World):
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                treasury=BudgetQuestion(plain_purse(budget, run.spent, self.clock.time)),
+                treasury=BudgetQuestion(
+                    RunBudget(
+                        BudgetLimits(budget or Budget()), BudgetUsage(run.spent), self.clock.time
+                    )
+                ),
                 application=ours.hooks,
                 wait_for_humans=wait,
             )

@@ -29,8 +29,8 @@ from interlock.journal.journal import Pause
 from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_of, load_cases
 from interlock.journal.usage import newest_pauses, pauses_of
 from interlock.runtime.application import find_application
-from interlock.runtime.limits import LOW, low, parts, read_limits
-from interlock.runtime.occasions import hour
+from interlock.runtime.budget import LOW, low, parts, read_limits
+from interlock.system.time import hour
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
 from interlock.system.time import format_time

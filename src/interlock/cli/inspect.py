@@ -84,7 +84,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     from interlock.api.work import load_circuit
     from interlock.journal.history import cases_of, counts, digest_of, refusals_of
     from interlock.journal.runs import find_run
-    from interlock.runtime.occasions import hour
+    from interlock.system.time import hour
 
     project, now = open_project(db), time.time()
     with project.read() as connection:

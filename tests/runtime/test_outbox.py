@@ -1,16 +1,17 @@
-"""Rate limits: a pause and not a retry, that ends by itself and survives everything."""
+"""What is out: deadlines, rate limits (a pause, not a retry), and carriers with little room."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.clock import START, FakeClock
-from tests.world.paper import ONE_STEP
+from tests.world.paper import ONE_STEP, PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, SharesAccount
+from interlock.agents.carrier import Ask, Carrier, Deliver, HasCapacity, Reply, SharesAccount
 from interlock.agents.function import Handler
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.case import Usage
@@ -18,7 +19,97 @@ from interlock.engine.circuit import RATE_LIMIT
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.journal import Pause
 from interlock.runtime.loop import RunLoop
-from interlock.runtime.outbox import BACK_OFF, LONGEST, RateLimitPauses
+from interlock.runtime.outbox import BACK_OFF, LONGEST, CarrierCapacity, Deadlines, RateLimitPauses
+
+
+def made() -> tuple[FakeClock, Deadlines, list[float]]:
+    clock = FakeClock()
+    rung: list[float] = []
+    return clock, Deadlines(clock, lambda: rung.append(clock.time - START)), rung
+
+
+def test_the_earliest_rings_first_whatever_the_order() -> None:
+    clock, deadlines, rung = made()
+    for dispatch_id, after in ((1, 30), (2, 10), (3, 20)):
+        deadlines.add(START + after, dispatch_id)
+    over = []
+    while clock.advance():
+        over.append(deadlines.pop_passed(clock.now()))
+    assert (rung, over) == ([10, 20, 30], [[2], [3], [1]])
+
+
+def test_those_of_one_moment_come_together() -> None:
+    clock, deadlines, rung = made()
+    deadlines.add(START + 5, 2)
+    deadlines.add(START + 5, 1)
+    clock.advance()
+    assert (deadlines.pop_passed(clock.now()), rung) == ([1, 2], [5])
+
+
+def test_a_dropped_one_does_not_ring() -> None:
+    clock, deadlines, _ = made()
+    deadlines.add(START + 5, 1)
+    deadlines.add(START + 9, 2)
+    deadlines.drop(1)
+    clock.advance()
+    assert deadlines.pop_passed(clock.now()) == []
+    clock.advance()
+    assert deadlines.pop_passed(clock.now()) == [2]
+
+
+def test_nothing_is_over_before_its_time() -> None:
+    _, deadlines, _ = made()
+    deadlines.add(START + 5, 1)
+    assert deadlines.pop_passed(START + 4.999) == []
+    assert deadlines.pop_passed(START + 5) == [1]
+
+
+def test_one_that_is_long_past_is_over_at_once() -> None:
+    _, deadlines, _ = made()
+    deadlines.add(START - 100, 1)
+    assert deadlines.pop_passed(START) == [1]
+
+
+def test_a_timer_that_rang_too_early_is_set_again() -> None:
+    clock, deadlines, rung = made()
+    deadlines.add(START + 5, 1)
+    clock.advance()
+    clock.time -= 3
+    assert deadlines.pop_passed(clock.now()) == []
+    assert clock.advance()
+    assert (deadlines.pop_passed(clock.now()), rung) == ([1], [5, 5])
+
+
+def test_nothing_rings_after_close() -> None:
+    clock, deadlines, rung = made()
+    deadlines.add(START + 5, 1)
+    deadlines.close()
+    assert not clock.advance()
+    assert rung == []
+
+
+def test_many_that_were_dropped_take_no_room() -> None:
+    _, deadlines, _ = made()
+    for dispatch_id in range(20_000):
+        deadlines.add(START + dispatch_id, dispatch_id)
+        deadlines.drop(dispatch_id)
+    assert len(deadlines._heap) <= 1_002
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), max_size=30))
+def test_each_is_told_once_at_its_time_unless_dropped(plan: list[tuple[int, bool]]) -> None:
+    clock, deadlines, _ = made()
+    for dispatch_id, (after, _) in enumerate(plan):
+        deadlines.add(START + after, dispatch_id)
+    for dispatch_id, (_, dropped) in enumerate(plan):
+        if dropped:
+            deadlines.drop(dispatch_id)
+    told: list[tuple[int, float]] = []
+    while clock.advance():
+        told += [(each, clock.time - START) for each in deadlines.pop_passed(clock.now())]
+    kept = [(n, float(after)) for n, (after, dropped) in enumerate(plan) if not dropped]
+    assert sorted(told) == kept
+
 
 OWN_ROW = ONE_STEP.replace("otherwise: failed", "")
 OWN_ROW += "  - {id: tired, at: work, on: rate-limit, to: failed}\n"
@@ -242,7 +333,7 @@ def test_an_account_rests_until_its_latest_known_end_and_never_for_ever(
         ends = pause.until
     clock.time = max(clock.time, ends)
     pauses.look(clock.time)
-    assert (pauses.closed, pauses.until) == (frozenset(), 0.0)
+    assert (pauses.closed_roles, pauses.until) == (frozenset(), 0.0)
     assert [each.dispatch_id for each in pauses.due()] == ([1] if plan else [])
 
 
@@ -254,14 +345,124 @@ def test_old_pauses_of_others_mean_nothing(world: World) -> None:
     ]
     login = Login(world.clock)
     assert (
-        RateLimitPauses({"worker": login}, world.clock, lambda: None, 1, before).closed
+        RateLimitPauses({"worker": login}, world.clock, lambda: None, 1, before).closed_roles
         == frozenset()
     )
     nameless = Login(world.clock, account="")
-    assert RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 1, before).closed == {
-        "worker"
-    }
+    assert RateLimitPauses(
+        {"worker": nameless}, world.clock, lambda: None, 1, before
+    ).closed_roles == {"worker"}
     assert (
-        RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed
+        RateLimitPauses({"worker": nameless}, world.clock, lambda: None, 2, before).closed_roles
         == frozenset()
     )
+
+
+AGENTS = """\
+"*":
+  write: {answer: {words: 5}}
+  judge: {answer: {mark: 4}}
+"""
+NO_GATE = PAPER.replace("to: sign}", "to: done}", 1)
+
+
+class Ferry:
+    """Takes so many at once, and no more until all are across."""
+
+    def __init__(self, inside: Carrier, size: int) -> None:
+        self.trips: list[list[str]] = []
+        self.size = size
+        self._inside = inside
+        self._aboard: set[int] = set()
+
+    def start(self, deliver: Deliver) -> None:
+        self._inside.start(deliver)
+
+    def room(self) -> int:
+        return 0 if self._aboard else self.size
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self.trips.append([f"{ask.case_id}:{ask.step}" for ask in asks])
+        self._aboard |= {ask.dispatch_id for ask in asks}
+        self._inside.send(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._aboard.discard(dispatch_id)
+        self._inside.settled(dispatch_id, error)
+
+    async def close(self) -> None:
+        await self._inside.close()
+
+
+def ferry(world: World, size: int, crew: str = AGENTS) -> Ferry:
+    return Ferry(ScriptAgent(read_script(crew, "crew.yaml"), world.clock), size)
+
+
+def test_trips_are_full_and_mix_the_roles_of_one_carrier(tmp_path: Path) -> None:
+    world = World(tmp_path, NO_GATE)
+    world.begin("A", "B", "C")
+    boat = ferry(world, 2)
+    assert world.work(carriers={"author": boat, "critic": boat}) == "done"
+    assert boat.trips == [["A:write", "B:write"], ["C:write", "A:judge"], ["B:judge", "C:judge"]]
+
+
+def test_who_has_no_room_does_not_keep_others_waiting(tmp_path: Path) -> None:
+    world = World(tmp_path, NO_GATE)
+    world.begin("A", "B", "C")
+    boat = ferry(world, 1, '"*": {write: {delay: 5s, answer: {words: 5}}}')
+    assert world.work(AGENTS, carriers={"author": boat}, places=2) == "done"
+    assert boat.trips == [["A:write"], ["B:write"], ["C:write"]]
+    assert [line.split()[1] for line in world.story()][:2] == ["write#1", "judge#1"]
+
+
+def test_no_room_at_all_ends_like_a_spent_budget(tmp_path: Path) -> None:
+    world = World(tmp_path, NO_GATE)
+    world.begin("A", "B")
+    boat = ferry(world, 1)
+    assert world.work(carriers={"author": boat}, budget=Budget(dispatches=2)) == "budget"
+    boat.size = 0
+    assert world.work(carriers={"author": boat}) == "budget"
+    boat.size = 1
+    assert world.work(carriers={"author": boat}) == "done"
+
+
+def test_a_stop_lets_the_trip_end_and_begins_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path, NO_GATE)
+    world.begin("A", "B", "C")
+    boat = ferry(world, 2, AGENTS.replace("{answer: {words", "{delay: 5s, answer: {words"))
+    status = world.work(
+        carriers={"author": boat, "critic": boat}, at_rest=[lambda loop: loop.stop()]
+    )
+    assert (status, boat.trips) == ("stopped", [["A:write", "B:write"]])
+
+
+def test_roles_with_one_carrier_share_its_room(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    boat, script = ferry(world, 2), ScriptAgent(read_script(AGENTS, "crew.yaml"), world.clock)
+    assert isinstance(boat, HasCapacity)
+    assert not isinstance(script, HasCapacity)
+    rations = CarrierCapacity({"a": boat, "b": boat, "c": script})
+    rations.ask()
+    assert [rations.reserve(role) for role in ("a", "c", "b", "a", "c")] == [
+        *(True, True, True, False, True)
+    ]
+    assert rations.closed_roles == {"a", "b"}
+    assert not CarrierCapacity({"c": script})
+
+
+def test_sent_at_is_the_moment_of_opening_also_after_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, NO_GATE)
+    world.begin("A")
+    seen: list[Ask] = []
+
+    class Deaf(Ferry):
+        def send(self, asks: Sequence[Ask]) -> None:
+            seen.extend(asks)
+
+    deaf = Deaf(ScriptAgent(read_script(AGENTS, "crew.yaml"), world.clock), 9)
+    twice = [lambda loop: loop.stop(), lambda loop: loop.stop()]
+    for _ in range(2):
+        world.work(carriers={"author": deaf}, at_rest=twice)
+        world.clock.time += 3
+    assert seen[0] == seen[1]
+    assert msgspec.structs.asdict(seen[0])["at"] == 1_000_000.0

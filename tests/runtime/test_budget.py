@@ -1,4 +1,4 @@
-"""Budgets: each scope holds, 80 % is told once, and a spent one is a question that is honoured."""
+"""Budgets: limits in words, what is left of them, and the question when one is spent."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,97 @@ from tests.world.clock import START
 from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
-from interlock.engine.schedule import Spent
+from interlock.engine.schedule import Budget, Spent
 from interlock.journal.usage import open_inquiries, spent_by_role, spent_on
+from interlock.runtime.budget import BudgetLimits, BudgetUsage, RunBudget, flat, parts, read_limits
 from interlock.runtime.loop import RunLoop
+from interlock.system.errors import SourceError
+
+
+def test_words_that_are_right() -> None:
+    words = {"dispatches": "7", "tokens": 9, "money": "2.5", "time": "2h"}
+    assert read_limits(words) == BudgetLimits(Budget(7, 9, 2.5, 7200.0))
+    more = {"role.author.tokens": 5, "role.a.b.time": "1m", "day.money": 5, "tokens": 1}
+    assert read_limits(more) == BudgetLimits(
+        Budget(tokens=1),
+        {"author": Budget(tokens=5), "a.b": Budget(seconds=60.0)},
+        Budget(money=5.0),
+    )
+    assert read_limits({}) == BudgetLimits()
+
+
+WRONG: list[tuple[str, object]] = [
+    *(("beer", 1), ("", 1), (".", 1), ("role.tokens", 1), ("role..tokens", 1)),
+    *(("day.role.x.tokens", 1), ("Day.money", 1), ("role.author.beer", 1), ("year.money", 1)),
+    *(("tokens", -1), ("tokens", "1.5"), ("tokens", None), ("tokens", True), ("tokens", [])),
+    *(("money", "nan"), ("money", "inf"), ("time", "0"), ("time", "soon"), ("day.time", "-2h")),
+]
+
+
+@pytest.mark.parametrize(("word", "amount"), WRONG)
+def test_words_that_are_wrong(word: str, amount: object) -> None:
+    with pytest.raises(SourceError):
+        read_limits({word: amount})
+
+
+def test_a_role_that_is_not_there() -> None:
+    assert read_limits({"role.pilot.tokens": 1}).roles == {"pilot": Budget(tokens=1)}
+    with pytest.raises(SourceError, match="no step has the role 'pilot'; roles are author"):
+        read_limits({"role.pilot.tokens": 1}, {"author"})
+
+
+def test_tables_of_a_project_are_the_same_words() -> None:
+    table: dict[str, Any] = {"tokens": 1, "role": {"author": {"money": 2.5}}, "day": {"time": "8h"}}
+    assert flat(table) == {"tokens": 1, "role.author.money": 2.5, "day.time": "8h"}
+
+
+def test_parts_are_named_by_their_words() -> None:
+    limits = read_limits({"time": 10, "role.author.tokens": 4, "day.dispatches": 0, "money": 8})
+    spending = BudgetUsage(Spent(money=2.0, seconds=20.0), {"author": Spent(tokens=3)})
+    assert parts(limits, spending) == {
+        "money": 0.25,
+        "time": 2.0,
+        "role.author.tokens": 0.75,
+        "day.dispatches": 1.0,
+    }
+
+
+def budget_of(budget: Budget | None, spent: Spent, now: float) -> RunBudget:
+    """Limits for the run alone."""
+    return RunBudget(BudgetLimits(budget or Budget()), BudgetUsage(spent), now)
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "left"),
+    [
+        pytest.param(None, Spent(dispatches=10**6), None, id="no limits"),
+        pytest.param(Budget(dispatches=5), Spent(dispatches=3), 2, id="some left"),
+        pytest.param(Budget(dispatches=5), Spent(dispatches=5), 0, id="exactly spent"),
+        pytest.param(Budget(dispatches=5, tokens=9), Spent(tokens=9), 0, id="tokens spent"),
+        pytest.param(Budget(money=1.5), Spent(money=1.4), None, id="money left"),
+        pytest.param(Budget(seconds=12.0), Spent(seconds=9.5), 0, id="time not yet noted counts"),
+    ],
+)
+def test_what_is_left(budget: Budget | None, spent: Spent, left: int | None) -> None:
+    assert budget_of(budget, spent, now=100.0).dispatches_left(102.5) == left
+
+
+def test_what_is_paid_adds_up() -> None:
+    budget = budget_of(None, Spent(1, 10, 0.5, 7.0), now=0.0)
+    budget.charge("author", dispatches=2)
+    budget.charge("critic", tokens=5, money=0.25)
+    assert budget.spent == Spent(3, 15, 0.75, 7.0)
+
+
+def test_time_is_noted_once_a_second_or_when_asked_and_never_backwards() -> None:
+    budget = budget_of(None, Spent(), now=100.0)
+    noted = [
+        sum(worked.seconds for worked in budget.pop_work_time(at, now=now))
+        for at, now in [(100.5, False), (101.5, False), (101.75, True), (90.0, True), (90.5, True)]
+    ]
+    assert noted == [0.0, 1.5, 0.25, 0.0, 0.5]
+    assert budget.spent.seconds == 2.25
+
 
 PAID = '"*": {work: {answer: {}, usage: {tokens: 10, money: 0.5}}}'
 CREW = """\

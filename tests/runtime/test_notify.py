@@ -1,4 +1,4 @@
-"""The herald: notices travel beside the run, at most once, and nobody can hold it up."""
+"""Notifications: what is told of a run, when, how often, and how it gets there."""
 
 import asyncio
 import hashlib
@@ -12,9 +12,63 @@ from typing import Any
 
 import pytest
 from tests.world.clock import START, FakeClock
+from tests.world.paper import GOOD_CREW, PAPER
+from tests.world.world import World
 
 from interlock.journal.events import Notification
-from interlock.runtime.herald import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
+from interlock.journal.runs import NewCase
+from interlock.runtime.notify import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
+
+STUCK = PAPER.replace("otherwise: dropped\n", "")
+
+
+def told(world: World) -> list[tuple[str, str]]:
+    found = [(str(each.event), each.text) for each in world.notices]
+    world.notices.clear()
+    return found
+
+
+def test_gates_of_one_family_are_one_notice_and_told_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cases = [NewCase(name, {"id": name, "family": "kin"}) for name in ("A", "B", "C")]
+    world.begin(*cases, "D")
+    assert world.work(desk=True) == "waiting"
+    assert told(world) == [
+        ("gate", "A and 2 more at sign: 'interlock answer 9 DECISION'"),
+        ("gate", "D at sign: 'interlock answer 12 DECISION'"),
+    ]
+    assert world.work(desk=True) == "waiting"
+    assert told(world) == []
+    for question in (9, 10, 11, 12):
+        world.answer(question, "approve")
+    assert world.work(desk=True) == "done"
+    assert told(world) == [("over", "run 1: done; 4 done")]
+
+
+def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
+    world = World(tmp_path, STUCK)
+    world.begin("A", "B")
+    crew = GOOD_CREW + "B:\n  write: {crash: oh}\n"
+    assert world.work(crew, desk=True) == "waiting"
+    assert told(world) == [
+        ("stuck", "B stuck at write: 'interlock explain B'"),
+        ("gate", "A at sign: 'interlock answer 5 DECISION'"),
+    ]
+    world.answer(5, "approve")
+    assert world.work(crew, desk=True) == "unhealthy"
+    assert told(world) == [("over", "run 1: unhealthy; 1 done; 1 stuck")]
+
+
+def test_a_run_that_only_rests_is_not_over(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.begin("A", "B")
+    assert world.work(budget="dispatches=1", desk=True, places=1) == "budget"
+    about = "run 1 has spent its budget (dispatches=1): raise it, or stop?"
+    assert told(world) == [("budget-low", LOW), ("budget", about)]
+
+
+LOW = "100% of the budget's dispatches is spent"
+
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 OVER = Notification("over", 7, START, "run 7: done", "done")
@@ -213,7 +267,7 @@ async def test_the_end_waits_only_so_long() -> None:
         await until(lambda: server.got)
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said == ["some notices could not be delivered before the end"]
+    assert said == ["some notifications could not be delivered before the end"]
 
 
 async def test_too_many_at_once_are_dropped_and_said_once() -> None:
@@ -224,7 +278,7 @@ async def test_too_many_at_once_are_dropped_and_said_once() -> None:
         assert len(made._tasks) == MOST_WAITING
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said[0] == f"more than {MOST_WAITING} notices are under way; others are dropped"
+    assert said[0] == f"more than {MOST_WAITING} notifications are under way; others are dropped"
     assert len(said) == 2
 
 
