@@ -30,10 +30,9 @@ from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_
 from interlock.journal.usage import newest_pauses, pauses_of
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import LOW, low, parts, read_limits
-from interlock.system.time import hour
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
-from interlock.system.time import format_time
+from interlock.system.time import format_time, hour
 
 _LONGEST_REPORT = 200_000
 _LONGEST_VALUE = 300
