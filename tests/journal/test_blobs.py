@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.journal import BlobWriter, hash_of, read_blob
+from interlock.journal.sqlite import driver
 from interlock.system.errors import StoreError
 
 TEXT = b"the same words again and again, " * 40

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.journal.database import HEAD, driver, reading, revision, transaction, writing
+from interlock.journal.database import HEAD, reading, writing
+from interlock.journal.sqlite import driver, revision, transaction
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]

@@ -20,9 +20,10 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
+from interlock.journal.sqlite import driver
 from interlock.rca.effects import Closed, Effect, SentBack
-from interlock.rca.knowledge.audit import MISMATCHES
+from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.rca.knowledge.writer import carry_out
 
 CASES = 5
@@ -101,7 +102,7 @@ def test_knowledge_stays_of_one_piece(
         assert raw.execute(TWO_OPEN).fetchall() == []
         assert raw.execute(MISCOUNTED).fetchall() == []
         unreviewed = {"rca.early", "rca.unreviewed"}
-        for name, (query, _) in MISMATCHES.items():
+        for name, (query, _) in KNOWLEDGE_RULES.items():
             assert name in unreviewed or raw.execute(query).fetchall() == [], name
     finally:
         raw.rollback()

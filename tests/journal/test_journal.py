@@ -17,7 +17,7 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.history import cases_of
 from interlock.journal.journal import (
     CaseRow,
@@ -29,6 +29,7 @@ from interlock.journal.journal import (
     state_of,
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
+from interlock.journal.sqlite import driver
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
 DECISION = Decision("write", 1, "artifact", "open", "judge")

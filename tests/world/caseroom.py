@@ -20,8 +20,9 @@ from interlock.agents.specs import UnstaffedRole
 from interlock.agents.wiring_files import RCA
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.journal.sqlite import driver
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import findings_of
 from interlock.rca.intake import KnownFailures, arrivals

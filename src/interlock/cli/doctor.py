@@ -105,10 +105,11 @@ def _content(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     from interlock.journal.audit import audit
     from interlock.journal.database import HEAD, reading
     from interlock.journal.runs import all_runs
+    from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 
     with reading(path) as connection:
         number = len(all_runs(connection))
-        faults = audit(connection, open_run) if deep else []
+        faults = audit(connection, open_run, {"knowledge": KNOWLEDGE_RULES}) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"
     yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
     for fault in faults:

@@ -22,9 +22,9 @@ from sqlalchemy import Connection, Row, select
 
 from interlock.engine.case import Decision
 from interlock.journal import schema
-from interlock.journal.database import driver, is_number
 from interlock.journal.journal import Pause, State, read_blob
 from interlock.journal.runs import MOST_RUNS
+from interlock.journal.sqlite import driver, is_number
 from interlock.journal.usage import pauses_in
 from interlock.system.errors import StoreError
 

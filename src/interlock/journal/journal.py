@@ -10,7 +10,6 @@ Rows refer to a blob by its number: numbers rise, so a commit appends a few full
 touching one page per hash. The hash stands beside the text; doctor compares the two.
 """
 
-import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
@@ -20,7 +19,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.database import driver
+from interlock.journal.sqlite import RawConnection, driver
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
@@ -36,7 +35,7 @@ def hash_of(data: bytes) -> bytes:
 class BlobWriter:
     """Gives each content a number and collects the rows that are not yet in the database."""
 
-    def __init__(self, raw: sqlite3.Connection) -> None:
+    def __init__(self, raw: RawConnection) -> None:
         self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
         self._known: dict[bytes, int] = {}
         self.rows: list[Row] = []
@@ -56,14 +55,14 @@ class BlobWriter:
         self.rows.append((number, digest, int(smaller), packed if smaller else data))
         return number
 
-    def flush(self, raw: sqlite3.Connection) -> None:
+    def flush(self, raw: RawConnection) -> None:
         """Write the collected rows; belongs inside the transaction that refers to them."""
         if self.rows:
             raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
             self.rows = []
 
 
-def read_blob(raw: sqlite3.Connection, number: int) -> bytes:
+def read_blob(raw: RawConnection, number: int) -> bytes:
     row = raw.execute("select packed, data from blobs where blob_id = ?", (number,)).fetchone()
     if row is None:
         raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
@@ -114,7 +113,7 @@ _NEWEST = (
 )
 
 
-Effect = Callable[[sqlite3.Connection, float], None]
+Effect = Callable[[RawConnection, float], None]
 """What an application changes in its own tables because of a decision. It does not commit."""
 
 

@@ -4,7 +4,6 @@ A run keeps the text of the circuit it was begun with, so that a file edited mea
 nothing for it.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -17,8 +16,8 @@ from interlock.engine.case import OPEN, Case, Decision
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal import schema
-from interlock.journal.database import driver, transaction
 from interlock.journal.journal import BlobWriter, State, read_blob, state_of
+from interlock.journal.sqlite import RawConnection, driver, transaction
 from interlock.journal.usage import spent_by
 from interlock.system.errors import StoreError
 
@@ -120,7 +119,7 @@ def add_cases(
 
 
 def insert_run(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     text: str,
     *,
@@ -144,7 +143,7 @@ def insert_run(
 
 
 def insert_cases(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     run_id: int,
     cases: Iterable[AnyCase],
@@ -164,7 +163,7 @@ def insert_cases(
         also(some)
 
 
-def change_case(raw: sqlite3.Connection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
+def change_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
     """Another input, priority and needs for an open case; belongs inside a transaction."""
     number = blobs.put(msgspec.json.encode(new.input))
     blobs.flush(raw)
@@ -177,9 +176,7 @@ def change_case(raw: sqlite3.Connection, run_id: int, new: NewCase, blobs: BlobW
     )
 
 
-def unknown_cases(
-    raw: sqlite3.Connection, run_id: int, cases: Iterable[AnyCase]
-) -> Iterator[AnyCase]:
+def unknown_cases(raw: RawConnection, run_id: int, cases: Iterable[AnyCase]) -> Iterator[AnyCase]:
     """Those whose case_id the run does not have, each once."""
     seen: set[str] = set()
     query = "select 1 from cases where run_id = ? and case_id = ?"
@@ -189,7 +186,7 @@ def unknown_cases(
             yield new
 
 
-def wake_run(raw: sqlite3.Connection, run_id: int, at: float) -> None:
+def wake_run(raw: RawConnection, run_id: int, at: float) -> None:
     """A run that got more to do is not at its end, whatever it was before."""
     raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
 

@@ -8,7 +8,6 @@ Standstills: which accounts met a rate limit, until when, and what is asked abou
 Reads only. An account is whatever shares one limit; its name is the carrier's word.
 """
 
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -17,8 +16,8 @@ from sqlalchemy import Connection
 from interlock.engine.case import Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.database import driver, is_number
 from interlock.journal.journal import Pause
+from interlock.journal.sqlite import RawConnection, driver, is_number
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
 _USED = (
@@ -83,7 +82,7 @@ def spent_on(connection: Connection, day: str, begins: float, ends: float) -> Sp
     )
 
 
-def _used(raw: sqlite3.Connection, query: str, *given: float) -> dict[str, tuple[int, float]]:
+def _used(raw: RawConnection, query: str, *given: float) -> dict[str, tuple[int, float]]:
     return {role: (tokens, money) for role, tokens, money in raw.execute(query, given)}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.journal.database import driver
+from interlock.journal.sqlite import driver
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.suites import agreed, looks_of, open_reviews, place_of, shared_by
 from interlock.rca.steps import F0, F3, F5, F6

@@ -18,8 +18,8 @@ from sqlalchemy import Connection
 from interlock.calibrate.campaign import BYTES_PER_TOKEN
 from interlock.engine.case import ENDED, OPEN, Decision
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
-from interlock.journal.database import driver
 from interlock.journal.journal import read_blob
+from interlock.journal.sqlite import driver
 from interlock.rca.calibration.marks import CaseResult, StepCost
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.knowledge.cause_writer import BY_REVIEW

@@ -4,7 +4,7 @@ A table of queries, each answering with the subjects that break its rule. The fo
 these tables are checked with all others.
 """
 
-MISMATCHES = {
+KNOWLEDGE_RULES = {
     "rca.suite": (
         (
             "select 'case ' || r.case_no from rca_cases r join cases e on e.case_no = r.case_no"

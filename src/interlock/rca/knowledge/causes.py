@@ -8,7 +8,6 @@ How knowledge ages: symptoms go to sleep or are resolved, root causes are fixed 
 Only legal moves are made; the dates of a root cause follow its status.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.database import driver, is_number, transaction
+from interlock.journal.sqlite import RawConnection, driver, is_number, transaction
 from interlock.system.errors import StateError, StoreError
 
 _PER_BAND = 500
@@ -210,12 +209,12 @@ def read_rca(row: tuple[Any, ...]) -> Rca:
     return Rca(*(*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:]))
 
 
-def _symptom(raw: sqlite3.Connection, symptom_id: int) -> Symptom | None:
+def _symptom(raw: RawConnection, symptom_id: int) -> Symptom | None:
     row = _row(raw, _BY_ID, symptom_id)
     return Symptom(*row) if row else None
 
 
-def _row(raw: sqlite3.Connection, query: str, number: int) -> tuple[Any, ...] | None:
+def _row(raw: RawConnection, query: str, number: int) -> tuple[Any, ...] | None:
     found: tuple[Any, ...] | None = None
     if is_number(number):
         found = raw.execute(query, (number,)).fetchone()
@@ -293,7 +292,7 @@ def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) 
         )
 
 
-def _standing(raw: sqlite3.Connection, rca_id: int) -> tuple[str, int]:
+def _standing(raw: RawConnection, rca_id: int) -> tuple[str, int]:
     query = "select status, case_no from rcas where rca_id = ?"
     row = raw.execute(query, (rca_id,)).fetchone() if is_number(rca_id) else None
     if row is None:
@@ -301,7 +300,7 @@ def _standing(raw: sqlite3.Connection, rca_id: int) -> tuple[str, int]:
     return row[0], row[1]
 
 
-def _may_reopen(raw: sqlite3.Connection, rca_id: int, case_no: int) -> None:
+def _may_reopen(raw: RawConnection, rca_id: int, case_no: int) -> None:
     query = "select 1 from rca_cases where case_no = ? and rca_id = ?"
     if raw.execute(query, (case_no, rca_id)).fetchone() is None:
         raise StateError(

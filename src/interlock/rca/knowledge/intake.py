@@ -4,7 +4,6 @@ All of a suite, or all that is new to it, is one transaction. What the source sa
 said; fingerprints and the like come ready from the caller.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,8 +13,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.database import is_number, transaction
 from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
+from interlock.journal.sqlite import RawConnection, is_number, transaction
 from interlock.rca.records import Failure, Job, Launch, TestCounts
 from interlock.system.errors import SourceError, StoreError
 
@@ -128,7 +127,7 @@ def extend_suite(
     return numbers
 
 
-def open_suite(raw: sqlite3.Connection, run_id: int, name: str, description: str, at: float) -> int:
+def open_suite(raw: RawConnection, run_id: int, name: str, description: str, at: float) -> int:
     """The suite of a run, under the run's own number; belongs inside the run's transaction."""
     raw.execute(
         "insert into suites (suite_id, run_id, name, description, status, created_at)"
@@ -139,7 +138,7 @@ def open_suite(raw: sqlite3.Connection, run_id: int, name: str, description: str
 
 
 def add_launch(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     suite_id: int,
     launch: Launch,
     *,
@@ -160,7 +159,7 @@ def add_launch(
 
 
 def add_failures(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     launch_id: int,
     numbered: Sequence[tuple[int, FailedCase]],
     at: float,
@@ -191,7 +190,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def _take_in(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
     run_id: int,
@@ -209,7 +208,7 @@ def _take_in(
 
 
 def _take_one(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
     run_id: int,
@@ -232,7 +231,7 @@ def _take_one(
 
 
 def _unknown(
-    raw: sqlite3.Connection, launch_id: int, cases: Iterable[FailedCase]
+    raw: RawConnection, launch_id: int, cases: Iterable[FailedCase]
 ) -> Iterator[FailedCase]:
     seen = {
         failure_id
@@ -246,7 +245,7 @@ def _unknown(
             yield new
 
 
-def _circuit(raw: sqlite3.Connection, suite_id: int, launch: Launch, name: str) -> int:
+def _circuit(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> int:
     """The stored CI pipeline of a suite, a version and a name; it spans its launches."""
     raw.execute("insert or ignore into versions (label) values (?)", (launch.version,))
     (version_id,) = raw.execute(

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.database import driver, is_number
 from interlock.journal.journal import State, read_blob
+from interlock.journal.sqlite import driver, is_number
 from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch
 
