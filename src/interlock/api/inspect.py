@@ -60,9 +60,9 @@ def _turn(circuit: "Circuit", waiting: "LoadedCase", cases: "dict[str, LoadedCas
 
 def _ended(connection: "Connection", circuit: "Circuit", line: "CaseSummary") -> str:
     """The reason of the rule that ended it, and of the failure it answered."""
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
 
-    last = life_of(connection, line.case_no)[-1]
+    last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
     rule = circuit.rule(last.decision.rule) or circuit.otherwise

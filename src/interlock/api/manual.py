@@ -60,13 +60,13 @@ def leave(
     open step; `asking` is the command by which a case gets one."""
     from interlock.agents.files.file import leave_artifact, read_saved
     from interlock.agents.wiring_files import case_names
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
     from interlock.journal.runs import find_run
     from interlock.runtime.apps import unfit_review
 
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"
-    asked = _open_dispatch(case, life_of(connection, case.case_no), asking)
+    asked = _open_dispatch(case, list_dispatches(connection, case_no=case.case_no), asking)
     circuit = open_run(found)
     options = msgspec.convert(found.options, RunConfig)
     files = _files_for(circuit, options, asked)

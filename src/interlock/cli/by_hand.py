@@ -61,10 +61,10 @@ def _standing(
     since: float,
 ) -> dict[str, Any]:
     from interlock.agents.wiring_files import FILED, Files, case_names
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
     from interlock.rca.case_folder import entries
 
-    decided = [each for each in life_of(connection, case.case_no) if each.decision]
+    decided = [each for each in list_dispatches(connection, case_no=case.case_no) if each.decision]
     refused = [each for each in decided[-1:] if _unused(each)]
     root = msgspec.convert(options.files, Files).root
     papers = case_names(circuit, root)(case.step, case.state.visits.get(case.step, 1))
@@ -233,7 +233,7 @@ def status(
 ) -> None:
     """Where a case stands: its step, its loops, its history."""
     from interlock.journal.database import reading
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import state_of
     from interlock.runtime.settings import database
@@ -242,7 +242,8 @@ def status(
         suite = suites.the_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
         circuit = open_run(find_run(connection, suite.run_id))
-        state = state_of(case, life_of(connection, case.case_no), suite.suite_id, circuit)
+        life = list_dispatches(connection, case_no=case.case_no)
+        state = state_of(case, life, suite.suite_id, circuit)
     if json:
         document(msgspec.to_builtins(state))
         return

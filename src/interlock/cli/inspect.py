@@ -269,14 +269,14 @@ def explain(
 ) -> None:
     """The life of a case. What was asked, what came back, what was decided and why."""
     from interlock.journal.database import reading
-    from interlock.journal.history import find_case, life_of
+    from interlock.journal.history import find_case, list_dispatches
     from interlock.journal.runs import find_run
     from interlock.runtime.settings import database
 
     with reading(database(Path(), db)) as connection:
         line = find_case(connection, case_id, run)
         circuit = open_run(find_run(connection, line.run_id))
-        life = life_of(connection, line.case_no)
+        life = list_dispatches(connection, case_no=line.case_no, texts=True)
     if json:
         document(_life_fields(line, circuit, life))
         return
@@ -390,10 +390,20 @@ def _life_fields(
 ) -> dict[str, Any]:
     episodes = []
     for episode in life:
-        fields = msgspec.structs.asdict(episode)
-        fields["refused"] = msgspec.to_builtins(episode.refused)
-        fields["pauses"] = msgspec.to_builtins(episode.pauses)
-        fields["decision"] = None
+        fields: dict[str, Any] = {
+            "dispatch_id": episode.dispatch_id,
+            "step": episode.step,
+            "attempt": episode.attempt,
+            "role": episode.role,
+            "sent_at": episode.sent_at,
+            "prompt": episode.prompt,
+            "refused": msgspec.to_builtins(episode.refused),
+            "pauses": msgspec.to_builtins(episode.pauses),
+            "answered_at": episode.answered_at,
+            "answer": episode.answer,
+            "decision": None,
+            "answered_by": episode.answered_by,
+        }
         if episode.decision is not None:
             decision = msgspec.structs.asdict(episode.decision)
             decision["passed"] = [

@@ -1,13 +1,12 @@
-"""The journal: the writer's side. A batch of decisions, with all they lead to, is one transaction.
+"""The writer's side of the journal: all that one turn of a run writes is one transaction.
 
-Knows how records become rows, fast. An answer enters the journal once: a second one for the same
-dispatch breaks a unique key and the batch with it, so the caller must have refused it before. What
-an application wants to change along with a decision is an effect, and its own business.
+An answer enters the journal once: a second one for the same dispatch breaks a unique key and the
+transaction with it, so the caller must have refused it before. What an application changes along
+with a decision is an effect, carried out in the same transaction.
 
-Prompts, answers and other texts, kept once per content outside the rows that mention them.
-
-Rows refer to a blob by its number: numbers rise, so a commit appends a few full pages instead of
-touching one page per hash. The hash stands beside the text; doctor compares the two.
+Prompts, answers and other texts are blobs, kept once per content. Rows refer to a blob by its
+number: numbers rise, so a commit appends a few full pages instead of touching one page per hash.
+The hash stands beside the text; the audit compares the two.
 """
 
 import zlib
@@ -19,13 +18,50 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.sqlite import RawConnection, driver
+from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, driver
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
 _REMEMBERED = 4096
+_MOST_REFUSED = 64 * 1024
+_encode = msgspec.json.Encoder().encode
 
-Row = tuple[int, bytes, int, bytes]
+_DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
+_JOURNAL = (
+    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision)"
+    " values (?, ?, ?, ?, ?, ?, ?)"
+)
+_CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
+_REFUSAL = (
+    "insert into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
+    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
+)
+_ASKED = "insert into questions (question_id, case_no) values (?, ?)"
+_ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
+_RUN = (
+    "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
+    " where run_id = ?"
+)
+_PAUSE = (
+    "insert into pauses (run_id, dispatch_id, account, at, until, guesses, tokens, money, reason)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INQUIRY = (
+    "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
+)
+_TOLD = (
+    "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
+    " and answered_at is null"
+)
+_WORKED = (
+    "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
+    " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
+)
+_NEWEST = (
+    "select coalesce(max(number), 0) from (select max(dispatch_id) as number from dispatches"
+    " union all select max(question_id) from inquiries) as given"
+)
+BlobRow = tuple[int, bytes, int, bytes]
 
 
 def hash_of(data: bytes) -> bytes:
@@ -38,7 +74,7 @@ class BlobWriter:
     def __init__(self, raw: RawConnection) -> None:
         self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
         self._known: dict[bytes, int] = {}
-        self.rows: list[Row] = []
+        self.rows: list[BlobRow] = []
 
     def put(self, data: bytes) -> int:
         digest = hash_of(data)
@@ -70,47 +106,6 @@ def read_blob(raw: RawConnection, number: int) -> bytes:
         return zlib.decompress(row[1]) if row[0] else bytes(row[1])
     except (zlib.error, TypeError):
         raise StoreError(f"blob {number} is damaged: restore a copy of the database") from None
-
-
-_MOST_REFUSED = 64 * 1024
-_encode = msgspec.json.Encoder().encode
-
-_DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
-_JOURNAL = (
-    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision)"
-    " values (?, ?, ?, ?, ?, ?, ?)"
-)
-_CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
-_REFUSAL = (
-    "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
-    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ASKED = "insert into questions (question_id, case_no) values (?, ?)"
-_ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
-_RUN = (
-    "update runs set seconds = seconds + ?, changed_at = ?, status = coalesce(?, status)"
-    " where run_id = ?"
-)
-_PAUSE = (
-    "insert into pauses (run_id, dispatch_id, account, at, until, guesses, tokens, money, reason)"
-    " values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_INQUIRY = (
-    "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
-)
-_TOLD = (
-    "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
-    " and answered_at is null"
-)
-_AGREED = "update runs set options = json_patch(options, ?) where run_id = ?"
-_WORKED = (
-    "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
-    " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
-)
-_NEWEST = (
-    "select max(coalesce((select max(dispatch_id) from dispatches), 0),"
-    " coalesce((select max(question_id) from inquiries), 0))"
-)
 
 
 Effect = Callable[[RawConnection, float], None]
@@ -206,6 +201,10 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     visits: Mapping[str, int] = {}
     stack: tuple[str, ...] = ()
     context: Mapping[str, Any] = {}
+
+
+decode_decision = msgspec.json.Decoder(Decision).decode
+decode_state = msgspec.json.Decoder(State).decode
 
 
 class TurnWrites(msgspec.Struct):
@@ -304,7 +303,7 @@ class Journal:
             (_PAUSE, [_pause(run_id, each, at) for each in batch.pauses]),
             (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
             (_TOLD, [(at, t.by, t.answer.decode(), t.question_id) for t in batch.told]),
-            (_AGREED, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
+            (MERGE_OPTIONS, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
             (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
         ]
         return [(statement, many) for statement, many in found if many]
@@ -312,8 +311,14 @@ class Journal:
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]
         return (
-            *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
-            *(refusal.sentence, self.blobs.put(content), hash_of(content)),
+            self.run_id,
+            refusal.case_no,
+            refusal.dispatch_id,
+            at,
+            refusal.reason,
+            refusal.sentence,
+            self.blobs.put(content),
+            hash_of(content),
         )
 
 
@@ -331,8 +336,15 @@ def _entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple
 def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
     usage = pause.usage
     return (
-        *(run_id, pause.dispatch_id, pause.account, at, pause.until, pause.guesses),
-        *(usage.tokens, usage.money, pause.reason),
+        run_id,
+        pause.dispatch_id,
+        pause.account,
+        at,
+        pause.until,
+        pause.guesses,
+        usage.tokens,
+        usage.money,
+        pause.reason,
     )
 
 
