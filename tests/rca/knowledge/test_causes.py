@@ -1,11 +1,16 @@
-"""Knowledge is found by fingerprint, by likeness and by number; made-up numbers find nothing."""
+"""Knowledge is found by fingerprint, by likeness and by number; made-up numbers find nothing. It
+ages by legal moves only, with their dates.
+"""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
+from interlock.journal.database import writing
 from interlock.rca.knowledge.causes import (
+    DAY,
     CauseHistory,
     Occurrence,
     Rca,
@@ -16,10 +21,14 @@ from interlock.rca.knowledge.causes import (
     rca,
     rcas_of,
     rcas_of_suite,
+    set_rca_status,
+    set_symptom_status,
+    sweep_dormant,
     symptom,
     symptom_by_fingerprint,
     symptoms_by_bands,
 )
+from interlock.system.errors import StateError, StoreError
 
 MADE_UP = (0, -1, 99, 2**63, -(2**63) - 1, 10**40)
 
@@ -125,3 +134,104 @@ def test_the_history_of_a_symptom(world: Inquiry) -> None:
             ("1.0", "2.0"),
         )
         assert history_of(connection, "never") is None
+
+
+@pytest.fixture
+def aging(tmp_path: Path) -> Inquiry:
+    made = Inquiry(tmp_path)
+    made.open(launched(failed("a", "f1"), failed("b", "f2"), failed("c", "f3")))
+    made.effect(1, triaged(), investigated())
+    made.effect(2, triaged())
+    return made
+
+
+def sweep(aging: Inquiry, now: float, **days: float) -> int:
+    with writing(aging.db) as connection:
+        return sweep_dormant(connection, now, **days)
+
+
+def move(aging: Inquiry, status: str, at: float = 9e9, rca_id: int = 1) -> None:
+    with writing(aging.db) as connection:
+        set_rca_status(connection, rca_id, status, at)
+
+
+def test_symptoms_sleep_after_ninety_days(aging: Inquiry) -> None:
+    statuses = "select status from symptoms order by symptom_id"
+    seen = aging.at - 1
+    assert sweep(aging, seen + 90 * DAY) == 0
+    assert sweep(aging, seen + 90 * DAY + 0.5) == 1
+    assert aging.rows(statuses) == [("dormant",), ("active",)]
+    assert sweep(aging, seen + 90 * DAY + 0.5) == 0
+    with writing(aging.db) as connection:
+        set_symptom_status(connection, 2, "resolved")
+    assert sweep(aging, 9e9, days=1) == 0
+    assert aging.rows(statuses) == [("dormant",), ("resolved",)]
+
+
+def test_what_a_symptom_cannot_be(aging: Inquiry) -> None:
+    with writing(aging.db) as connection, pytest.raises(StateError, match="never 'gone'"):
+        set_symptom_status(connection, 1, "gone")
+
+
+WAYS = {
+    "open": [],
+    "resolved": ["resolved"],
+    "verified": ["resolved", "verified"],
+    "archived": ["resolved", "verified", "archived"],
+}
+LEGAL = {
+    *(("open", "resolved"), ("open", "archived"), ("resolved", "verified")),
+    *(("resolved", "archived"), ("verified", "archived")),
+    *((status, "open") for status in ("resolved", "verified", "archived")),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), [*product(WAYS, [*WAYS, "fixed"])])
+def test_only_legal_moves(aging: Inquiry, before: str, after: str) -> None:
+    for status in WAYS[before]:
+        move(aging, status)
+    if before == after or (before, after) in LEGAL:
+        move(aging, after)
+        assert aging.one("select status from rcas") == after
+    else:
+        with pytest.raises(StateError, match=f"root cause 1 is {before}: next it can be"):
+            move(aging, after)
+        assert aging.one("select status from rcas") == before
+
+
+def test_dates_follow_the_status(aging: Inquiry) -> None:
+    dates = "select resolved_at, verified_at, archived_at from rcas"
+    early = aging.at - 5
+    move(aging, "resolved", early)
+    created = aging.one("select created_at from rcas")
+    assert aging.one(dates) == (created, None, None)
+    move(aging, "verified", 8e9)
+    move(aging, "archived", 7e9)
+    assert aging.one(dates) == (created, 8e9, 8e9)
+    move(aging, "open")
+    assert aging.one(dates) == (None, None, None)
+
+
+def test_what_was_replaced_is_not_reopened(aging: Inquiry) -> None:
+    aging.effect(1, investigated(2))
+    with pytest.raises(StateError) as caught:
+        move(aging, "open")
+    assert str(caught.value) == (
+        "root cause 1 was replaced: its case has another one, open that instead"
+    )
+    move(aging, "resolved", rca_id=2)
+    aging.effect(3, triaged(), investigated())
+    aging.effect(1, correlated(3))
+    with pytest.raises(StateError, match="root cause 2 was replaced"):
+        move(aging, "open", rca_id=2)
+
+
+@pytest.mark.parametrize("number", [9, 0, 10**30])
+def test_what_is_not_there(aging: Inquiry, number: int) -> None:
+    with pytest.raises(StoreError, match=f"there is no root cause {number}"):
+        move(aging, "open", rca_id=number)
+    with (
+        writing(aging.db) as connection,
+        pytest.raises(StoreError, match=f"there is no symptom {number}"),
+    ):
+        set_symptom_status(connection, number, "active")
