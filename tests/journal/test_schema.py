@@ -94,7 +94,9 @@ def old_database(path: Path) -> None:
         connection.commit()
         driver(connection).isolation_level = None
         begin_run(
-            *(connection, World(path.parent).circuit, PAPER),
+            connection,
+            World(path.parent).circuit,
+            PAPER,
             [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})],
             source="old",
             fingerprint="mark",

@@ -1,11 +1,7 @@
-"""The written form of a circuit: which keys a circuit file has and what may stand behind each.
+"""Circuit files: YAML text in, a Circuit out, or an error with its line and what to write instead.
 
-The published JSON Schema is made from these records, so the format and its documentation are one.
-
-How a circuit is written down: YAML text in, a Circuit out.
-
-Knows where each thing stood in the text, and how to say what is wrong in file, line and what to
-write instead. Refuses to judge whether the circuit is sound: that is verify's to report.
+The records at the top are the format; the published JSON Schema is made from them, so the format
+and its documentation are one. Whether a circuit is sound is not judged here: verify reports that.
 """
 
 import difflib
@@ -284,18 +280,24 @@ class _Builder:
         if given.gate and role != HUMAN:
             raise self._wrong(
                 f"step {name!r} is a gate, so its role is {HUMAN}, not {role!r}",
-                *("steps", name, "role"),
+                "steps",
+                name,
+                "role",
             )
         if given.family and not given.gate:
             raise self._wrong(
                 f"step {name!r} is no gate: family is for answers of humans",
-                *("steps", name, "family"),
+                "steps",
+                name,
+                "family",
             )
         if given.language == "text" and (given.gate or ARTIFACT in given.signals):
             raise self._wrong(
                 f"step {name!r} is answered in text: give it the signals its role may say, and no "
                 "gate",
-                *("steps", name, "language"),
+                "steps",
+                name,
+                "language",
             )
         try:
             shape = shape_of(self._schema(given.answer))
@@ -346,7 +348,8 @@ class _Builder:
         if given.to is None and not given.adds:
             raise self._wrong(
                 f"rule {rule_id!r} needs 'to: STEP', or 'adds:' if it only adds to the context",
-                *("rules", index),
+                "rules",
+                index,
             )
         return Rule(
             id=rule_id,

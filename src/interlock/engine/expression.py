@@ -1,8 +1,8 @@
 """The guards of rules: a small, analysable subset of Python's expressions.
 
-Knows how to parse, check and evaluate one, and records every value it read. Names, attributes,
-constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that could run code, loop
-or grow. Refuses to know where the values come from: a Scope is handed in.
+Names, attributes, constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that
+could run code, loop or grow. An expression is parsed and checked once, then evaluated against a
+Scope, which records every value that was read.
 """
 
 import ast

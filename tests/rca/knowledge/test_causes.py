@@ -50,7 +50,18 @@ def world(tmp_path: Path) -> Inquiry:
 def test_a_symptom_by_fingerprint_and_number(world: Inquiry) -> None:
     first = world.clock.time + 1
     expected = Symptom(
-        *(1, "f1", "a", "masked f1", "a", "x", "engine", "high", first, first + 2, 2, "active"),
+        1,
+        "f1",
+        "a",
+        "masked f1",
+        "a",
+        "x",
+        "engine",
+        "high",
+        first,
+        first + 2,
+        2,
+        "active",
     )
     with world.reading() as connection:
         assert symptom_by_fingerprint(connection, "f1") == expected
@@ -90,9 +101,24 @@ def test_a_band_that_everybody_shares_is_not_read_to_its_end(world: Inquiry) -> 
 
 def test_root_causes(world: Inquiry) -> None:
     second = Rca(
-        *(2, 1, 2, "cause 2", "found in attempt 2", "pb001", "product", "engine", ("1.0", "2.0")),
+        2,
+        1,
+        2,
+        "cause 2",
+        "found in attempt 2",
+        "pb001",
+        "product",
+        "engine",
+        ("1.0", "2.0"),
         ({"ref": "engine:a.py:1", "verdict": "found", "why": "", "url": ""},),
-        *(0.8, "", "", "open", world.clock.time + 1, None, None, None),
+        0.8,
+        "",
+        "",
+        "open",
+        world.clock.time + 1,
+        None,
+        None,
+        None,
     )
     with world.reading() as connection:
         assert rca(connection, 2) == second
@@ -180,8 +206,11 @@ WAYS = {
     "archived": ["resolved", "verified", "archived"],
 }
 LEGAL = {
-    *(("open", "resolved"), ("open", "archived"), ("resolved", "verified")),
-    *(("resolved", "archived"), ("verified", "archived")),
+    ("open", "resolved"),
+    ("open", "archived"),
+    ("resolved", "verified"),
+    ("resolved", "archived"),
+    ("verified", "archived"),
     *((status, "open") for status in ("resolved", "verified", "archived")),
 }
 

@@ -123,8 +123,18 @@ def test_an_investigation_makes_a_root_cause(world: Inquiry) -> None:
         "select case_no, attempt, title, description, defect_type, category, component,"
         " affected_versions, convergence_score, status, created_at, resolved_at from rcas"
     ) == (
-        *(1, 1, "cause 1", "found in attempt 1", "pb001", "product", "engine", '["1.0"]'),
-        *(0.8, "open", world.at, None),
+        1,
+        1,
+        "cause 1",
+        "found in attempt 1",
+        "pb001",
+        "product",
+        "engine",
+        '["1.0"]',
+        0.8,
+        "open",
+        world.at,
+        None,
     )
     evidence = json.loads(world.one("select evidence from rcas"))
     assert evidence == [{"ref": "engine:a.py:1", "verdict": "found", "why": "", "url": ""}]
@@ -190,7 +200,12 @@ def test_recall_links_what_is_known(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated())
     world.effect(4, recalled(1, 1))
     assert world.case(4, "symptom_id, rca_id, recalled, is_regression, status, notes") == (
-        *(1, 1, 1, 0, "open", "[]"),
+        1,
+        1,
+        1,
+        0,
+        "open",
+        "[]",
     )
     assert world.one("select occurrence_count, last_seen_at from symptoms") == (2, world.at)
     assert world.rows(LINKS) == [(1, 1, 0.8, "investigated")]
@@ -297,7 +312,15 @@ def test_an_approved_triage_becomes_a_root_cause(world: Inquiry) -> None:
         "select case_no, attempt, title, description, defect_type, category, component,"
         " affected_versions, convergence_score, status from rcas"
     ) == (
-        *(1, 0, "a broke", "disk full\nagain", "si001", "infra", "engine", '["1.0"]', None),
+        1,
+        0,
+        "a broke",
+        "disk full\nagain",
+        "si001",
+        "infra",
+        "engine",
+        '["1.0"]',
+        None,
         "open",
     )
     assert world.case(1, "rca_id") == 1
@@ -318,7 +341,11 @@ def test_a_triage_that_skips_takes_the_place_of_an_investigation(world: Inquiry)
 def test_overturning_rewrites_the_case_s_own_root_cause(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated(), overturned())
     assert world.one("select title, description, defect_type, category, status from rcas") == (
-        *("it was the door", "it was the door", "ab001", "product", "open"),
+        "it was the door",
+        "it was the door",
+        "ab001",
+        "product",
+        "open",
     )
     assert world.case(1, "status, decision") == ("reviewed", "overturn")
     world.effect(1, overturned("", ""))
@@ -415,7 +442,10 @@ human = st.tuples(
     st.sampled_from(["dormant", "resolved", "rca resolved", "rca archived"]), st.integers(1, 4)
 )
 SHARED: list[tuple[object, object]] = [
-    *((1, investigated(1)), (2, correlated(1)), (4, correlated(1)), (2, APPROVED)),
+    (1, investigated(1)),
+    (2, correlated(1)),
+    (4, correlated(1)),
+    (2, APPROVED),
 ]
 """Two cases share the cause of another, and one of them was reviewed."""
 anything = st.lists(st.one_of(st.tuples(st.integers(1, CASES), effects), human), max_size=20)

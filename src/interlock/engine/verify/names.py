@@ -1,7 +1,7 @@
 """What a name in an expression means at a step on a signal.
 
-Knows thresholds, the fields of answers and the roots every expression can read, and whether a value
-is sure to be there. Refuses to know what an expression does with it.
+Thresholds, the fields of answers, and the roots that every expression can read; and whether the
+value is sure to be there.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""The audit of investigations and knowledge: what no constraint of one table can promise.
+"""The audit of RCA's tables: what no constraint of one table can promise.
 
 A table of queries, each answering with the subjects that break its rule. The foreign keys among
 these tables are checked with all others.

@@ -1,18 +1,10 @@
-"""One RCA case as its row stands, and the few ways in which effects change the row.
+"""The rows that effects write: an RCA case, its root cause, its symptom, and the links among them.
 
-Linking keeps the promise of the schema: a case that has a symptom and a root cause has them linked
-to each other. Knows nothing of why somebody links.
-
-Root causes, the writer's side: written once per attempt, retired, shared, handed over.
-
-A case has at most one open root cause of its own, and then that is the one it is linked to. What
-another case relies on is never taken from it: a root cause that its case gives up is archived only
-if nobody else has it, else it becomes the other's.
-
-Symptoms, the writer's side: met by fingerprint or by number, and counted once per case.
-
-A symptom that slept, or was resolved, or whose causes are all fixed, and is seen again, is a
-regression. Knows nothing of root causes beyond their status.
+A case that has a symptom and a root cause has them linked to each other. A case has at most one
+open root cause of its own, and then that is the one it is linked to. What another case relies on is
+never taken from it: a root cause that its case gives up is archived only if nobody else has it,
+else it becomes the other's. A symptom counts each case once; one that slept, or was resolved, or
+whose causes are all fixed, and is seen again, is a regression.
 """
 
 from collections.abc import Iterable
@@ -296,9 +288,14 @@ def _attempt(raw: RawConnection, case_no: int, attempt: int) -> int | None:
 def _row(words: CauseText) -> tuple[object, ...]:
     encode = msgspec.json.encode
     return (
-        *(words.title, words.description, words.defect_type, words.category, words.component),
+        words.title,
+        words.description,
+        words.defect_type,
+        words.category,
+        words.component,
         encode(sorted({*words.affected_versions} - {""})).decode(),
-        *(encode(words.evidence).decode(), words.convergence_score),
+        encode(words.evidence).decode(),
+        words.convergence_score,
     )
 
 
@@ -386,8 +383,15 @@ def _counted(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bo
 def _new(raw: RawConnection, case: RcaCase, at: float, component: str, severity: str) -> int:
     when = _when(raw, case.case_no, at)
     row = (
-        *(case.fingerprint, case.name, case.error_pattern, case.test_name_pattern, case.features),
-        *(component, severity, when, when),
+        case.fingerprint,
+        case.name,
+        case.error_pattern,
+        case.test_name_pattern,
+        case.features,
+        component,
+        severity,
+        when,
+        when,
     )
     symptom_id = int(raw.execute(_NEW_SYMPTOM, row).fetchone()[0])
     _counted(raw, symptom_id, case.case_no, when)

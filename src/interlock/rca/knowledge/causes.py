@@ -1,11 +1,8 @@
-"""What is known over all suites: symptoms, root causes, and how they go together. Reads only.
+"""What is known over all suites: symptoms, root causes, how they go together and how they age.
 
 Numbers that nobody gave out are answered with None or nothing, never with an error: agents make
-numbers up.
-
-How knowledge ages: symptoms go to sleep or are resolved, root causes are fixed and archived.
-
-Only legal moves are made; the dates of a root cause follow its status.
+numbers up. Symptoms go to sleep or are resolved, root causes are fixed and archived, by legal moves
+only; the dates of a root cause follow its status.
 """
 
 from collections import Counter
@@ -206,7 +203,8 @@ def history_of(connection: Connection, fingerprint: str, most: int = 50) -> Caus
 
 def read_rca(row: tuple[Any, ...]) -> Rca:
     """A root cause from the columns of its row, in their order."""
-    return Rca(*(*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:]))
+    values = (*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:])
+    return Rca(*values)
 
 
 def _symptom(raw: RawConnection, symptom_id: int) -> Symptom | None:

@@ -1,4 +1,4 @@
-"""Intake: suites, launches and failures become rows, together with the engine's run and cases.
+"""Intake: suites, launches and failures become rows, together with the kernel's run and cases.
 
 All of a suite, or all that is new to it, is one transaction. What the source said is kept as it was
 said; fingerprints and the like come ready from the caller.
@@ -95,7 +95,9 @@ def begin_suite(
     one."""
     with transaction(connection) as raw:
         run_id = insert_run(
-            *(raw, circuit, text),
+            raw,
+            circuit,
+            text,
             source=source,
             fingerprint=fingerprint,
             options=options,
@@ -148,10 +150,25 @@ def add_launch(
     """A launch with its jobs; one that is known is brought up to date."""
     circuit_id = _circuit(raw, suite_id, launch, pipeline or launch.name)
     row = (
-        *(circuit_id, launch.launch_id, rp_launch_id, launch.uuid, launch.name, launch.status),
-        *(seconds_of(launch.started_at), seconds_of(launch.ended_at), _text(launch.attributes)),
-        *(launch.branch, launch.commit, launch.remote, launch.url, launch.ci_url, launch.project),
-        *(launch.tally.tests, launch.tally.failed, launch.tally.skipped, _text(launch)),
+        circuit_id,
+        launch.launch_id,
+        rp_launch_id,
+        launch.uuid,
+        launch.name,
+        launch.status,
+        seconds_of(launch.started_at),
+        seconds_of(launch.ended_at),
+        _text(launch.attributes),
+        launch.branch,
+        launch.commit,
+        launch.remote,
+        launch.url,
+        launch.ci_url,
+        launch.project,
+        launch.tally.tests,
+        launch.tally.failed,
+        launch.tally.skipped,
+        _text(launch),
     )
     launch_id = int(raw.execute(_LAUNCH, row).fetchone()[0])
     raw.executemany(_JOB, [_job_row(launch_id, job) for job in _by_name(launch.jobs)])
@@ -217,7 +234,9 @@ def _take_one(
 ) -> list[int]:
     numbers: list[int] = []
     launch_id = add_launch(
-        *(raw, suite_id, arrival.launch),
+        raw,
+        suite_id,
+        arrival.launch,
         pipeline=arrival.pipeline,
         rp_launch_id=arrival.rp_launch_id,
     )
@@ -259,8 +278,12 @@ def _circuit(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> in
         " excluded.started_at), ended_at = coalesce(max(ended_at, excluded.ended_at), ended_at,"
         " excluded.ended_at) returning circuit_id",
         (
-            *(suite_id, version_id, name, launch.status),
-            *(seconds_of(launch.started_at), seconds_of(launch.ended_at)),
+            suite_id,
+            version_id,
+            name,
+            launch.status,
+            seconds_of(launch.started_at),
+            seconds_of(launch.ended_at),
         ),
     ).fetchone()
     return int(circuit_id)
@@ -291,9 +314,16 @@ def _joined(one: Job, other: Job) -> Job:
 
 def _job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
     return (
-        *(launch_id, job.item_id or None, job.name, job.clock, job.status),
-        *(job.tally.tests, job.tally.failed, job.tally.skipped),
-        *(seconds_of(job.started_at), seconds_of(job.ended_at)),
+        launch_id,
+        job.item_id or None,
+        job.name,
+        job.clock,
+        job.status,
+        job.tally.tests,
+        job.tally.failed,
+        job.tally.skipped,
+        seconds_of(job.started_at),
+        seconds_of(job.ended_at),
     )
 
 
@@ -302,11 +332,25 @@ def _case_row(
 ) -> tuple[Any, ...]:
     failure = new.failure
     return (
-        *(case_no, job_id, launch_id, failure.id, failure.item_id or None, failure.test_name),
-        *(failure.class_name, failure.message, new.error_pattern),
-        *(new.test_name_pattern or failure.test_name, new.features, new.excerpt),
-        *(failure.log_truncated, new.fingerprint, _text(new.bands)),
-        *(seconds_of(failure.at), seconds_of(failure.ended_at), at, at),
+        case_no,
+        job_id,
+        launch_id,
+        failure.id,
+        failure.item_id or None,
+        failure.test_name,
+        failure.class_name,
+        failure.message,
+        new.error_pattern,
+        new.test_name_pattern or failure.test_name,
+        new.features,
+        new.excerpt,
+        failure.log_truncated,
+        new.fingerprint,
+        _text(new.bands),
+        seconds_of(failure.at),
+        seconds_of(failure.ended_at),
+        at,
+        at,
     )
 
 

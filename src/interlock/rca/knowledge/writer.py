@@ -93,9 +93,16 @@ def _triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> N
     raw.execute(
         _TRIAGE,
         (
-            *(case.case_no, _category(raw, case, effect.category), effect.severity),
-            *(effect.hypothesis, repos),
-            *(effect.skip, effect.clock_skew, effect.cascade, effect.notes, at),
+            case.case_no,
+            _category(raw, case, effect.category),
+            effect.severity,
+            effect.hypothesis,
+            repos,
+            effect.skip,
+            effect.clock_skew,
+            effect.cascade,
+            effect.notes,
+            at,
         ),
     )
     component = next(iter(effect.candidate_repos), "")
@@ -127,7 +134,11 @@ def _investigated(raw: RawConnection, case: RcaCase, effect: Investigated, at: f
     )
     rca_id = write_own(raw, case.case_no, effect.attempt, words, at, followed=True)
     link(
-        *(raw, read_case(raw, case.case_no), _symptom(raw, case, at), rca_id, at),
+        raw,
+        read_case(raw, case.case_no),
+        _symptom(raw, case, at),
+        rca_id,
+        at,
         confidence=words.convergence_score,
         notes="investigated",
     )
