@@ -74,7 +74,7 @@ def test_problem(value: Any, problem: str | None) -> None:
         ({"properties": []}, "must be an object of name: schema"),
         ({"minimum": "1"}, "must be a number"),
         ({"minLength": -1}, "must be a whole number of at least 0"),
-        ({"pattern": "("}, "is no regular expression"),
+        ({"pattern": "("}, "is not a regular expression"),
         ({"$ref": "#/$defs/none"}, "only '#/$defs/NAME' can be followed"),
         ({"$ref": "#/$defs/a", "minimum": 1, "$defs": {"a": {}}}, "'minimum' beside $ref"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "or refers to itself"),

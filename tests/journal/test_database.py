@@ -122,10 +122,10 @@ def stranger(path: Path) -> None:
 
 
 DAMAGED = (
-    "it is damaged: restore a copy, or move it away to start anew "
+    "it is damaged: restore a copy, or move it away to start over "
     "(SQLite says: database disk image is malformed)"
 )
-FOREIGN = "this is no Interlock database: move it away or name another with --db"
+FOREIGN = "this is not an Interlock database: move it away or name another with --db"
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "newer": (
         newer,
@@ -184,7 +184,7 @@ def test_a_truncated_database_is_told_before_or_by_the_audit(tmp_path: Path, par
 def test_a_folder_is_no_database(tmp_path: Path, open_it: Callable[..., object]) -> None:
     with pytest.raises(StoreError) as caught, open_it(tmp_path):  # type: ignore[attr-defined]
         pass
-    assert str(caught.value) == f"{tmp_path} is no file: move it away or name another with --db"
+    assert str(caught.value) == f"{tmp_path} is not a file: move it away or name another with --db"
 
 
 def test_a_missing_database_is_told_to_readers(tmp_path: Path) -> None:

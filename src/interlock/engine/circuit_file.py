@@ -144,7 +144,7 @@ def seconds_of(duration: str | float) -> float:
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?", str(duration))
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if seconds <= 0:
-        raise CircuitError(f"{duration!r} is no duration; write 90s, 10m, 2h or 7d")
+        raise CircuitError(f"{duration!r} is not a duration; write 90s, 10m, 2h or 7d")
     return seconds
 
 
@@ -234,7 +234,7 @@ class _Builder:
     def _check_name(self, name: str, *path: str | int) -> None:
         if not proper_name(name) or name in RESERVED:
             raise self._wrong(
-                f"{name[:80]!r} is no name to use here: a letter, then letters, digits, - and _, "
+                f"{name[:80]!r} is not a valid name here: a letter, then letters, digits, - and _, "
                 f"at most 64, and not {', '.join(RESERVED)}",
                 *path,
             )
@@ -286,7 +286,7 @@ class _Builder:
             )
         if given.family and not given.gate:
             raise self._wrong(
-                f"step {name!r} is no gate: family is for answers of humans",
+                f"step {name!r} is not a gate: family is for answers from people",
                 "steps",
                 name,
                 "family",
@@ -327,7 +327,7 @@ class _Builder:
             return answer
         if answer not in self.shapes:
             raise CircuitError(
-                f"answer {answer!r} is no known type; use {', '.join(sorted(self.shapes))} "
+                f"answer {answer!r} is not a known type; use {', '.join(sorted(self.shapes))} "
                 "or a JSON Schema"
             )
         return self.shapes[answer]
@@ -417,7 +417,7 @@ def _explained(message: str, page: YamlDocument) -> CircuitError:
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
         return CircuitError(
-            f"{unknown[1]!r} is no field of {_place(path)}; {hint}",
+            f"{unknown[1]!r} is not a field of {_place(path)}; {hint}",
             file=page.file,
             line=page.line(*path, unknown[1]),
         )

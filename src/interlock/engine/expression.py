@@ -96,7 +96,9 @@ def parse(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = getattr(error, "msg", None) or str(error)
-        raise ExpressionError(f"{brief(text)!r} is no expression ({detail}); {_WORDS}") from None
+        raise ExpressionError(
+            f"{brief(text)!r} is not an expression ({detail}); {_WORDS}"
+        ) from None
     checker = _Checker(text)
     checked = checker.check(tree)
     return Expression(

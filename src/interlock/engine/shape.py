@@ -277,7 +277,7 @@ def _pattern(given: Any, at: str) -> re.Pattern[str] | None:
     try:
         return re.compile(given)
     except (re.error, TypeError, RecursionError) as error:
-        raise CircuitError(f"{at}.pattern is no regular expression: {error}") from None
+        raise CircuitError(f"{at}.pattern is not a regular expression: {error}") from None
 
 
 def _is_kind(value: Any, kinds: tuple[str, ...]) -> bool:

@@ -179,7 +179,7 @@ def _sync(path: Path) -> None:
 
 def _foreign(path: Path, found: str | None) -> str:
     if found is None:
-        return f"{path}: this is no Interlock database: move it away or name another with --db"
+        return f"{path}: this is not an Interlock database: move it away or name another with --db"
     return (
         f"{path}: it has schema {found}, this Interlock knows {HEAD}: "
         "use the newer Interlock that made it, or run any writing command to upgrade an older one"

@@ -23,8 +23,8 @@ _ADVICE = {
     "readonly": "it is read-only: make the file and its folder writable, or use --db elsewhere",
     "locked": "another program holds it locked: close that program and try again",
     "full": "the disk is full: free some space, then 'interlock resume'; nothing was lost",
-    "not a database": "this is no Interlock database: move it away or name another with --db",
-    "malformed": "it is damaged: restore a copy, or move it away to start anew",
+    "not a database": "this is not an Interlock database: move it away or name another with --db",
+    "malformed": "it is damaged: restore a copy, or move it away to start over",
     "disk i/o": "the disk failed to read or write it: check the disk, then 'interlock resume'",
     "unable to open": "it cannot be opened: check that the path exists and may be read",
 }
@@ -35,7 +35,7 @@ _ADVICE = {
 def connect(path: Path, mode: str) -> Iterator[Connection]:
     """A connection to the file; `mode` is "ro" or "rw"."""
     if not path.is_file():
-        raise StoreError(f"{path} is no file: move it away or name another with --db")
+        raise StoreError(f"{path} is not a file: move it away or name another with --db")
     quoted = str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     address = f"file:{quoted}?mode={mode}"
     engine = create_engine(
@@ -58,7 +58,7 @@ def driver(connection: Connection) -> RawConnection:
     """The driver's own connection, for the few statements that must be fast."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
-        raise StoreError(f"no SQLite connection, but {type(raw).__name__}")
+        raise StoreError(f"expected a SQLite connection, not {type(raw).__name__}")
     return raw
 
 

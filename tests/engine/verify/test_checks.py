@@ -1,5 +1,5 @@
 """Checks: every value has a rule, every rule its turn, every name exists, and no way leads around a
-gate or round for ever. Examples are real.
+gate or round forever. Examples are real.
 """
 
 import re

@@ -406,7 +406,7 @@ def test_a_case_that_is_no_failed_test_has_no_effects(world: Inquiry) -> None:
     world.begin("A")
     with pytest.raises(StoreError) as caught:
         world.effect(5, APPROVED)
-    assert str(caught.value) == ("case number 5 is no failed test: only an analysis has effects")
+    assert str(caught.value) == ("case number 5 is not a failed test: only an analysis has effects")
 
 
 def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Path) -> None:

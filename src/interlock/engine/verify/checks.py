@@ -485,7 +485,7 @@ def missing_timeouts(proof: Proof) -> Iterator[Finding]:
             yield proof.finding(
                 "no-timeout",
                 "warning",
-                f"{name!r} has no timeout: a case can wait there for ever",
+                f"{name!r} has no timeout: a case can wait there forever",
                 "write for example timeout: 10m, and a rule on: timeout",
                 subject=name,
                 place=("steps", name),

@@ -91,7 +91,7 @@ class Names:
         where = "answer" if signal not in FAILURES else f"{signal!r} signal"
         return Meaning(
             ("answer", *names),
-            problem=f"{'.'.join(names)!r} is no field of the {where} at {step}, and no threshold",
+            problem=f"{'.'.join(names)!r} is not a field of the {where} at {step}, nor a threshold",
             hint=near(lost, [*known, *self.circuit.thresholds]),
         )
 
@@ -116,7 +116,7 @@ class Names:
         loop = self.circuit.loops.get(names[0])
         if loop is None or len(names) > 1:
             hint = near(names[0], self.circuit.loops)
-            return Meaning(key, problem=f"{'.'.join(key)!r} is no loop", hint=hint)
+            return Meaning(key, problem=f"{'.'.join(key)!r} is not a loop", hint=hint)
         return Meaning(key, Shape(kinds=("integer",), minimum=0, maximum=loop.max))
 
     def _context(self, step: str, names: list[str]) -> Meaning:

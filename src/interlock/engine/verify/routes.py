@@ -172,7 +172,7 @@ def longest_path(
             best[node] = max(ways, key=lambda way: way[0], default=(0, None))
             trail.pop()
         elif target in open_nodes:
-            return Longest(problem="it can go round for ever")
+            return Longest(problem="it can go round forever")
         elif len(best) + len(open_nodes) >= cap:
             return Longest(problem=f"there are more than {cap:,} situations to look at")
         else:

@@ -57,7 +57,9 @@ class RcaCase(msgspec.Struct, frozen=True):
 def read_case(raw: RawConnection, case_no: int) -> RcaCase:
     row = raw.execute(_CASE, (case_no,)).fetchone()
     if row is None:
-        raise StoreError(f"case number {case_no} is no failed test: only an analysis has effects")
+        raise StoreError(
+            f"case number {case_no} is not a failed test: only an analysis has effects"
+        )
     return RcaCase(*row)
 
 

@@ -220,7 +220,7 @@ def _take_in(
             numbers += _take_one(raw, circuit, suite_id, run_id, arrival, at)
         except (OverflowError, UnicodeEncodeError) as error:
             which = f"launch {arrival.launch.launch_id[:80]!r}"
-            raise SourceError(f"{which} cannot be kept, mend its source: {error}") from error
+            raise SourceError(f"{which} cannot be stored, fix its source: {error}") from error
     return numbers
 
 
