@@ -12,7 +12,8 @@ from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, Yard
 from tests.world.caseroom import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
+from interlock.journal.sqlite import driver
 from interlock.rca.builtin_answers import fails_in_set_up
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.causes import DAY, set_rca_status, sweep_dormant

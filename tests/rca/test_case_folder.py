@@ -8,7 +8,7 @@ import pytest
 from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
 
 from interlock.engine.schedule import Budget
-from interlock.journal.history import cases_of, life_of
+from interlock.journal.history import cases_of, list_dispatches
 from interlock.rca.case_folder import REGRESSIONS, STATE, project, state_of
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5
 
@@ -79,7 +79,7 @@ def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
         )
     )
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
     told_of = {
         (entry.heuristic_id, entry.step): entry.outcome
         for entry in state_of(case, life, 1, room.circuit).history
@@ -103,7 +103,7 @@ def test_what_was_changed_in_an_answer_is_told(room: Caseroom) -> None:
     answers = {F0: NEW | odd, F1: PRODUCT | {"symptom_category": "Crash"}, F3: sure, F4: OWN | odd}
     room.sit(crew(answers))
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
     told_of = {entry.step: entry.outcome for entry in state_of(case, life, 1, room.circuit).history}
     assert told_of[F1].endswith(" Note: category 'Crash' was read as unknown.")
     assert told_of[F3].endswith(" Note: score 0.9 lowered to 0.5: it cites no evidence.")
@@ -116,7 +116,7 @@ def test_of_several_findings_the_last_ones_change_is_told(room: Caseroom) -> Non
     unsure = CAUSE | {"convergence_score": 0.8, "evidence_refs": []}
     room.sit(crew({F1: several, F2: places, F3: [CAUSE, unsure]}))
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], life_of(connection, 1)
+        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
     first, second = (
         entry.outcome for entry in state_of(case, life, 1, room.circuit).history if entry.step == F3
     )
@@ -128,7 +128,7 @@ def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Pa
     room.sit(crew({F5: {"silent": True}}))
     folder = projected(room, tmp_path) / "1"
     with room.reading() as connection:
-        life = life_of(connection, 1)
+        life = list_dispatches(connection, case_no=1)
     for name, each in (("artifact.attempt-1.json", life[2]), ("review-decision.json", life[-1])):
         (folder / name).write_text(json.dumps({"dispatch_id": each.dispatch_id, "data": {"a": 1}}))
     projected(room, tmp_path)
@@ -151,7 +151,7 @@ def test_a_case_elsewhere_says_where(
     room.sit(crew(answers))
     with room.reading() as connection:
         case = cases_of(connection, 1)[0]
-        found = state_of(case, life_of(connection, 1), 1, room.circuit)
+        found = state_of(case, list_dispatches(connection, case_no=1), 1, room.circuit)
     assert (found.status, found.current_step) == (status, step)
     assert all(entry.outcome and entry.timestamp for entry in found.history)
 
@@ -160,7 +160,8 @@ def test_between_two_sittings_a_case_is_running(room: Caseroom) -> None:
     room.sit(crew(), budget=Budget(dispatches=2))
     with room.reading() as connection:
         case = cases_of(connection, 1)[0]
-        assert state_of(case, life_of(connection, 1), 1, room.circuit).status == "running"
+        life = list_dispatches(connection, case_no=1)
+        assert state_of(case, life, 1, room.circuit).status == "running"
 
 
 def test_the_artifact_of_an_open_step_is_left_to_whoever_answers(

@@ -18,8 +18,9 @@ from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.journal.sqlite import driver
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import findings_of

@@ -23,7 +23,7 @@ from interlock.journal.history import (
     cases_of,
     counts,
     find_case,
-    life_of,
+    list_dispatches,
 )
 from interlock.journal.journal import Pause
 from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_of, load_cases
@@ -65,7 +65,9 @@ def explain_case(connection: Connection, case_id: str, run_id: int | None = None
     """The life of a case; in the newest run that has it, if none is named."""
     case = find_case(connection, case_id, run_id)
     circuit = load_circuit(find_run(connection, case.run_id))
-    return CaseLife(case, circuit, tuple(life_of(connection, case.case_no)))
+    return CaseLife(
+        case, circuit, tuple(list_dispatches(connection, case_no=case.case_no, texts=True))
+    )
 
 
 def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: bool) -> Iterator[str]:
@@ -191,7 +193,7 @@ def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, Loaded
 
 def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) -> str:
     """The reason of the rule that ended it, and of the failure it answered."""
-    last = life_of(connection, line.case_no)[-1]
+    last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
     rule = circuit.rule(last.decision.rule) or circuit.otherwise

@@ -31,7 +31,7 @@ def test_paths_and_reach() -> None:
 def test_longest_path_stops_at_its_cap_and_at_cycles() -> None:
     endless = longest_path(0, lambda number: [(number, number + 1)], 100)
     assert "more than 100" in endless.problem
-    assert "for ever" in longest_path("e", lambda node: EDGES.get(node, []), 100).problem
+    assert "forever" in longest_path("e", lambda node: EDGES.get(node, []), 100).problem
     chain = longest_path(0, lambda number: [(number, number + 1)] if number < 5_000 else [], 9_999)
     assert len(chain.path) == 5_000
 

@@ -1,11 +1,18 @@
-"""Effects: each changes what it says, also when it meets what it sets; made-up ids link none."""
+"""Effects: each changes what it says, also when it meets what it sets; made-up ids link none.
+Whatever comes in whatever order, knowledge stays of one piece.
+"""
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
 from tests.world.inquiry import (
     APPROVED,
     Inquiry,
@@ -18,7 +25,11 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.rca.effects import Closed, SentBack
+from interlock.journal.database import writing
+from interlock.journal.sqlite import driver
+from interlock.rca.effects import Closed, Effect, SentBack
+from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
+from interlock.rca.knowledge.writer import carry_out
 from interlock.system.errors import StoreError
 
 
@@ -112,8 +123,18 @@ def test_an_investigation_makes_a_root_cause(world: Inquiry) -> None:
         "select case_no, attempt, title, description, defect_type, category, component,"
         " affected_versions, convergence_score, status, created_at, resolved_at from rcas"
     ) == (
-        *(1, 1, "cause 1", "found in attempt 1", "pb001", "product", "engine", '["1.0"]'),
-        *(0.8, "open", world.at, None),
+        1,
+        1,
+        "cause 1",
+        "found in attempt 1",
+        "pb001",
+        "product",
+        "engine",
+        '["1.0"]',
+        0.8,
+        "open",
+        world.at,
+        None,
     )
     evidence = json.loads(world.one("select evidence from rcas"))
     assert evidence == [{"ref": "engine:a.py:1", "verdict": "found", "why": "", "url": ""}]
@@ -179,7 +200,12 @@ def test_recall_links_what_is_known(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated())
     world.effect(4, recalled(1, 1))
     assert world.case(4, "symptom_id, rca_id, recalled, is_regression, status, notes") == (
-        *(1, 1, 1, 0, "open", "[]"),
+        1,
+        1,
+        1,
+        0,
+        "open",
+        "[]",
     )
     assert world.one("select occurrence_count, last_seen_at from symptoms") == (2, world.at)
     assert world.rows(LINKS) == [(1, 1, 0.8, "investigated")]
@@ -286,7 +312,15 @@ def test_an_approved_triage_becomes_a_root_cause(world: Inquiry) -> None:
         "select case_no, attempt, title, description, defect_type, category, component,"
         " affected_versions, convergence_score, status from rcas"
     ) == (
-        *(1, 0, "a broke", "disk full\nagain", "si001", "infra", "engine", '["1.0"]', None),
+        1,
+        0,
+        "a broke",
+        "disk full\nagain",
+        "si001",
+        "infra",
+        "engine",
+        '["1.0"]',
+        None,
         "open",
     )
     assert world.case(1, "rca_id") == 1
@@ -307,7 +341,11 @@ def test_a_triage_that_skips_takes_the_place_of_an_investigation(world: Inquiry)
 def test_overturning_rewrites_the_case_s_own_root_cause(world: Inquiry) -> None:
     world.effect(1, triaged(), investigated(), overturned())
     assert world.one("select title, description, defect_type, category, status from rcas") == (
-        *("it was the door", "it was the door", "ab001", "product", "open"),
+        "it was the door",
+        "it was the door",
+        "ab001",
+        "product",
+        "open",
     )
     assert world.case(1, "status, decision") == ("reviewed", "overturn")
     world.effect(1, overturned("", ""))
@@ -368,7 +406,7 @@ def test_a_case_that_is_no_failed_test_has_no_effects(world: Inquiry) -> None:
     world.begin("A")
     with pytest.raises(StoreError) as caught:
         world.effect(5, APPROVED)
-    assert str(caught.value) == ("case number 5 is no failed test: only an analysis has effects")
+    assert str(caught.value) == ("case number 5 is not a failed test: only an analysis has effects")
 
 
 def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Path) -> None:
@@ -385,3 +423,128 @@ def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Pat
     assert report["wrong"] == []
     assert report["left"] == [[0] * 7, [1, 1, 1, 1, 2, 2, 1]]
     assert report["moments"] > 20
+
+
+CASES = 5
+STATUSES = ["open", "triaged", "investigated"]
+numbers = st.integers(0, 6)
+effects: st.SearchStrategy[Effect] = st.one_of(
+    st.builds(recalled, numbers, numbers, regression=st.booleans()),
+    st.builds(triaged, skip=st.booleans(), severity=st.sampled_from(["", "low"])),
+    st.builds(investigated, st.integers(1, 3)),
+    st.builds(correlated, numbers),
+    st.just(APPROVED),
+    st.builds(overturned, st.sampled_from(["", "no"]), st.sampled_from(["", "ab001"])),
+    st.builds(SentBack, status=st.sampled_from(STATUSES)),
+    st.just(Closed()),
+)
+human = st.tuples(
+    st.sampled_from(["dormant", "resolved", "rca resolved", "rca archived"]), st.integers(1, 4)
+)
+SHARED: list[tuple[object, object]] = [
+    (1, investigated(1)),
+    (2, correlated(1)),
+    (4, correlated(1)),
+    (2, APPROVED),
+]
+"""Two cases share the cause of another, and one of them was reviewed."""
+anything = st.lists(st.one_of(st.tuples(st.integers(1, CASES), effects), human), max_size=20)
+stories = st.one_of(anything, anything.map(lambda story: [*SHARED, *story]))
+HUMAN = {
+    "dormant": "update symptoms set status = 'dormant' where symptom_id = ?",
+    "resolved": "update symptoms set status = 'resolved' where symptom_id = ?",
+    "rca resolved": (
+        "update rcas set status = 'resolved', resolved_at = 6e9 where rca_id = ?"
+        " and status = 'open'"
+    ),
+    "rca archived": (
+        "update rcas set status = 'archived', archived_at = 7e9 where rca_id = ?"
+        " and status != 'archived'"
+    ),
+}
+TWO_OPEN = "select case_no from rcas where status = 'open' group by case_no having count(*) > 1"
+MISCOUNTED = (
+    "select symptom_id from symptoms s where occurrence_count !="
+    " (select count(*) from sightings n where n.symptom_id = s.symptom_id)"
+)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    """Two suites: three cases that tell one story or two, one without a story, one in between."""
+    with TemporaryDirectory() as folder:
+        world = Inquiry(Path(folder))
+        first = launched(failed("a", "f1"), failed("b", "f1"), failed("c", "f2"))
+        later = launched(failed("d", "f1", launch="L2"), failed("e", launch="L2"), launch_id="L2")
+        with writing(world.db) as opened:
+            world.open_on(opened, [first])
+            world.open_on(opened, [later])
+            yield opened
+
+
+def told(connection: Connection, story: list[tuple[object, object]]) -> None:
+    raw = driver(connection)
+    for second, (first, then) in enumerate(story):
+        if isinstance(first, int):
+            carry_out(first, then, raw, 3e9 + second)  # type: ignore[arg-type]
+        else:
+            raw.execute(HUMAN[str(first)], (then,))
+
+
+@settings(max_examples=300)
+@given(story=stories)
+def test_knowledge_stays_of_one_piece(
+    connection: Connection, story: list[tuple[object, object]]
+) -> None:
+    raw = driver(connection)
+    raw.execute("begin immediate")
+    try:
+        told(connection, story)
+        assert raw.execute("pragma foreign_key_check").fetchall() == []
+        assert raw.execute(TWO_OPEN).fetchall() == []
+        assert raw.execute(MISCOUNTED).fetchall() == []
+        unreviewed = {"rca.early", "rca.unreviewed"}
+        for name, (query, _) in KNOWLEDGE_RULES.items():
+            assert name in unreviewed or raw.execute(query).fetchall() == [], name
+    finally:
+        raw.rollback()
+
+
+@settings(max_examples=100)
+@given(story=stories, case_no=st.integers(1, CASES), effect=effects)
+def test_the_same_effect_again_makes_nothing_new(
+    connection: Connection, story: list[tuple[object, object]], case_no: int, effect: Effect
+) -> None:
+    raw = driver(connection)
+    counts = "select (select count(*) from rcas), (select sum(occurrence_count) from symptoms)"
+    raw.execute("begin immediate")
+    try:
+        told(connection, story)
+        carry_out(case_no, effect, raw, 4e9)
+        links = "select symptom_id, rca_id, status, decision from rca_cases order by case_no"
+        before = raw.execute(counts).fetchall(), raw.execute(links).fetchall()
+        carry_out(case_no, effect, raw, 5e9)
+        assert (raw.execute(counts).fetchall(), raw.execute(links).fetchall()) == before
+    finally:
+        raw.rollback()
+
+
+@settings(max_examples=300)
+@given(story=stories, case_no=st.integers(1, CASES), effect=effects)
+def test_what_was_reviewed_is_changed_by_no_other_case(
+    connection: Connection, story: list[tuple[object, object]], case_no: int, effect: Effect
+) -> None:
+    agreed = (
+        "select r.case_no, r.symptom_id, r.rca_id, a.title, a.description, a.defect_type, a.status"
+        " from rca_cases r left join rcas a on a.rca_id = r.rca_id"
+        " where r.status in ('reviewed', 'closed') and r.case_no != ? order by r.case_no"
+    )
+    raw = driver(connection)
+    raw.execute("begin immediate")
+    try:
+        told(connection, story)
+        before = raw.execute(agreed, (case_no,)).fetchall()
+        carry_out(case_no, effect, raw, 4e9)
+        assert raw.execute(agreed, (case_no,)).fetchall() == before
+    finally:
+        raw.rollback()
