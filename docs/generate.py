@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from docs.pages.mcp_tools import tools_page
 from interlock.agents.cli.profiles_page import agents_page
-from interlock.agents.mcp.messages import tools_page
 from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify

@@ -17,6 +17,7 @@ from interlock.engine.circuit import FAILURES
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.agents.mcp.messages import RunReport
     from interlock.engine.circuit import Circuit
     from interlock.journal.history import CaseSummary
     from interlock.journal.journal import Pause
@@ -137,7 +138,8 @@ class RunStatusReader:
         found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
         return found | {"changed_at": run.changed_at}
 
-    def report(self, run_id: int | None) -> dict[str, Any]:
+    def report(self, run_id: int | None) -> "RunReport":
+        from interlock.agents.mcp.messages import RunReport
         from interlock.journal.database import reading
         from interlock.journal.history import counts
         from interlock.journal.runs import find_run
@@ -149,9 +151,15 @@ class RunStatusReader:
                 ends = counts(connection, run.run_id)
                 text = _markdown(connection, run)
         except StoreError as error:
-            return {"run_id": None, "reason": str(error)}
-        fields = {"run_id": run.run_id, "circuit": run.circuit, "status": run.status}
-        return fields | {"ends": dict(ends), "markdown": text[:_LONGEST_REPORT], "reason": ""}
+            return RunReport(run_id=None, reason=str(error))
+        return RunReport(
+            run_id=run.run_id,
+            circuit=run.circuit,
+            status=run.status,
+            ends=dict(ends),
+            markdown=text[:_LONGEST_REPORT],
+            reason="",
+        )
 
 
 def _markdown(connection: "Connection", run: "Run") -> str:
