@@ -17,6 +17,7 @@ import msgspec
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, single
 from interlock.agents.files.file import PATIENCE, FileCarrier, ManualCarrier
+from interlock.agents.function import FunctionCarrier
 from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanCarrier
 from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
 from interlock.agents.queries import QueryBroker
@@ -31,7 +32,7 @@ from interlock.rca import briefing as rca_papers
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultApplication
 from interlock.runtime.settings import answers_folder
-from interlock.signals.batch import Phase, render_briefing
+from interlock.signals.batch import Phase
 from interlock.system.errors import SourceError
 
 PARALLEL = 8
@@ -160,11 +161,14 @@ def seat(
     gauge: ProgressGauge,
     application: CaseHooks | None,
 ) -> None:
-    """Tell the carriers that are pulled from what is asked, how it is judged, what is known."""
+    """Tell the carriers that are pulled from what is asked, how it is judged, what is known; and
+    functions what their answers must look like."""
     judge, brief = _judge(circuit, application or DefaultApplication()), _brief(circuit, gauge)
     for each in carriers.values():
         if isinstance(each, McpCarrier):
             each.steps, each.judge, each.brief = _pulled(circuit.steps), judge, brief
+        elif isinstance(each, FunctionCarrier):
+            each.steps = circuit.steps
 
 
 def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
@@ -205,6 +209,6 @@ def _brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
     def brief(run_id: int, asks: Sequence[Ask]) -> str:
         phases = {phase_of(ask.step) for ask in asks}
         phase = next((each for each in _LATEST if each in phases), _LATEST[-1])
-        return render_briefing(briefer(run_id, 1, phase, len(asks)))
+        return briefer(run_id, 1, phase, len(asks))
 
     return brief
