@@ -11,7 +11,7 @@ from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.plan.plan import Plan, Task
 from interlock.delivery.terms import DeliveryConfig, DeliverySettings
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 PLAN = Plan(

@@ -53,8 +53,8 @@ def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
     bench.shop().close()
     text = (
         "from pathlib import Path\n"
-        "from interlock.delivery.worktrees.workshop import DeliveryWorkspace\n"
-        f"shop = Workshop.open(Path({str(bench.home)!r}))\n"
+        "from interlock.delivery.worktrees.workspace import DeliveryWorkspace\n"
+        f"shop = DeliveryWorkspace.open(Path({str(bench.home)!r}))\n"
         "print('open', flush=True)\n"
         "shop.git.run('-c', 'alias.hang=!echo $$ >&2; exec cat fifo', 'hang')\n"
     )

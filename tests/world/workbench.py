@@ -9,7 +9,7 @@ from tests.world.git_repo import START, GitRepo
 
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.workshop_git import Heed, unheeded
 
 SLUG = "plan"

@@ -128,7 +128,7 @@ def _ground(
     wishes: DeliveryOptions, terms: "DeliveryConfig"
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Where the work would begin, what there is to say, and what is in the way."""
-    from interlock.delivery.worktrees.source import look
+    from interlock.delivery.worktrees.clone import look
 
     try:
         found = look(wishes.repo, terms.base)

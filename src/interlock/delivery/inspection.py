@@ -36,7 +36,7 @@ from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
 from interlock.delivery.worktrees.prepare import prepare
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 from interlock.system.files import write_whole
 

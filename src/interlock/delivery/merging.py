@@ -14,7 +14,6 @@ from interlock.delivery.checks import verdict as findings
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.plan.plan import Task
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.ledger import MovedError
 from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
@@ -24,6 +23,7 @@ from interlock.delivery.worktrees.merge_branch import (
     TaskChange,
     moved_branches,
 )
+from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.case import Case
 from interlock.system.errors import InterlockError, SourceError

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
-from interlock.delivery.worktrees.cleanup import clean
+from interlock.delivery.worktrees.workspace import clean
 from interlock.system.errors import SourceError, StateError
 
 

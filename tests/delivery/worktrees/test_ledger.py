@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.delivery.worktrees.ledger import GONE, MovedError, RefLedger
+from interlock.delivery.worktrees.ref_guard import GONE, MovedError, RefLedger
 from interlock.system.errors import SourceError
 from interlock.system.workshop_git import CloneGit, Heed, unheeded
 

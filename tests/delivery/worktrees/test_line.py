@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
-from interlock.delivery.worktrees.ledger import MovedError
 from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
@@ -17,7 +16,8 @@ from interlock.delivery.worktrees.merge_branch import (
     Proposal,
     TaskChange,
 )
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.ref_guard import MovedError
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 

@@ -9,7 +9,7 @@ from tests.world.workbench import Workbench, agent_git, change, fine, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.prepare import prepare
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from tests.world.workbench import Workbench, change, fine, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 BRANCH = "refs/heads/interlock/plan"

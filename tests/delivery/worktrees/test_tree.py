@@ -7,7 +7,7 @@ import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -22,7 +22,7 @@ def shop(bench: Workbench) -> DeliveryWorkspace:
 
 
 def files_of(tree: TaskTree, sha: str) -> list[str]:
-    rows = tree.shop.git.paths("ls-tree", "-r", "-z", "--name-only", sha)
+    rows = tree.workspace.git.paths("ls-tree", "-r", "-z", "--name-only", sha)
     return [row.decode(errors="backslashreplace") for row in rows]
 
 

@@ -9,7 +9,7 @@ from tests.world.workbench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.names import line_ref
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def own_repository(tree: TaskTree) -> None:
 
 
 def led_elsewhere(tree: TaskTree) -> None:
-    source = Path(tree.shop.manifest.found.shared)
+    source = Path(tree.workspace.source.shared)
     (tree.root / ".git").write_text(f"gitdir: {source}\n")
 
 
@@ -262,7 +262,7 @@ def link_up(tree: TaskTree) -> None:
 def folder_becomes_link(tree: TaskTree) -> None:
     (tree.root / "src" / "app.py").unlink()
     (tree.root / "src").rmdir()
-    (tree.root / "src").symlink_to(Path(tree.shop.manifest.found.folder) / "src")
+    (tree.root / "src").symlink_to(Path(tree.workspace.source.folder) / "src")
 
 
 def pipe(tree: TaskTree) -> None:
@@ -282,7 +282,7 @@ def nested_with_commit(tree: TaskTree) -> None:
 
 
 def submodule(tree: TaskTree) -> None:
-    source = tree.shop.manifest.found.folder
+    source = tree.workspace.source.folder
     agent_git(tree, "-c", "protocol.file.allow=always", "submodule", "add", "-q", source, "lib")
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git
 
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 

@@ -1,4 +1,8 @@
-"""`report.md` of a delivery, for a pull request or a chat: what needs a human, then each task.
+"""What a report of a delivery says first, in which order its tasks come, and its checks as a table.
+
+Pure: records in, words and tables out. Both documents, the page and the Markdown, are made with it.
+
+`report.md` of a delivery, for a pull request or a chat: what needs a human, then each task.
 
 Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
 
@@ -11,17 +15,104 @@ The report of a delivery, written beside its workshop, or where the user says.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
+import msgspec
 from markupsafe import Markup
 
-from interlock.delivery.report import outline
-from interlock.delivery.report.records import Delivered, TaskReport
+from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
 from interlock.rca.report.page import policy
 from interlock.system.errors import SourceError
 from interlock.system.html import render, source
-from interlock.system.text import block, code, counted, fence, prose, when, writable
+from interlock.system.text import block, code, counted, fence, prose, span, when, writable
+
+WORDS: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
+"""Where tasks stand, in the order in which a reader should meet them."""
+_OUTCOMES: Final = {
+    "COMPLETE": "Every task is written, reviewed, audited, proven and merged.",
+    "PARTIAL": "Some of the work is merged; the rest needs a human.",
+    "FAILED": "Nothing could be merged.",
+    "HALTED": "A human stopped it.",
+    "PAUSED": "It rests; run it again and it goes on where it was.",
+    "RUNNING": "It is at work.",
+    "REMEDIATING": "It is at work on what stops all tasks.",
+}
+
+
+class MatrixCell(msgspec.Struct, frozen=True):
+    """One check at one look; without a proof it was not run then."""
+
+    proof: CheckEvidence | None
+
+    @property
+    def word(self) -> str:
+        return "" if self.proof is None else "passed" if self.proof.passed else "failed"
+
+    @property
+    def detail(self) -> str:
+        if self.proof is None:
+            return ""
+        tests = "" if self.proof.tests is None else counted(self.proof.tests, "test")
+        code = "" if self.proof.passed else f"exit {self.proof.exit_code}"
+        return ", ".join(each for each in (code, tests) if each)
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """All checks of a task: a column for each look, a row for each check and environment."""
+
+    looks: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[MatrixCell, ...]], ...]
+    last_failure: CheckEvidence | None
+
+
+def verdict(told: Delivered) -> str:
+    """One or two sentences: how it came out."""
+    parts = [_OUTCOMES.get(told.outcome, "")]
+    refuted = sum(each.refuted for each in told.accounts)
+    if refuted:
+        claimed = sum(each.claimed for each in told.accounts)
+        parts.append(f"{refuted:,} of {counted(claimed, 'claim')} of agents were not true.")
+    return " ".join(each for each in parts if each)
+
+
+def ordered(told: Delivered) -> list[TaskReport]:
+    """What needs a look first; otherwise as the plan has them."""
+    return sorted(told.tasks, key=lambda each: WORDS.index(each.word))
+
+
+def matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
+    looks = list(dict.fromkeys((each.stage, each.attempt) for each in proofs))
+    cells = {(each.check, each.environment, each.stage, each.attempt): each for each in proofs}
+    pairs = list(dict.fromkeys((each.check, each.environment) for each in proofs))
+    last = next((each for each in reversed(proofs) if not each.passed), None)
+    return Matrix(
+        tuple(stage if attempt == 1 else f"{stage} {attempt}" for stage, attempt in looks),
+        tuple(
+            (
+                f"{check} ({place})",
+                tuple(MatrixCell(cells.get((check, place, *look))) for look in looks),
+            )
+            for check, place in pairs
+        ),
+        last,
+    )
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def lasted(seconds: float) -> str:
+    return span(timedelta(seconds=seconds)) if seconds >= 1 else f"{seconds:.1f} s"
+
+
+def cost(tokens: int, money: float) -> str:
+    said = [f"{tokens:,} tokens"] if tokens else []
+    return ", ".join(said + ([f"{money:.2f} spent"] if money else []))
+
 
 ROOM = 60_000
 """Characters; a comment on a pull request holds 65,536."""
@@ -32,7 +123,7 @@ def delivery_markdown(told: Delivered) -> str:
     """`report.md` of a run of deliver."""
     parts = [*_head(told), *_needs(told), *_claims(told), *_overview(told)]
     spent = sum(map(len, parts))
-    tasks = outline.ordered(told)
+    tasks = ordered(told)
     for at, task in enumerate(tasks):
         section = "\n\n".join(_task(task))
         if spent + len(section) > ROOM:
@@ -45,14 +136,14 @@ def delivery_markdown(told: Delivered) -> str:
 
 def _head(told: Delivered) -> Iterator[str]:
     yield f"# {prose(told.title, 160)}: {told.outcome}"
-    yield f"**{prose(outline.verdict(told))}**"
-    cost = outline.cost(told.tokens, told.money)
+    yield f"**{prose(verdict(told))}**"
+    spending = cost(told.tokens, told.money)
     facts = [
         f"Run {told.run_id}",
-        when(outline.moment(told.made_at)),
-        f"{outline.lasted(told.seconds)} at work",
+        when(moment(told.made_at)),
+        f"{lasted(told.seconds)} at work",
         counted(told.dispatches, "dispatch", "dispatches"),
-        *([cost] if cost else []),
+        *([spending] if spending else []),
     ]
     yield f"{prose(', '.join(facts))}."
     if told.is_merged:
@@ -92,11 +183,11 @@ def _claims(told: Delivered) -> Iterator[str]:
 def _overview(told: Delivered) -> Iterator[str]:
     yield "## Tasks"
     head = "| task | | state | checks | commit | cost | time |\n|---|---|---|--:|---|--:|--:|"
-    tasks = outline.ordered(told)
+    tasks = ordered(told)
     rows = [
         f"| {code(each.task_id, 128)} | {prose(each.title, 120)} | {_state(each)} |"
         f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | {code(each.commit[:10])} |"
-        f" {outline.cost(each.tokens, each.money)} | {outline.lasted(each.seconds)} |"
+        f" {cost(each.tokens, each.money)} | {lasted(each.seconds)} |"
         for each in tasks[:_ROWS]
     ]
     if (more := len(tasks) - _ROWS) > 0:
@@ -114,7 +205,7 @@ def _task(task: TaskReport) -> Iterator[str]:
     if task.word != "complete":
         why = f"Question {task.question_id}: {task.question}" if task.question else task.why
         yield prose(why, 600)
-    looks = outline.matrix(task.proofs)
+    looks = matrix(task.proofs)
     if looks.rows:
         head = "| check | " + " | ".join(prose(each, 40) for each in looks.looks) + " |"
         rows = [
@@ -160,17 +251,20 @@ _PAGE_OUTPUT = 4_000
 
 def delivery_page(told: Delivered) -> str:
     """`report.html` of a run of deliver."""
-    tasks = outline.ordered(told)
+    tasks = ordered(told)
     cards = _cards(tasks)
     style, script = source("page.css") + source("delivery.css"), source("page.js")
     html = render(
         "delivery.html.j2",
         told=told,
-        verdict=outline.verdict(told),
+        verdict=verdict(told),
         cards=cards,
         tasks=tasks[:ROWS],
         number=len(cards),
-        outline=outline,
+        states=WORDS,
+        format_moment=moment,
+        format_duration=lasted,
+        format_cost=cost,
         style=Markup(style),  # noqa: S704 -- our own files
         script=Markup(script),  # noqa: S704 -- our own file
         policy=policy(style, script),
@@ -182,7 +276,7 @@ def _cards(tasks: list[TaskReport]) -> list[Markup]:
     found: list[Markup] = []
     spent = 0
     for number, task in enumerate(tasks[:CARDS], 1):
-        looks = outline.matrix(task.proofs)
+        looks = matrix(task.proofs)
         output = looks.last_failure.output if looks.last_failure else ""
         html = render(
             "delivery-task.html.j2",
@@ -190,7 +284,8 @@ def _cards(tasks: list[TaskReport]) -> list[Markup]:
             number=number,
             looks=looks,
             output=block(output, _PAGE_OUTPUT)[0],
-            outline=outline,
+            format_duration=lasted,
+            format_cost=cost,
         )
         spent += len(html.encode("utf-8", "replace"))
         if spent > BUDGET:

@@ -13,6 +13,7 @@ import re
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.workshop_git import CloneGit
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _MARKED = re.compile(r".*-[0-9a-f]{12}")
@@ -63,6 +64,18 @@ def published_ref(slug: str) -> str:
 def shown(path: bytes) -> str:
     """A path for people and JSON: bytes that are no UTF-8 are written out."""
     return path.decode(errors="backslashreplace")
+
+
+def refs_of(git: CloneGit) -> dict[str, str]:
+    """Every ref of a repository and the commit it points to."""
+    listing = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
+    pairs = (line.partition(" ") for line in listing.split("\n") if line)
+    # The refs are stored as JSON, which cannot hold names that are not UTF-8: their bytes are
+    # escaped. A ref name never contains a blank, so the partition above is exact.
+    return {
+        name.encode(errors="surrogateescape").decode(errors="backslashreplace"): commit
+        for commit, _, name in pairs
+    }
 
 
 class Violation(msgspec.Struct, frozen=True, order=True):

@@ -17,10 +17,9 @@ from typing import Protocol
 import msgspec
 
 from interlock.agents.cli.environment import cleaned
+from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.snapshot import changed, untracked
-from interlock.delivery.worktrees.submodules import fill_submodules
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
 from interlock.system.workshop_git import CloneGit
 
@@ -32,7 +31,7 @@ _MOST_NAMED = 10
 class PrepareTarget(Protocol):
     """A tree that can be made ready: a task's, or the one in which merges are verified."""
 
-    shop: DeliveryWorkspace
+    workspace: Workspace
     root: Path
     folder: Path
     git: CloneGit
@@ -62,7 +61,7 @@ def prepare(
 ) -> Prepared:
     """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
     had_work = bool(changed(ground.git) or untracked(ground.git))
-    notes = fill_submodules(ground.git, ground.shop.manifest.found)
+    notes = fill_submodules(ground.git, ground.workspace.source)
     copied, remarks = _copy_all(ground, files_to_copy)
     notes += remarks
     if not setup:
@@ -87,7 +86,7 @@ def _tidy(ground: PrepareTarget) -> list[str]:
     notes = []
     new = untracked(ground.git)
     if new:
-        ground.shop.exclude(path.decode(errors="surrogateescape") for path in new)
+        ground.workspace.exclude(path.decode(errors="surrogateescape") for path in new)
         notes.append(f"the set-up command left {_named(new)}, which will not be recorded")
     differing = sorted(changed(ground.git))
     if differing:
@@ -103,7 +102,7 @@ def _named(paths: Sequence[bytes]) -> str:
 
 
 def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    source = Path(ground.shop.manifest.found.folder)
+    source = Path(ground.workspace.source.folder)
     copied: list[str] = []
     notes: list[str] = []
     for pattern in patterns:
@@ -114,8 +113,8 @@ def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str]
             note = _copy(ground, source, name)
             notes += [note] if note else []
             copied += [] if note else [name]
-    prefix = ground.shop.manifest.found.prefix
-    ground.shop.exclude(f"{prefix}{name}" for name in copied)
+    prefix = ground.workspace.source.prefix
+    ground.workspace.exclude(f"{prefix}{name}" for name in copied)
     return copied, notes
 
 
@@ -135,7 +134,7 @@ def _copy(ground: PrepareTarget, source: Path, name: str) -> str:
     origin, target = source / name, ground.folder / name
     try:
         resolved = origin.resolve(strict=True)
-        if not resolved.is_relative_to(Path(ground.shop.manifest.found.top)):
+        if not resolved.is_relative_to(Path(ground.workspace.source.top)):
             return f"{name!r} is not copied: it leads out of the repository"
         if ground.git.paths("ls-files", "-z", "--", str(target)):
             return f"{name!r} is not copied: it is committed, and the committed one is used"
