@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from interlock.delivery.plan.blocks import drop_code
 from interlock.delivery.plan.fields import nothing
 from interlock.delivery.plan.plan import (
     ID_RULE,
@@ -345,7 +346,6 @@ def _meant(name: str, known: list[str], otherwise: str) -> str:
 
 
 Verdict = Literal["IMPLEMENTABLE", "NEEDS_EXPANSION", "NEEDS_CLARIFICATION"]
-_FENCED: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _PLACE: Final = re.compile(
     r"`[^`\n]++`|(?<![\w./*-])[\w.-]++/[\w./*-]|(?<![\w.-])[\w-][\w.-]+\.[a-z]{1,4}\b"
@@ -421,7 +421,7 @@ def _usable(task: Task) -> list[str]:
 
 def _questions(task: Task) -> list[str]:
     """What the plan leaves open in so many words; code is no question."""
-    text = _FENCED.sub(" ", task.work[:_READ])
+    text = drop_code(task.work[:_READ])
     whole = _CODE.sub("`…`", "\n".join((task.title, text, *task.criteria)))
     found: list[str] = []
     for pattern in _OPEN:

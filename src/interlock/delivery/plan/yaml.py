@@ -37,8 +37,8 @@ from interlock.delivery.plan.fields import (
     timeout,
     words,
 )
-from interlock.delivery.plan.markdown import place_name, spread
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
+from interlock.delivery.plan.tables import place_name, spread
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import YamlDocument, read_yaml
 
