@@ -1,7 +1,7 @@
-"""What a delivery would do, told before anything is done: deliver --dry-run.
+"""What a delivery would do, printed before anything is done: `deliver --dry-run`.
 
-Reads the plan, the repository and the words of the user. Makes no database, no clone and no run,
-and starts nobody.
+Reads the plan, the repository and the user's options. Creates no database, no clone and no run, and
+starts no agent.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,12 +1,8 @@
-"""The programs of a delivery, by step: they make trees, run the checks and merge, and answer so.
+"""The handlers of a delivery's own steps: they create trees, run the checks and merge.
 
-What they find is told as data, and the circuit decides. Done twice for the same dispatch, as after
-a crash, they find what was done. Refuses to know who is asked next.
-
-The program of CHECK, PROVE and HEALTH_CHECK: record the work, run the checks, compare claims.
-
-What was written is recorded as it is; what judges did to it is put back. Work whose checks cannot
-run because it lacks what was repaired meanwhile is brought up to date first. Refuses to decide.
+Their findings are data, and the circuit decides. CHECK, PROVE and HEALTH_CHECK record the work as
+it is, run the checks and compare the agent's claims; what judges changed is put back. Run twice for
+one dispatch, as after a crash, a handler finds what was done.
 """
 
 import asyncio

@@ -1,12 +1,8 @@
-"""A look at the work in one tree: it is made ready, the checks are run there, and judged.
+"""The environment in which tasks are worked on, and inspecting the work in a tree.
 
-Knows the ground and the clock. What is started is tagged, so that nothing of it outlives us unseen.
-Refuses to know why somebody looks, and what follows.
-
-The site of a delivery: the workshop and its trees, the plan as it is now, the checks of a task.
-
-Knows which tree a step works in and what is run there. One place where both the programs and the
-prompts look. Refuses to know rules, prompts and the journal.
+`TaskEnvironment` knows the workspace, the plan as it is now, and which tree and which checks belong
+to a step. `TreeInspection` prepares a tree, runs the checks there and compares them with the
+baseline. Every process it starts is tagged, so that none outlives us unseen.
 """
 
 import asyncio

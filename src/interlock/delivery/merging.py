@@ -1,7 +1,8 @@
-"""The program of MERGE and MERGE_FIX: onto what others finished meanwhile, checked there, kept.
+"""The handler of MERGE and MERGE_FIX: put work on top of what others finished, check it, keep it.
 
-One at a time: there is one line and one tree in which a change meets it. What does not fit is put
-on top of the line in the task's own tree. Done twice for one dispatch, it finds what was done.
+One merge at a time, because there is one merge branch and one tree in which a change meets it. Work
+that does not fit is rebased in its task's own tree. Run twice for one dispatch, it finds what was
+done the first time.
 """
 
 import asyncio

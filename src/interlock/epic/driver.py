@@ -1,13 +1,8 @@
-"""Our own program around the sessions of an epic: RESUME before each, CLOSE after the last.
+"""The handler around the sessions of an epic: RESUME before each of them, CLOSE after the last.
 
-RESUME loads the checkpoint and lets git be compared before anything runs; CLOSE tells the
-checkpoint how it ended. Done twice for the same dispatch they come to the same. Refuses to decide
-where the epic goes: the circuit's rules do.
-
-What the coordinator itself says about an epic: line signals, shown and kept.
-
-Each is one canonical line, in a file beside the sessions' own. Said again after a crash it is there
-twice: what a reader makes of a repeated line is written in the protocol.
+RESUME loads the checkpoint and compares git before anything runs; CLOSE writes the outcome into the
+checkpoint. Run twice for one dispatch, both come to the same. `SignalLog` shows and stores the line
+signals that the coordinator emits itself; a crash may repeat a line, which the protocol allows.
 """
 
 import os

@@ -1,12 +1,9 @@
-"""What a session's words change in its checkpoint, and whether anything moved at all.
+"""How the signals of a session change its checkpoint, and whether anything moved at all.
 
-Pure: a checkpoint and what was heard in, a checkpoint out. A story's status follows what was said
-as far as it may; what cannot follow is told. Refuses to know files and git.
-
-Who keeps an epic's place around each session: what is noted before it, and after.
-
-Done twice for the same session, as after a crash, it comes to the same. Knows the artifact that the
-circuit's rules read. Refuses to know processes.
+The functions are pure: a checkpoint and what was heard in, a checkpoint out. A story's status
+follows as far as it may; the rest becomes a note. `CheckpointKeeper` applies them before and after
+each session, and builds the artifact that the circuit's rules read; twice for one session, as after
+a crash, it comes to the same.
 """
 
 import hashlib

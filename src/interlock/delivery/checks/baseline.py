@@ -1,7 +1,7 @@
-"""How the checks stood before the work began, kept in a file beside it.
+"""How the checks came out before the work began, stored in a file next to it.
 
-Knows one file for each commit; a row counts for the very command it was taken with. What is half
-done after a crash is gone on with. Refuses to judge: that is the verdict's affair.
+One file for each commit; a row counts only for the exact command it was taken with. A baseline that
+a crash cut short is completed.
 """
 
 import hashlib

@@ -1,12 +1,8 @@
-"""Verification commands, run by us: every cell of the matrix as a supervised process.
+"""Runs verification commands: every cell of the matrix as a supervised process.
 
-Knows the order of things: start, hear, time, end as a tree, tell. A check that cannot run is told
-apart from one that ran and failed. Never a shell; what a check writes is not confined here.
-
-What a check prints: how it began and how it ended, and how many tests it says it ran.
-
-Knows that output may be endless, may be no text, and that a runner tells its numbers at the end.
-Refuses to know whether the check is good.
+Hides starting, timing and ending a process tree, endless or undecodable output, and the counts that
+test runners print. A check that cannot run is told apart from one that ran and failed. Never uses a
+shell; what a check writes is not confined here.
 """
 
 import asyncio

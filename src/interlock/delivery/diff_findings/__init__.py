@@ -1,7 +1,7 @@
-"""All tells of a change: which ways of looking apply to which file, and what of it is new. Pure.
+"""Suspicious things in a change that a reviewer should look at: which checks apply to which file.
 
-Knows the lines that were added and, where there is one, the whole new text. Documents, vendored
-and generated files, and data of tests are looked at for secrets and conflict markers alone.
+Looks at the lines that were added and, where there is one, the whole new text. Documents, vendored
+and generated files, and test data are searched for secrets and conflict markers only. Pure.
 """
 
 import re

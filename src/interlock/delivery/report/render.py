@@ -1,17 +1,7 @@
-"""What a report of a delivery says first, in which order its tasks come, and its checks as a table.
+"""The report of a delivery as `report.html` and `report.md`, and writing both.
 
-Pure: records in, words and tables out. Both documents, the page and the Markdown, are made with it.
-
-`report.md` of a delivery, for a pull request or a chat: what needs a human, then each task.
-
-Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
-
-A delivery as one HTML file that needs nothing else: what needs a human on top, then each task.
-
-Knows what goes where and how much fits. Style and script are those of the page of root causes, with
-a few rules of its own. Nothing from outside is ever markup.
-
-The report of a delivery, written beside its workshop, or where the user says.
+What needs a human comes first, then every task with its checks as a matrix. Bounded, since a run
+may have thousands of tasks; no text from outside is ever taken for markup.
 """
 
 import os

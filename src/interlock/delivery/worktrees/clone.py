@@ -1,17 +1,9 @@
-"""The user's repository as it is found: read once, never changed.
+"""The user's repository as it was found, and our clone of it.
 
-Knows every way in which it can be less than hoped, each with a sentence: what stops the work is an
-error, what does not is a note. Refuses to know what is made of it.
-
-Filling the submodules of a tree from what the user's repository has of them, without a network.
-
-What cannot be had is a note, not an error: many tasks never look there. Refuses to know tasks.
-
-Making our clone of the user's repository: all of it or nothing.
-
-Knows that nothing leads back: no remote, no hooks, no protocol for files; the user's branches are
-seen as `origin/...`, so that the only branches are ours. The objects are hard links, which git
-never writes to. Refuses to know tasks.
+`look` reads the repository once and never changes it; what stops the work is an error, the rest are
+notes. The clone is complete or not there, and nothing leads back from it: no remote, no hooks, no
+file protocol. The user's branches appear as `origin/...`, so that the only branches are ours. The
+objects are hard links, which git never writes to. Submodules are filled without a network.
 """
 
 import os

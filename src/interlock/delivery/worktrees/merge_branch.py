@@ -1,18 +1,9 @@
-"""The line: the history that finished tasks are merged to, one commit each, one after the other.
+"""The merge branch: the history that finished tasks are merged to, one commit each, in turn.
 
-Knows how a change is brought onto its tip, handed out to be verified, and made the new tip if
-nobody was faster. A change that is on the line already is recognised by its trailers. Refuses to
-know what is verified, and never merges by itself what is in conflict.
-
-The tree in which a change meets the line, before anyone says that they fit.
-
-Knows one tree without a branch, made anew when it is not sound. Ignored files stay from merge to
-merge, so that a build need not begin at nothing. Refuses to know what is merged.
-
-The one thing that the user's repository is given: a branch with the line.
-
-Knows that a branch which somebody else made or moved is theirs, and that one that is checked out is
-not moved under their feet. It only ever goes forward. No hook is run, no other ref is touched.
+A change is brought onto its tip in a tree of its own, handed out to be verified, and becomes the
+new tip if nobody was faster. A change that was merged before is recognised by its trailers; what is
+in conflict is never merged. `publish` brings the branch into the user's repository, and moves
+nothing there that is not as we left it.
 """
 
 import re

@@ -1,10 +1,7 @@
-"""Names made of ids: a folder and a branch for a task, whatever characters its id has.
+"""Names and refs derived from ids, and `Violation`, what an agent did that it may not do.
 
-Knows that two ids never share a name, also where upper and lower case are the same. Pure.
-
-What an agent did in its tree that it may not do, as data.
-
-Refuses to know what follows from it.
+Every task has a folder and a branch, whatever characters its id has; two ids never share a name,
+also where upper and lower case are the same.
 """
 
 import hashlib

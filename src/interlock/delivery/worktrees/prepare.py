@@ -1,7 +1,7 @@
-"""Getting a tree ready for work: files that git does not have, and the project's set-up command.
+"""Gets a tree ready for work: copies files that git does not have, runs the set-up command.
 
-Knows that nothing of this is anybody's change: what it leaves is excluded or put back. Refuses to
-copy from outside the user's folder, and to know what the command is for.
+None of that is anybody's change: what it leaves is excluded or put back. Nothing is copied from
+outside the user's folder.
 """
 
 import os

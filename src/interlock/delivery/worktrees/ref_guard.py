@@ -1,13 +1,9 @@
-"""Which refs of our clone we moved, and where to: kept where no git command reaches.
+"""Who moved which ref of our clone: the ledger of our own moves, and the guard against others'.
 
-Knows that a crash may come between the two: what is about to be moved is written first, and moved
-again on opening. Whatever differs later was moved by somebody else. Refuses to know what refs mean.
-
-Whether an agent kept to its branch: every ref of our clone is compared with the ledger.
-
-Knows that other agents work in the same clone: a branch is blamed on a task only if no other open
-task can have made it. Whatever was moved is put back, and what it led to is kept. Refuses to know
-files.
+The ledger is kept where no git command reaches. What is about to be moved is written first and
+finished on opening, since a crash may come in between. The guard compares all refs with the ledger;
+what somebody else moved is put back, and what it pointed to is kept. Several agents share the
+clone: a ref is blamed on a task only if no other open task can have moved it.
 """
 
 import threading

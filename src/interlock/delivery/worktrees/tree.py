@@ -1,12 +1,8 @@
 """The tree of one task: a folder with a branch of its own in our clone.
 
-Knows how it is made, recorded, compared and put back to a recorded state; after a crash it is
-entered again. All that an agent may have done to it is found and put right. Knows no task.
-
-Putting a task's tree in order: its folder, the file that leads to our clone, HEAD.
-
-Knows the few files by which git knows a work tree, and writes them itself: a tree is made and
-mended by the same lines. The agent's files are not touched. Refuses to know branches and commits.
+Creates, records, compares and restores it, and enters it again after a crash. Everything that an
+agent may have done to it is found and repaired: the few files by which git knows a work tree are
+written here, so that making and repairing a tree are the same code. The agent's files are kept.
 """
 
 import threading

@@ -1,12 +1,8 @@
-"""The workshop of one run: a folder with our clone, the task trees, the line and the ledger.
+"""The workspace of one run: a folder with our clone, task trees, merge branch and ledger.
 
-Knows how it is founded, and opened again after a crash at any point. One process at a time. Refuses
-to know what is done in a tree and what is merged.
-
-Taking a workshop away: what the manifest says is ours, and nothing that is lost by it.
-
-Knows what would be lost: unrecorded work in a tree, tasks that were not merged, a line that was not
-published. Those stay, with what they need, unless forced. Never touches the user's repository.
+Creates it, opens it again after a crash at any point, and removes it. One process at a time. Only
+what the manifest names is removed, and nothing that would be lost by it: unrecorded work, unmerged
+tasks and an unpublished branch stay unless forced. The user's repository is never touched.
 """
 
 import fcntl

@@ -1,9 +1,8 @@
-"""The carrier of sessions: one process of an agent for each ask, heard as it speaks.
+"""The carrier of epic sessions: one agent process for each ask, heard while it runs.
 
-A word that ends a session gives it a grace to leave by itself; then its tree is ended. How it ended
-becomes one artifact, made here and never by the agent. Knows limits, the order of things and that a
-session whose coordinator was killed is not run again if it had said its last word. Refuses to know
-checkpoints: whoever keeps them is told.
+A signal that ends a session gives it a grace period to exit by itself; then its process tree is
+ended. The outcome becomes one artifact, built here and never by the agent. A session whose
+coordinator was killed is not run again if it had already given its last signal.
 """
 
 import asyncio
