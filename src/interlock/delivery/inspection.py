@@ -123,7 +123,7 @@ class TaskEnvironment:
     def keep_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
-        """What was seen at that commit, which is on the line now, is what later work is held to."""
+        """Store the results at a merged commit: later work is compared with them."""
         kept = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
             kept = kept.with_row(cell, result)
@@ -135,19 +135,19 @@ _CHECKED: Final = "checked"
 
 
 class TreeInspection:
-    """Looks at trees of one ground."""
+    """Looks at trees of one environment."""
 
-    def __init__(self, ground: TaskEnvironment, clock: Clock) -> None:
-        self._ground = ground
+    def __init__(self, env: TaskEnvironment, clock: Clock) -> None:
+        self._env = env
         self._clock = clock
-        self._bounds = Bounds(at_once=ground.terms.work.checks_at_once)
+        self._bounds = Bounds(at_once=env.terms.work.checks_at_once)
 
     async def prepare(self, tree: Tree, ask: Ask) -> str:
         """Files are copied in, the set-up command is run; why the tree is not ready, if so."""
-        work = self._ground.terms.work
-        site = self._site(tree.folder, {}, ask)
-        environ = {**site.environ, **variables(site.tag, owner(), site.environ)}
-        ports = self._ground.ports(ask.case_no)
+        work = self._env.terms.work
+        place = self._site(tree.folder, {}, ask)
+        environ = {**place.environ, **variables(place.tag, owner(), place.environ)}
+        ports = self._env.ports(ask.case_no)
         done = await asyncio.to_thread(prepare, tree, work.copy, work.setup, ports, environ=environ)
         if done.is_ready:
             return ""
@@ -155,9 +155,9 @@ class TreeInspection:
 
     async def take_baseline(self, tree: TaskTree, cells: tuple[CheckCell, ...], ask: Ask) -> None:
         """How the checks stand in a tree that shows the work before any task."""
-        ground, base = self._ground, self._ground.shop.base
-        site = self._site(tree.folder, tree.environment(self._ground.ports(ask.case_no)), ask)
-        await take_baseline(ground.baselines, base, cells, site, self._clock, bounds=self._bounds)
+        env, base = self._env, self._env.shop.base
+        place = self._site(tree.folder, tree.environment(self._env.ports(ask.case_no)), ask)
+        await take_baseline(env.baselines, base, cells, place, self._clock, bounds=self._bounds)
         await asyncio.to_thread(tree.restore, base)
 
     async def run_recorded(
@@ -182,23 +182,23 @@ class TreeInspection:
 
     def _mark(self, tree: TaskTree) -> Path:
         """Holds the recorded state of a tree while checks are at work in it."""
-        return self._ground.shop.home / _CHECKED / tree.name
+        return self._env.shop.home / _CHECKED / tree.name
 
     async def run(
         self, tree: Tree, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        environ = tree.environment(self._ground.ports(ask.case_no))
-        site = self._site(tree.folder, environ, ask)
-        return await run_checks(cells, site, self._clock, bounds=self._bounds)
+        environ = tree.environment(self._env.ports(ask.case_no))
+        place = self._site(tree.folder, environ, ask)
+        return await run_checks(cells, place, self._clock, bounds=self._bounds)
 
     def judge(
         self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
     ) -> CheckVerdict:
         """The results against how the checks stood at that commit."""
-        work = self._ground.terms.work
+        work = self._env.terms.work
         return judge(
             results,
-            self._ground.baseline(base, cells),
+            self._env.baseline(base, cells),
             policy=work.policy,
             deleted=[file.path for file in diff.files if file.status == "deleted"],
             added=[file.path for file in diff.files if file.status == "added"],
@@ -207,4 +207,4 @@ class TreeInspection:
 
     def _site(self, folder: Path, environ: Mapping[str, str], ask: Ask) -> CheckSite:
         tag = (str(ask.run_id), str(ask.dispatch_id), "check")
-        return self._ground.check_site(folder, environ, tag)
+        return self._env.check_site(folder, environ, tag)

@@ -234,12 +234,12 @@ class Briefs:
 
     def __init__(
         self,
-        ground: TaskEnvironment,
+        env: TaskEnvironment,
         checking: CheckHandler,
         experts: Experts,
         fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        self._ground = ground
+        self._env = env
         self._checking = checking
         self._experts = experts
         self._fence = fence
@@ -247,13 +247,13 @@ class Briefs:
     def brief(
         self, case: Case, story: Sequence[PastDecision], premises: ExecutionContext
     ) -> TaskContext:
-        plan = self._ground.plan
+        plan = self._env.plan
         look = last_of(story, steps.CHECK, steps.PROVE)
         seen = self._seen(case, look)
         wanted = asked_for(case)
         made = case.step == steps.RECRUIT
         return TaskContext(
-            task=self._ground.task(case.case_id),
+            task=self._env.task(case.case_id),
             fence=self._fence(),
             plan=plan.overview,
             commands=tuple(
@@ -282,7 +282,7 @@ class Briefs:
         """The work as it was recorded last; looked up anew after a restart."""
         known, sha = self._checking.seen, look.get("snapshot")
         if case.case_id not in known and sha:
-            tree = self._ground.tree_of(case.case_id, steps.CHECK)
+            tree = self._env.tree_of(case.case_id, steps.CHECK)
             known[case.case_id] = tree.diff(look.get("base") or tree.base, sha)
         return known.get(case.case_id, Diff())
 

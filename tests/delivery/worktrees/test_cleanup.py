@@ -55,7 +55,7 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
         assert [(Path(row.path).name, row.reason) for row in found if row.is_kept] == [
             (
                 "repo.git",
-                "the line has merged work that is not published; publish it, or use force",
+                "the merge branch has work that is not published; publish it, or use force",
             ),
             ("dirty", "it has work that is not recorded; snapshot it, or use force"),
             ("recorded", "its work is recorded but not merged; merge it, or use force"),
@@ -70,7 +70,7 @@ def test_force_takes_all(bench: Workbench) -> None:
     with bench.shop() as shop:
         write(shop.tree("one"), {"a.txt": "lost\n"})
     (bench.home / "ledger.json").write_text("damaged")
-    with pytest.raises(SourceError, match="clean this workshop with force"):
+    with pytest.raises(SourceError, match="clean this workspace with force"):
         clean(bench.home, dry_run=False)
     clean(bench.home, dry_run=False, force=True)
     assert not bench.home.exists()

@@ -230,9 +230,9 @@ def test_what_is_no_snapshot_is_refused(shop: DeliveryWorkspace) -> None:
     write(tree, {"a.txt": "one\n"})
     done = change(tree)
     for sha in ("", "HEAD", "f" * 40, "--help"):
-        with pytest.raises(SourceError, match="no commit of this workshop"):
+        with pytest.raises(SourceError, match="not a commit of this workspace"):
             shop.line.propose(TaskChange(task_id="x", dispatch_id="1", sha=sha, base=done.base))
-    with pytest.raises(StateError, match="is not on the line"):
+    with pytest.raises(StateError, match="is not on the merge branch"):
         shop.line.propose(TaskChange(task_id="x", dispatch_id="1", sha=done.sha, base=done.sha))
 
 

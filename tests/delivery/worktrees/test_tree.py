@@ -122,7 +122,7 @@ def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: Deliver
 def test_only_commits_can_be_restored(shop: DeliveryWorkspace) -> None:
     tree = shop.tree("one")
     for word in ("f" * 40, "--help", "nothing", shop.git.ask("rev-parse", f"{shop.base}^{{tree}}")):
-        with pytest.raises(SourceError, match="no commit of this workshop"):
+        with pytest.raises(SourceError, match="not a commit of this workspace"):
             tree.restore(word)
 
 

@@ -212,7 +212,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(bench: Workbench) -> None:
         bench.shop()
     assert (bench.home / "repo.git" / "precious").read_text() == "x"
     assert [path.name for path in bench.home.iterdir()] == ["repo.git"]
-    with pytest.raises(SourceError, match="is not a workshop"):
+    with pytest.raises(SourceError, match="is not a workspace"):
         DeliveryWorkspace.open(bench.home)
 
 

@@ -286,7 +286,7 @@ def by_rows(
         told: set[str] = set()
         for row in rows:
             found = row.kind not in told and row.pattern.search(parts[row.part][number - 1])
-            # A pattern over the whole line must begin in code: prose about it is no tell.
+            # A pattern over the whole line must begin in code: prose about it is no finding.
             if found and (row.part != "line" or text.code_lines[number - 1][found.start()] != " "):
                 told.add(row.kind)
                 yield DiffFinding(path, number, row.kind, row.sentence, row.severity)

@@ -171,7 +171,7 @@ def parse(text: str) -> ast.Module | None:
 
 
 def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[DiffFinding]:
-    """All tells of a file; whoever asks keeps those of the lines that are new.
+    """All findings in a file; whoever asks keeps those of the lines that are new.
 
     A tree too deep to be walked is nobody's code.
     """

@@ -313,7 +313,7 @@ class ReportCollector:
         yield from self._kept(base, _BEFORE)
 
     def _after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
-        """How they came out on top of the line, as it was merged."""
+        """How they came out on top of the merge branch, as it was merged."""
         yield from self._kept(str(merged.get("commit", "")), _AFTER)
 
     def _kept(self, commit: str, stage: str) -> Iterator[CheckEvidence]:

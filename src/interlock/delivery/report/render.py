@@ -58,19 +58,19 @@ class Matrix(msgspec.Struct, frozen=True):
     last_failure: CheckEvidence | None
 
 
-def verdict(told: Delivered) -> str:
+def verdict(report: Delivered) -> str:
     """One or two sentences: how it came out."""
-    parts = [_OUTCOMES.get(told.outcome, "")]
-    refuted = sum(each.refuted for each in told.accounts)
+    parts = [_OUTCOMES.get(report.outcome, "")]
+    refuted = sum(each.refuted for each in report.accounts)
     if refuted:
-        claimed = sum(each.claimed for each in told.accounts)
+        claimed = sum(each.claimed for each in report.accounts)
         parts.append(f"{refuted:,} of {counted(claimed, 'claim')} of agents were not true.")
     return " ".join(each for each in parts if each)
 
 
-def ordered(told: Delivered) -> list[TaskReport]:
+def ordered(report: Delivered) -> list[TaskReport]:
     """What needs a look first; otherwise as the plan has them."""
-    return sorted(told.tasks, key=lambda each: WORDS.index(each.word))
+    return sorted(report.tasks, key=lambda each: WORDS.index(each.word))
 
 
 def matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
@@ -109,11 +109,11 @@ ROOM = 60_000
 _NEEDS, _ROWS, _MOVES, _OUTPUT = 30, 100, 30, 1_500
 
 
-def delivery_markdown(told: Delivered) -> str:
+def delivery_markdown(report: Delivered) -> str:
     """`report.md` of a run of deliver."""
-    parts = [*_head(told), *_needs(told), *_claims(told), *_overview(told)]
+    parts = [*_head(report), *_needs(report), *_claims(report), *_overview(report)]
     spent = sum(map(len, parts))
-    tasks = ordered(told)
+    tasks = ordered(report)
     for at, task in enumerate(tasks):
         section = "\n\n".join(_task(task))
         if spent + len(section) > ROOM:
@@ -124,56 +124,56 @@ def delivery_markdown(told: Delivered) -> str:
     return writable("\n\n".join(parts) + "\n")
 
 
-def _head(told: Delivered) -> Iterator[str]:
-    yield f"# {prose(told.title, 160)}: {told.outcome}"
-    yield f"**{prose(verdict(told))}**"
-    spending = cost(told.tokens, told.money)
+def _head(report: Delivered) -> Iterator[str]:
+    yield f"# {prose(report.title, 160)}: {report.outcome}"
+    yield f"**{prose(verdict(report))}**"
+    spending = cost(report.tokens, report.money)
     facts = [
-        f"Run {told.run_id}",
-        when(moment(told.made_at)),
-        f"{lasted(told.seconds)} at work",
-        counted(told.dispatches, "dispatch", "dispatches"),
+        f"Run {report.run_id}",
+        when(moment(report.made_at)),
+        f"{lasted(report.seconds)} at work",
+        counted(report.dispatches, "dispatch", "dispatches"),
         *([spending] if spending else []),
     ]
     yield f"{prose(', '.join(facts))}."
-    if told.is_merged:
-        merge = code(f"git merge {told.branch}", 200)
-        yield f"Merged work is on branch {code(told.branch)}. Take it with {merge}."
-    for note in told.notes[:10]:
+    if report.is_merged:
+        merge = code(f"git merge {report.branch}", 200)
+        yield f"Merged work is on branch {code(report.branch)}. Take it with {merge}."
+    for note in report.notes[:10]:
         yield f"Note: {prose(note, 600)}"
 
 
-def _needs(told: Delivered) -> Iterator[str]:
-    if not told.needs:
+def _needs(report: Delivered) -> Iterator[str]:
+    if not report.needs:
         return
     yield "## Needs a human"
     rows = [
         f"- **{prose(need.task_id, 128)}** {prose(need.sentence, 600)}"
         + "".join(f"  \n  {code(command)}" for command in need.commands)
-        for need in told.needs[:_NEEDS]
+        for need in report.needs[:_NEEDS]
     ]
-    if (more := len(told.needs) - _NEEDS) > 0:
+    if (more := len(report.needs) - _NEEDS) > 0:
         rows.append(f"- and {more:,} more")
     yield "\n".join(rows)
 
 
-def _claims(told: Delivered) -> Iterator[str]:
-    if not told.accounts:
+def _claims(report: Delivered) -> Iterator[str]:
+    if not report.accounts:
         return
     yield "## Claims and evidence"
     head = "| agent | role | claimed | verified | refuted | unchecked |\n|---|---|--:|--:|--:|--:|"
     rows = [
         f"| {code(each.agent, 120)} | {prose(each.role, 60)} | {each.claimed:,} |"
         f" {each.verified:,} | {each.refuted:,} | {each.unchecked:,} |"
-        for each in told.accounts[:_ROWS]
+        for each in report.accounts[:_ROWS]
     ]
     yield "\n".join((head, *rows))
 
 
-def _overview(told: Delivered) -> Iterator[str]:
+def _overview(report: Delivered) -> Iterator[str]:
     yield "## Tasks"
     head = "| task | | state | checks | commit | cost | time |\n|---|---|---|--:|---|--:|--:|"
-    tasks = ordered(told)
+    tasks = ordered(report)
     rows = [
         f"| {code(each.task_id, 128)} | {prose(each.title, 120)} | {_state(each)} |"
         f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | {code(each.commit[:10])} |"
@@ -239,15 +239,15 @@ ROWS = 6_000
 _PAGE_OUTPUT = 4_000
 
 
-def delivery_page(told: Delivered) -> str:
+def delivery_page(report: Delivered) -> str:
     """`report.html` of a run of deliver."""
-    tasks = ordered(told)
+    tasks = ordered(report)
     cards = _cards(tasks)
     style, script = source("page.css") + source("delivery.css"), source("page.js")
     html = render(
         "delivery.html.j2",
-        told=told,
-        verdict=verdict(told),
+        report=report,
+        verdict=verdict(report),
         cards=cards,
         tasks=tasks[:ROWS],
         number=len(cards),
@@ -288,16 +288,16 @@ HTML, MARKDOWN = "report.html", "report.md"
 
 
 def write_report(
-    told: "Delivered", html: Path | None = None, markdown: Path | None = None
+    report: "Delivered", html: Path | None = None, markdown: Path | None = None
 ) -> list[str]:
     """The paths that were written; both in the run's own folder if none is named."""
 
     if html is None and markdown is None:
-        html, markdown = Path(told.home) / HTML, Path(told.home) / MARKDOWN
+        html, markdown = Path(report.home) / HTML, Path(report.home) / MARKDOWN
     written: list[str] = []
     for path, made in ((html, delivery_page), (markdown, delivery_markdown)):
         if path is not None:
-            _write(path, made(told))
+            _write(path, made(report))
             written.append(str(path))
     return written
 

@@ -231,7 +231,7 @@ class Workspace(Protocol):
 
 
 def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
-    """The clone in `home`, with the line at the base. What an earlier try left is made anew."""
+    """Clone into `home`, with the merge branch at the base. An earlier attempt is redone."""
     making = home / MAKING
     remove(making)
     (home / EMPTY).mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ NAME = "_line"
 
 
 class MergeTree:
-    """One for each workshop."""
+    """One for each workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -94,7 +94,7 @@ def pick(git: CloneGit, commit: str) -> list[bytes]:
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the line is in the user's repository. Not done: the sentence says what to do."""
+    """The branch in the user's repository. If not done, the sentence says what to do."""
 
     branch: str
     sha: str
@@ -104,7 +104,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def publish(workspace: Workspace, tip: str) -> Publication:
-    """Bring the branch to the line's tip. Doing it again changes nothing."""
+    """Bring the published branch to that tip. Doing it again changes nothing."""
     ref, found = published_ref(workspace.slug), workspace.source
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
@@ -192,7 +192,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A change on the line's tip, not yet part of the line. `folder` shows it, for verification."""
+    """A change on the tip, not yet part of the branch. `folder` shows it, for verification."""
 
     commit: str
     tip: str
@@ -204,13 +204,13 @@ class Merged(msgspec.Struct, frozen=True):
 
 
 class AlreadyMerged(msgspec.Struct, frozen=True):
-    """The line has this very change, as `sha`."""
+    """The merge branch has this very change, as `sha`."""
 
     sha: str
 
 
 class NothingToMerge(msgspec.Struct, frozen=True):
-    """There is nothing in the change that the line does not have."""
+    """There is nothing in the change that the merge branch does not have."""
 
 
 class MergeRejected(msgspec.Struct, frozen=True):
@@ -220,7 +220,7 @@ class MergeRejected(msgspec.Struct, frozen=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """The line has other changes in the same places. `text` shows them, up to a bound."""
+    """The merge branch has other changes in the same places. `text` shows them, up to a bound."""
 
     files: tuple[str, ...]
     text: str
@@ -228,7 +228,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class Rebased(msgspec.Struct, frozen=True):
-    """A task's tree is on the line's tip now; in these files are conflicts to resolve."""
+    """A task's tree is on the merge branch's tip now; in these files are conflicts to resolve."""
 
     base: str
     files: tuple[str, ...]
@@ -238,7 +238,7 @@ Outcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
 
 
 class MergeBranch:
-    """The line of a workshop. One merge at a time: there is one tree for it."""
+    """The merge branch of a workspace. One merge at a time: there is one tree for it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -250,7 +250,7 @@ class MergeBranch:
         return self.workspace.ledger.refs[self.ref]
 
     def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> Outcome:
-        """Propose, verify, accept; again if the line moved. `verify` says what is wrong, or ""."""
+        """Propose, verify, accept; again if the branch moved. `verify` returns a problem or ""."""
         for _ in range(_TRIES):
             proposal = self.propose(change)
             if not isinstance(proposal, Proposal):
@@ -262,10 +262,12 @@ class MergeBranch:
                 return self.accept(proposal)
             except MovedError:
                 continue
-        raise StateError(f"the line moved {_TRIES} times while {change.task_id!r} was verified")
+        raise StateError(
+            f"the merge branch moved {_TRIES} times while {change.task_id!r} was verified"
+        )
 
     def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
-        """Bring the change onto the tip, in a tree of its own. The line does not move."""
+        """Bring the change onto the tip, in a tree of its own. The merge branch does not move."""
         git, tip = self.workspace.git, self._right_tip()
         merged = self.find(change)
         if merged:
@@ -290,7 +292,7 @@ class MergeBranch:
         return Proposal(commit=commit, tip=tip, folder=str(self.scratch.folder))
 
     def accept(self, proposal: Proposal) -> Merged:
-        """Make it the tip. MovedError if the line went on since: propose again."""
+        """Make it the tip. MovedError if the merge branch went on since: propose again."""
         ledger = self.workspace.ledger
         with ledger.turn():
             if self._right_tip() != proposal.tip:
@@ -299,7 +301,7 @@ class MergeBranch:
         return Merged(proposal.commit)
 
     def find(self, change: TaskChange) -> str:
-        """The commit by which the line has this change, or ""."""
+        """The commit by which the merge branch has this change, or ""."""
         wanted = set(_trailers(change)[:2])
         words = (
             "log",
@@ -339,11 +341,11 @@ class MergeBranch:
         )
 
     def publish(self) -> Publication:
-        """Bring the line into the user's repository, as a branch of its own."""
+        """Bring the merge branch into the user's repository, as a branch of its own."""
         return publish(self.workspace, self._right_tip())
 
     def _right_tip(self) -> str:
-        """The tip; if somebody else moved the line, it is put back first."""
+        """The tip; if somebody else moved the merge branch, it is put back first."""
         with self.workspace.ledger.turn():
             said = self.workspace.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
             if said != self.tip:
@@ -356,11 +358,13 @@ class MergeBranch:
         for commit in (change.sha, change.base):
             is_hash = _HASH.fullmatch(commit) is not None
             if not is_hash or not git.holds("cat-file", "-e", f"{commit}^{{commit}}"):
-                raise SourceError(f"{commit[:40]!r} is no commit of this workshop; give a snapshot")
+                raise SourceError(
+                    f"{commit[:40]!r} is not a commit of this workspace; give a snapshot"
+                )
         if not git.holds("merge-base", "--is-ancestor", change.base, tip):
             raise StateError(
-                f"{change.base[:12]}, where {change.task_id!r} began, is not on the line; restore "
-                "its tree to a snapshot that is"
+                f"{change.base[:12]}, where {change.task_id!r} began, is not on the merge branch; "
+                "restore its tree to a snapshot that is"
             )
         tree = git.ask("rev-parse", f"{change.sha}^{{tree}}")
         if tree == git.ask("rev-parse", f"{change.base}^{{tree}}"):

@@ -44,7 +44,7 @@ def task_branch(slug: str, task_id: str) -> str:
 
 
 def line_ref(slug: str) -> str:
-    """Where the line lies in our clone. Not a branch: a task's branch lies below its name."""
+    """The merge branch in our clone. Not under refs/heads: tasks' branches have its name above."""
     return f"refs/interlock/{slug}/line"
 
 

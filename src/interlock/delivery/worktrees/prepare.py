@@ -51,7 +51,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    ground: PrepareTarget,
+    tree: PrepareTarget,
     files_to_copy: Sequence[str] = (),
     setup: Sequence[str] = (),
     ports: tuple[int, int] | None = None,
@@ -60,17 +60,17 @@ def prepare(
     patience: float = PATIENCE,
 ) -> Prepared:
     """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
-    had_work = bool(changed(ground.git) or untracked(ground.git))
-    notes = fill_submodules(ground.git, ground.workspace.source)
-    copied, remarks = _copy_all(ground, files_to_copy)
+    had_work = bool(changed(tree.git) or untracked(tree.git))
+    notes = fill_submodules(tree.git, tree.workspace.source)
+    copied, remarks = _copy_all(tree, files_to_copy)
     notes += remarks
     if not setup:
         return Prepared(is_ready=True, copied=tuple(copied), notes=tuple(notes))
     around = cleaned(os.environ) if environ is None else dict(environ)
-    around |= ground.environment(ports)
-    code, is_late, output = _run(list(setup), ground.folder, around, patience)
+    around |= tree.environment(ports)
+    code, is_late, output = _run(list(setup), tree.folder, around, patience)
     if not had_work:
-        notes += _tidy(ground)
+        notes += _tidy(tree)
     return Prepared(
         is_ready=code == 0,
         copied=tuple(copied),
@@ -81,16 +81,16 @@ def prepare(
     )
 
 
-def _tidy(ground: PrepareTarget) -> list[str]:
+def _tidy(tree: PrepareTarget) -> list[str]:
     """What the command left: new files are excluded, changed ones are put back."""
     notes = []
-    new = untracked(ground.git)
+    new = untracked(tree.git)
     if new:
-        ground.workspace.exclude(path.decode(errors="surrogateescape") for path in new)
+        tree.workspace.exclude(path.decode(errors="surrogateescape") for path in new)
         notes.append(f"the set-up command left {_named(new)}, which will not be recorded")
-    differing = sorted(changed(ground.git))
+    differing = sorted(changed(tree.git))
     if differing:
-        ground.git.ask("checkout-index", "--force", "--all")
+        tree.git.ask("checkout-index", "--force", "--all")
         notes.append(f"the set-up command changed {_named(differing)}, which is put back")
     return notes
 
@@ -101,8 +101,8 @@ def _named(paths: Sequence[bytes]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    source = Path(ground.workspace.source.folder)
+def _copy_all(tree: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    source = Path(tree.workspace.source.folder)
     copied: list[str] = []
     notes: list[str] = []
     for pattern in patterns:
@@ -110,11 +110,11 @@ def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str]
         notes += [note] if note else []
         for path in found:
             name = str(path.relative_to(source))
-            note = _copy(ground, source, name)
+            note = _copy(tree, source, name)
             notes += [note] if note else []
             copied += [] if note else [name]
-    prefix = ground.workspace.source.prefix
-    ground.workspace.exclude(f"{prefix}{name}" for name in copied)
+    prefix = tree.workspace.source.prefix
+    tree.workspace.exclude(f"{prefix}{name}" for name in copied)
     return copied, notes
 
 
@@ -129,16 +129,16 @@ def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
     return found, "" if found else f"{pattern!r} is not copied: there is no such file in {source}"
 
 
-def _copy(ground: PrepareTarget, source: Path, name: str) -> str:
+def _copy(tree: PrepareTarget, source: Path, name: str) -> str:
     """Copy one file or folder. A sentence if that cannot be."""
-    origin, target = source / name, ground.folder / name
+    origin, target = source / name, tree.folder / name
     try:
         resolved = origin.resolve(strict=True)
-        if not resolved.is_relative_to(Path(ground.workspace.source.top)):
+        if not resolved.is_relative_to(Path(tree.workspace.source.top)):
             return f"{name!r} is not copied: it leads out of the repository"
-        if ground.git.paths("ls-files", "-z", "--", str(target)):
+        if tree.git.paths("ls-files", "-z", "--", str(target)):
             return f"{name!r} is not copied: it is committed, and the committed one is used"
-        if not target.parent.resolve().is_relative_to(ground.root.resolve()):
+        if not target.parent.resolve().is_relative_to(tree.root.resolve()):
             return f"{name!r} is not copied: its place in the tree leads elsewhere"
         if exists(target) and not is_folder(target):
             remove(target)

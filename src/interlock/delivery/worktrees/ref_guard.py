@@ -98,7 +98,7 @@ class RefLedger:
         except (OSError, msgspec.MsgspecError) as error:
             raise SourceError(
                 f"{self.file} cannot be read ({error}); bring it back from a copy, or clean this "
-                "workshop with force and start the run anew"
+                "workspace with force and start the run anew"
             ) from None
 
     def _write(self, page: RefRecord) -> None:
@@ -206,7 +206,7 @@ class RefGuard:
             return []
         name = ref.removeprefix("refs/heads/").removeprefix("refs/")
         if ref == line_ref(self.slug):
-            kind, what = "line-moved", "the line that all tasks are merged to was moved"
+            kind, what = "line-moved", "the branch that all tasks are merged to was moved"
         elif at == GONE:
             kind, what = "ref-deleted", f"{name} was deleted"
         elif was == GONE:

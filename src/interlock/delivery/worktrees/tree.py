@@ -147,7 +147,7 @@ class TaskTree:
 
     @classmethod
     def enter(cls, workspace: Workspace, task_id: str) -> "TaskTree":
-        """The tree as it was left; made from the line's tip if there is none."""
+        """The tree as it was left; made from the tip of the merge branch if there is none."""
         record = _read(workspace, folder_name(task_id))
         if record is None:
             record = TreeRecord(
@@ -247,7 +247,9 @@ class TaskTree:
         """Exactly that state: what was not recorded is removed, what git ignores stays."""
         with self._turn:
             if not self.workspace.git.holds("cat-file", "-e", f"{sha}^{{commit}}"):
-                raise SourceError(f"{sha[:40]!r} is no commit of this workshop; give a snapshot")
+                raise SourceError(
+                    f"{sha[:40]!r} is not a commit of this workspace; give a snapshot"
+                )
             self.workspace.keep_settings()
             mend_tree(self.root, self.admin, self.workspace.home / ASIDE)
             mend_admin(self.root, self.admin, self.branch)

@@ -60,7 +60,7 @@ class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveryWorkspace:
-    """An open workshop. Close it, or leave its `with`, and another process may open it."""
+    """An open workspace. Close it, or leave its `with`, and another process may open it."""
 
     def __init__(
         self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: Heed
@@ -124,7 +124,7 @@ class DeliveryWorkspace:
         """Open what was founded before."""
         manifest = read_manifest(home)
         if manifest is None:
-            raise SourceError(f"{home} is not a workshop of Interlock; name the folder of one")
+            raise SourceError(f"{home} is not a workspace of Interlock; name the folder of one")
         found = manifest.found
         return cls.found(
             Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, heed=heed
@@ -152,7 +152,7 @@ class DeliveryWorkspace:
         return MergeBranch(self)
 
     def tree(self, task_id: str) -> TaskTree:
-        """The tree of that task; made from the line's tip if there is none."""
+        """The tree of that task; made from the tip of the merge branch if there is none."""
         return TaskTree.enter(self, task_id)
 
     def trees(self) -> list[TaskTree]:
@@ -268,7 +268,7 @@ def _seen(home: Path) -> bool:
     if not exists(home):
         return False
     if not is_folder(home):
-        raise SourceError(f"{home} is not a folder; name another one for the workshop")
+        raise SourceError(f"{home} is not a folder; name another one for the workspace")
     others = sorted(
         entry.name
         for entry in home.iterdir()
@@ -276,7 +276,7 @@ def _seen(home: Path) -> bool:
     )
     if others:
         raise SourceError(
-            f"{home} is not empty ({others[0]!r}) and not a workshop; name an empty folder"
+            f"{home} is not empty ({others[0]!r}) and not a workspace; name an empty folder"
         )
     return False
 
@@ -303,9 +303,9 @@ def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> No
     """What is asked for is what was founded here."""
     found = manifest.found
     if manifest.slug != slug:
-        raise SourceError(f"this workshop is that of {manifest.slug!r}; name another folder")
+        raise SourceError(f"this workspace is that of {manifest.slug!r}; name another folder")
     if source.resolve() != Path(found.folder):
-        raise SourceError(f"this workshop is that of {found.folder}; name another folder")
+        raise SourceError(f"this workspace is that of {found.folder}; name another folder")
     if base != manifest.asked and look(source, base).base != found.base:
         raise SourceError(
             f"this run began at {found.base[:12]}, which is not {base!r}; leave the base out, or "
@@ -336,7 +336,7 @@ def clean(
     """What is removed, or would be, and what is kept and why; `also` are names of folders that
     whoever works here has put beside ours."""
     if not is_folder(home) or read_manifest(home) is None:
-        raise SourceError(f"{home} is not a workshop of Interlock, so nothing is removed there")
+        raise SourceError(f"{home} is not a workspace of Interlock, so nothing is removed there")
     if force or not is_folder(home / CLONE):
         lock = take_lock(home)
         try:
@@ -361,7 +361,7 @@ def _losses(workspace: DeliveryWorkspace) -> list[Removal]:
     found = [loss for tree in workspace.trees() if (loss := _loss(workspace, tree))]
     tip = workspace.line.tip
     if tip != workspace.base and tip not in workspace.ledger.published:
-        reason = "the line has merged work that is not published; publish it, or use force"
+        reason = "the merge branch has work that is not published; publish it, or use force"
         found.append(Removal(str(workspace.repo), reason))
     elif found:
         found.append(Removal(str(workspace.repo), "work that is kept is recorded in it"))
@@ -381,7 +381,7 @@ def _loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
 
 
 def _merged(workspace: DeliveryWorkspace) -> set[str]:
-    """The snapshots that the line has, by its trailers."""
+    """The snapshots that the merge branch has, by its trailers."""
     words = (
         "log",
         "--format=%(trailers:key=Interlock-Change,valueonly)",
