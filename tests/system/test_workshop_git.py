@@ -50,11 +50,11 @@ def test_what_does_not_end_is_ended(git: CloneGit, repo: GitRepo) -> None:
 
 def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
-    bench.shop().close()
+    bench.open_workspace().close()
     text = (
         "from pathlib import Path\n"
-        "from interlock.delivery.worktrees.workshop import DeliveryWorkspace\n"
-        f"shop = Workshop.open(Path({str(bench.home)!r}))\n"
+        "from interlock.delivery.worktrees.workspace import DeliveryWorkspace\n"
+        f"shop = DeliveryWorkspace.open(Path({str(bench.home)!r}))\n"
         "print('open', flush=True)\n"
         "shop.git.run('-c', 'alias.hang=!echo $$ >&2; exec cat fifo', 'hang')\n"
     )
@@ -73,5 +73,5 @@ def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
             child.send_signal(signal.SIGKILL)
             child.wait()
             with pytest.raises(StateError, match="in use"):
-                bench.shop()
-    bench.shop().close()
+                bench.open_workspace()
+    bench.open_workspace().close()

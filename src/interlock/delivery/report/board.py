@@ -1,16 +1,8 @@
-"""The board of a delivery at work: what whoever watches it sees, as one record.
+"""The board of a running delivery: where each task stands, and why, as one bounded record.
 
-Pure: rows of cases, costs and the standing of agents in, a bounded record out. Times are moments,
-not ages, so that it need not be made anew to be drawn again. Refuses to know screens.
-
-Where the tasks of a delivery stand, each as one word and why; and the word for all of them.
-
-Pure: rows of cases in, words out. Refuses to know how anything is shown.
-
-Looks at a delivery while it is at work, as often as somebody wants to see its board.
-
-Reads only what is committed, with a connection of its own, and little each time: titles are kept,
-holds are followed from where the last look ended.
+`BoardReader` reads only what is committed, over a connection of its own and little each time:
+titles are cached and holds are followed from the last line read. Times are absolute, so a board can
+be redrawn without being read again.
 """
 
 import re

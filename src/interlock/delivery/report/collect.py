@@ -1,12 +1,7 @@
-"""A run of delivery, told from its journal and the baselines beside its workshop.
+"""Collects the report of a delivery from its journal and its baselines.
 
-Reads only what is committed, so it can be asked while the run is at work. What it finds are the
-records of `apps/delivery/delivered.py`. Refuses to know how they are shown.
-
-What single turns of a delivery say: what was seen, what was said, what was asked.
-
-Pure: answers as the journal keeps them in, records and short texts out. Bounded, since what agents
-write is not.
+Reads only what is committed, so it can be called while the run is active. What agents wrote is
+unbounded; what is kept of it here is not.
 """
 
 from collections import Counter
@@ -307,7 +302,7 @@ class ReportCollector:
         yield from self._kept(base, _BEFORE)
 
     def _after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
-        """How they came out on top of the line, as it was merged."""
+        """How they came out on top of the merge branch, as it was merged."""
         yield from self._kept(str(merged.get("commit", "")), _AFTER)
 
     def _kept(self, commit: str, stage: str) -> Iterator[CheckEvidence]:

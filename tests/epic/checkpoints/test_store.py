@@ -1,10 +1,12 @@
-"""Checkpoints on disk: found again after resets, cleans and damage, or told why not."""
+"""Checkpoints on disk: found again after resets and damage, and written under hard conditions."""
 
 import json
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.epic.legacy_files import SHAPES
@@ -309,3 +311,88 @@ def test_a_change_that_refuses_changes_nothing(kept: Checkpoints) -> None:
         kept.update(EPIC, refuse, AT)
     assert [path.read_bytes() for path in files(kept)] == before
     assert not files(kept, f"{EPIC}.json.1")[0].exists()
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def start(how: str, folder: Path, *words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.world.checkpoint_writer", how, str(folder), *words]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def told(process: "subprocess.Popen[str]") -> Any:
+    out, err = process.communicate(timeout=120)
+    assert err == ""
+    return json.loads(out)
+
+
+def snapshot(kept: Checkpoints) -> dict[Path, bytes]:
+    found = [path for folder in kept.place.folders for path in folder.iterdir()]
+    return {path: path.read_bytes() for path in found if not path.name.endswith(".lock")}
+
+
+def test_killed_before_every_line_of_the_writing_code(repo: GitRepo) -> None:
+    found = told(start("deaths", repo.folder))
+    assert (found["odd"], found["lost"]) == ([], False)
+    assert found["died"] > 70
+
+
+def test_killed_before_every_line_without_a_repository(tmp_path: Path) -> None:
+    found = told(start("deaths", tmp_path))
+    assert (found["odd"], found["lost"]) == ([], False)
+    assert found["died"] > 30
+
+
+def test_writers_at_once_lose_nothing(repo: GitRepo, kept: Checkpoints) -> None:
+    writers = [start("count", repo.folder, "25") for _ in range(3)]
+    counts = sorted(count for writer in writers for count in told(writer))
+    assert counts == list(range(1, 76))
+    checkpoint = loaded(kept).checkpoint
+    assert (checkpoint.attempts, checkpoint.generation) == ({"n": 75}, 75)
+
+
+def test_writers_of_several_epics_share_one_pointer(repo: GitRepo, kept: Checkpoints) -> None:
+    epics = ["epic-3", "epic-4", "epic-5"]
+    writers = [start("count", repo.folder, "15", epic_id) for epic_id in epics]
+    assert [told(writer) for writer in writers] == [list(range(1, 16))] * 3
+    assert (kept.epics(), kept.active() in epics) == (epics, True)
+
+
+def test_a_full_disk(repo: GitRepo, kept: Checkpoints) -> None:
+    write(kept, "1")
+    write(kept, "2")
+    before = snapshot(kept)
+    assert told(start("full", repo.folder, "100")) == (
+        f"the checkpoint of {EPIC} cannot be written: File too large; the one before is as it was: "
+        "make room or give rights, and try again"
+    )
+    assert snapshot(kept) == before
+    assert write(kept, "3").checkpoint.generation == 3
+
+
+def test_folders_that_may_not_be_written(repo: GitRepo, kept: Checkpoints) -> None:
+    write(kept, "1")
+    before = snapshot(kept)
+    kept.place.state.chmod(0o500)
+    assert told(start("powerless", repo.folder)) == (
+        f"the checkpoint of {EPIC} cannot be written: Permission denied; the one before is as it "
+        "was: make room or give rights, and try again"
+    )
+    kept.place.state.chmod(0o700)
+    assert snapshot(kept) == before
+    kept.place.safest.chmod(0o500)
+    (kept.place.safest / ".lock").unlink()
+    sentence = f"{kept.place.safest}/.lock cannot be opened: Permission denied"
+    assert told(start("powerless", repo.folder)) == sentence
+    kept.place.safest.chmod(0o700)
+    assert loaded(kept).checkpoint.position.task == "1"
+
+
+def test_a_project_that_may_not_be_written(repo: GitRepo) -> None:
+    repo.folder.chmod(0o500)
+    told_now = told(start("powerless", repo.folder))
+    repo.folder.chmod(0o700)
+    assert told_now == f"{repo.folder}/.sage cannot be made: Permission denied"

@@ -1,4 +1,4 @@
-"""Tells: each is found where it is, and clean code tells nothing."""
+"""Findings in a change: each is found where it is, and clean code has none."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from interlock.delivery.diff_findings import MOST, find_tells, is_script
 from interlock.delivery.diff_findings.source import DiffFinding
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def tells(path: str, text: str, only: set[int] | None = None) -> tuple[DiffFinding, ...]:

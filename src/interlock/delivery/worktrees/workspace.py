@@ -1,38 +1,39 @@
-"""The workshop of one run: a folder with our clone, the task trees, the line and the ledger.
+"""The workspace of one run: a folder with our clone, task trees, merge branch and ledger.
 
-Knows how it is founded, and opened again after a crash at any point. One process at a time. Refuses
-to know what is done in a tree and what is merged.
+Creates it, opens it again after a crash at any point, and removes it. One process at a time. Only
+what the manifest names is removed, and nothing that would be lost by it: unrecorded work, unmerged
+tasks and an unpublished branch stay unless forced. The user's repository is never touched.
 """
 
 import fcntl
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from interlock.delivery.worktrees.founding import (
+from interlock.delivery.worktrees.clone import (
     CLONE,
     CONFIG,
+    EMPTY,
     EXCLUDE,
     LEDGER,
     MAKING,
     ORIGIN,
+    Clock,
+    SourceRepo,
+    look,
     make,
 )
-from interlock.delivery.worktrees.ledger import RefLedger
+from interlock.delivery.worktrees.merge_branch import MergeBranch
 from interlock.delivery.worktrees.names import checked_slug
-from interlock.delivery.worktrees.source import SourceRepo, look
+from interlock.delivery.worktrees.ref_guard import RefLedger
+from interlock.delivery.worktrees.tree import ASIDE, INDEXES, TASKS, TREES, TaskTree
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove, write_whole
 from interlock.system.workshop_git import CloneGit, Heed, unheeded
-
-if TYPE_CHECKING:
-    from interlock.delivery.worktrees.merge_branch import MergeBranch
-    from interlock.delivery.worktrees.tree import TaskTree
 
 MANIFEST = "workshop.json"
 LOCK = "lock"
@@ -42,8 +43,6 @@ _TRIES, _PAUSE = 40, 0.05
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
-
-Clock = Callable[[], int]
 
 
 def wall_clock() -> int:
@@ -61,7 +60,7 @@ class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveryWorkspace:
-    """An open workshop. Close it, or leave its `with`, and another process may open it."""
+    """An open workspace. Close it, or leave its `with`, and another process may open it."""
 
     def __init__(
         self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: Heed
@@ -110,13 +109,13 @@ class DeliveryWorkspace:
                 _same(manifest, source, slug, base)
             if not is_folder(home / CLONE):
                 make(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
-            shop = cls(home, manifest, lock, clock, heed)
-            shop._recover()
+            workspace = cls(home, manifest, lock, clock, heed)
+            workspace._recover()
         except BaseException:
             os.close(lock)
             raise
-        shop._is_open = True
-        return shop
+        workspace._is_open = True
+        return workspace
 
     @classmethod
     def open(
@@ -125,7 +124,7 @@ class DeliveryWorkspace:
         """Open what was founded before."""
         manifest = read_manifest(home)
         if manifest is None:
-            raise SourceError(f"{home} is not a workshop of Interlock; name the folder of one")
+            raise SourceError(f"{home} is not a workspace of Interlock; name the folder of one")
         found = manifest.found
         return cls.found(
             Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, heed=heed
@@ -136,29 +135,28 @@ class DeliveryWorkspace:
         return self.manifest.slug
 
     @property
+    def source(self) -> SourceRepo:
+        """The user's repository as it was found."""
+        return self.manifest.found
+
+    @property
     def base(self) -> str:
-        return self.manifest.found.base
+        return self.source.base
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.manifest.found.notes
+        return self.source.notes
 
     @property
-    def line(self) -> "MergeBranch":
-        from interlock.delivery.worktrees.merge_branch import MergeBranch
-
+    def line(self) -> MergeBranch:
         return MergeBranch(self)
 
-    def tree(self, task_id: str) -> "TaskTree":
-        """The tree of that task; made from the line's tip if there is none."""
-        from interlock.delivery.worktrees.tree import TaskTree
-
+    def tree(self, task_id: str) -> TaskTree:
+        """The tree of that task; made from the tip of the merge branch if there is none."""
         return TaskTree.enter(self, task_id)
 
-    def trees(self) -> "list[TaskTree]":
+    def trees(self) -> list[TaskTree]:
         """All trees there are, by the names of their folders."""
-        from interlock.delivery.worktrees.tree import TaskTree
-
         return TaskTree.all_of(self)
 
     def hand(
@@ -270,7 +268,7 @@ def _seen(home: Path) -> bool:
     if not exists(home):
         return False
     if not is_folder(home):
-        raise SourceError(f"{home} is not a folder; name another one for the workshop")
+        raise SourceError(f"{home} is not a folder; name another one for the workspace")
     others = sorted(
         entry.name
         for entry in home.iterdir()
@@ -278,7 +276,7 @@ def _seen(home: Path) -> bool:
     )
     if others:
         raise SourceError(
-            f"{home} is not empty ({others[0]!r}) and not a workshop; name an empty folder"
+            f"{home} is not empty ({others[0]!r}) and not a workspace; name an empty folder"
         )
     return False
 
@@ -305,11 +303,99 @@ def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> No
     """What is asked for is what was founded here."""
     found = manifest.found
     if manifest.slug != slug:
-        raise SourceError(f"this workshop is that of {manifest.slug!r}; name another folder")
+        raise SourceError(f"this workspace is that of {manifest.slug!r}; name another folder")
     if source.resolve() != Path(found.folder):
-        raise SourceError(f"this workshop is that of {found.folder}; name another folder")
+        raise SourceError(f"this workspace is that of {found.folder}; name another folder")
     if base != manifest.asked and look(source, base).base != found.base:
         raise SourceError(
             f"this run began at {found.base[:12]}, which is not {base!r}; leave the base out, or "
             "start a new run"
         )
+
+
+_LOOSE = (TREES, INDEXES, ASIDE, MAKING)
+_REST = (CLONE, TASKS, EMPTY, LEDGER, ORIGIN, CONFIG, EXCLUDE)
+_LAST = (".gitignore", MANIFEST, LOCK)
+"""In this order: while the manifest is there, the folder can be cleaned again."""
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """One thing of ours. Kept if there is a reason."""
+
+    path: str
+    reason: str = ""
+
+    @property
+    def is_kept(self) -> bool:
+        return bool(self.reason)
+
+
+def clean(
+    home: Path, *, dry_run: bool = True, force: bool = False, also: tuple[str, ...] = ()
+) -> list[Removal]:
+    """What is removed, or would be, and what is kept and why; `also` are names of folders that
+    whoever works here has put beside ours."""
+    if not is_folder(home) or read_manifest(home) is None:
+        raise SourceError(f"{home} is not a workspace of Interlock, so nothing is removed there")
+    if force or not is_folder(home / CLONE):
+        lock = take_lock(home)
+        try:
+            return _take_all(home, dry_run, also)
+        finally:
+            os.close(lock)
+    with DeliveryWorkspace.open(home) as workspace:
+        found = _losses(workspace)
+        kept = {loss.path for loss in found}
+        trees = [tree for tree in workspace.trees() if str(tree.root) not in kept]
+        if not found:
+            return _take_all(home, dry_run, also)
+        for tree in trees:
+            if exists(tree.root):
+                found.append(Removal(str(tree.root)))
+                if not dry_run:
+                    tree.close()
+        return sorted(found, key=lambda row: row.path)
+
+
+def _losses(workspace: DeliveryWorkspace) -> list[Removal]:
+    found = [loss for tree in workspace.trees() if (loss := _loss(workspace, tree))]
+    tip = workspace.line.tip
+    if tip != workspace.base and tip not in workspace.ledger.published:
+        reason = "the merge branch has work that is not published; publish it, or use force"
+        found.append(Removal(str(workspace.repo), reason))
+    elif found:
+        found.append(Removal(str(workspace.repo), "work that is kept is recorded in it"))
+    return found
+
+
+def _loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
+    where = str(tree.root)
+    try:
+        if tree.is_dirty():
+            return Removal(where, "it has work that is not recorded; snapshot it, or use force")
+    except (SourceError, StateError) as error:
+        return Removal(where, f"it cannot be read ({error}); look at it, or use force")
+    if tree.tip not in (tree.base, *_merged(workspace)):
+        return Removal(where, "its work is recorded but not merged; merge it, or use force")
+    return None
+
+
+def _merged(workspace: DeliveryWorkspace) -> set[str]:
+    """The snapshots that the merge branch has, by its trailers."""
+    words = (
+        "log",
+        "--format=%(trailers:key=Interlock-Change,valueonly)",
+        f"{workspace.base}..{workspace.line.tip}",
+    )
+    return set(workspace.git.ask(*words).split())
+
+
+def _take_all(home: Path, dry_run: bool, also: tuple[str, ...]) -> list[Removal]:
+    names = [name for name in (*_LOOSE, *also, *_REST, *_LAST) if exists(home / name)]
+    found = [Removal(str(home / name)) for name in names]
+    if not dry_run:
+        for name in names:
+            remove(home / name)
+        if not any(home.iterdir()):
+            home.rmdir()
+    return found

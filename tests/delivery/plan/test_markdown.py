@@ -1,13 +1,18 @@
-"""plan.md as people write it: levels, labels, lists, fences, tables, and what is remarked upon."""
+"""plan.md as people write it, and the law that Markdown and YAML come to the same plan."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from tests.delivery.plan.strategies import LINES, plans
 
-from interlock.delivery.plan.markdown import read_markdown
+from interlock.delivery.checks.records import Environment
+from interlock.delivery.plan.markdown import read_markdown, write_markdown
 from interlock.delivery.plan.plan import Plan, Task, contents
+from interlock.delivery.plan.yaml import read_yaml_plan, write_yaml_plan
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
+YAML = (Path(__file__).parent / "golden" / "plan.yaml").read_text(encoding="utf-8")
 
 
 def one(body: str, head: str = "#### Task 1: One") -> Task:
@@ -229,3 +234,30 @@ def test_a_phase_without_a_number_gets_one() -> None:
 def test_a_plan_without_headings_is_an_overview() -> None:
     assert contents(read_markdown("Just\nwords.")) == Plan(overview="Just\nwords.")
     assert contents(read_markdown("")) == Plan()
+
+
+def test_the_golden_plan_is_one_plan_in_both_forms() -> None:
+    markdown, yaml = read_markdown(GOLDEN), read_yaml_plan(YAML)
+    assert (markdown.source_form, yaml.source_form) == ("markdown", "yaml")
+    assert contents(markdown) == contents(yaml)
+    assert contents(read_markdown(write_markdown(yaml))) == contents(markdown)
+    assert contents(read_yaml_plan(write_yaml_plan(markdown))) == contents(markdown)
+
+
+@given(plans())
+def test_any_plan_comes_back_from_both_forms(raw: Plan) -> None:
+    plan = contents(read_yaml_plan(write_yaml_plan(raw)))
+    assert contents(read_yaml_plan(write_yaml_plan(plan))) == plan
+    read = read_markdown(write_markdown(plan))
+    assert contents(read) == plan
+    assert read.remarks == ()
+
+
+def test_dots_that_are_a_word_come_back() -> None:
+    plan = Plan(environments=(Environment("Box", ("in-box", "...")),))
+    assert contents(read_markdown(write_markdown(plan))) == plan
+
+
+@given(LINES)
+def test_whatever_is_written_a_plan_comes_out(text: str) -> None:
+    assert read_markdown(text).source_form == "markdown"

@@ -1,4 +1,4 @@
-"""Recovery: what each verdict does, what is emitted, what can be brought back, and when it ends."""
+"""Recovery: what each decision does, what can be brought back, and how attempts are counted."""
 
 from collections.abc import Callable
 
@@ -12,6 +12,7 @@ from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.policy import Action, GitFinding, read_policy
 from interlock.epic.recovery.recover import (
     RecoveryResult,
+    add_try,
     ledger_file,
     recover,
     restore_stash,
@@ -269,3 +270,37 @@ def test_findings_are_those_of_the_state(repo: GitRepo, kept: Checkpoints) -> No
     outcome, said = run(kept)
     assert outcome.state is not None
     assert (outcome.state.findings, said) == ((GitFinding.AHEAD,), [])
+
+
+def test_counts_each_key(kept: Checkpoints) -> None:
+    place = kept.place
+    assert tried(place, "e", "a") == 0
+    assert [add_try(place, "e", key, "T") for key in ("a", "b", "a")] == [1, 1, 2]
+    assert (tried(place, "e", "a"), tried(place, "f", "a")) == (2, 0)
+
+
+def test_a_torn_line_still_counts(kept: Checkpoints) -> None:
+    place = kept.place
+    add_try(place, "e", "a", "T")
+    with ledger_file(place, "e").open("ab") as file:
+        file.write(b'{"key": "a", "a')
+    assert add_try(place, "e", "a", "T") == 3
+    assert tried(place, "e", "b") == 1
+
+
+def test_no_reset_and_no_clean_reaches_it(repo: GitRepo, kept: Checkpoints) -> None:
+    add_try(kept.place, "e", "a", "T")
+    repo.git("reset", "--quiet", "--hard", "HEAD~1")
+    repo.git("clean", "-fdxq")
+    assert tried(kept.place, "e", "a") == 1
+
+
+def test_a_link_is_refused(kept: Checkpoints) -> None:
+    add_try(kept.place, "e", "a", "T")
+    path = ledger_file(kept.place, "e")
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+    with pytest.raises(SourceError, match="cannot be written"):
+        add_try(kept.place, "e", "a", "T")
+    with pytest.raises(SourceError, match="is a symbolic link"):
+        tried(kept.place, "e", "a")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.epic.checkpoints.test_checkpoint import a_checkpoint, checkpoints
+from tests.epic.checkpoints.test_record import a_checkpoint, checkpoints
 from tests.epic.legacy_files import COMMIT, SHAPES, flat, nested
 
 from interlock.epic.checkpoints.legacy import ReadCheckpoint, UnreadableCheckpoint, read_checkpoint

@@ -11,7 +11,7 @@ from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.plan.plan import Plan, Task
 from interlock.delivery.terms import DeliveryConfig, DeliverySettings
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 
 PLAN = Plan(
@@ -21,16 +21,16 @@ PLAN = Plan(
 )
 
 
-def ground(shop: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
+def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
     terms = DeliveryConfig(
-        plan="p", source="s", home=str(shop.home), slug="plan", secret="x", work=work
+        plan="p", source="s", home=str(workspace.home), slug="plan", secret="x", work=work
     )
-    return TaskEnvironment(shop, terms, PLAN)
+    return TaskEnvironment(workspace, terms, PLAN)
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
-    return Workbench(tmp_path_factory.mktemp("bench")).shop()
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
+    return Workbench(tmp_path_factory.mktemp("bench")).open_workspace()
 
 
 @given(
@@ -39,9 +39,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
     cases=st.sets(st.integers(1, 10_000), max_size=9),
 )
 def test_blocks_of_ports_are_legal_and_whole(
-    shop: DeliveryWorkspace, first: int, ports: int, cases: set[int]
+    workspace: DeliveryWorkspace, first: int, ports: int, cases: set[int]
 ) -> None:
-    here = ground(shop, DeliverySettings(first_port=first, ports=ports))
+    here = ground(workspace, DeliverySettings(first_port=first, ports=ports))
     for case_no in cases:
         found = here.ports(case_no)
         assert found is not None
@@ -50,12 +50,12 @@ def test_blocks_of_ports_are_legal_and_whole(
         assert first <= found[0] <= max(first, 65_536 - ports)
 
 
-def test_no_ports_unless_asked_for(shop: DeliveryWorkspace) -> None:
-    assert ground(shop, DeliverySettings()).ports(7) is None
+def test_no_ports_unless_asked_for(workspace: DeliveryWorkspace) -> None:
+    assert ground(workspace, DeliverySettings()).ports(7) is None
 
 
-def test_a_task_is_checked_where_it_says(shop: DeliveryWorkspace) -> None:
-    here = ground(shop, DeliverySettings())
+def test_a_task_is_checked_where_it_says(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
     assert [cell.pair for cell in here.cells(here.task("one"))] == [
         ("Tests", "Desk"),
         ("Tests", "Box"),
@@ -65,13 +65,13 @@ def test_a_task_is_checked_where_it_says(shop: DeliveryWorkspace) -> None:
     assert len(here.cells()) == 3
 
 
-def test_a_task_that_is_not_there_is_an_error_that_says_so(shop: DeliveryWorkspace) -> None:
+def test_a_task_that_is_not_there_is_an_error_that_says_so(workspace: DeliveryWorkspace) -> None:
     with pytest.raises(SourceError, match="not in the plan any more"):
-        ground(shop, DeliverySettings()).task("three")
+        ground(workspace, DeliverySettings()).task("three")
 
 
-def test_a_repair_has_a_tree_of_its_own(shop: DeliveryWorkspace) -> None:
-    here = ground(shop, DeliverySettings())
+def test_a_repair_has_a_tree_of_its_own(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
     own, repair = here.tree_of("one", "CHECK"), here.tree_of("one", "HEALTH_CHECK")
     assert own.root != repair.root
     assert here.tree_of("one", "REMEDIATE") is repair

@@ -1,15 +1,86 @@
-"""What an agent may not do to git: it is seen, named and put right, and its work is not lost."""
+"""The ledger after a crash, and what an agent may not do to git: seen, named and put right."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.names import line_ref
+from interlock.delivery.worktrees.ref_guard import GONE, MovedError, RefLedger
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
+from interlock.system.errors import SourceError
+from interlock.system.workshop_git import CloneGit, Heed, unheeded
+
+REF, OTHER = "refs/heads/ours", "refs/heads/other"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> GitRepo:
+    made = GitRepo(tmp_path / "shop")
+    for number in range(3):
+        made.commit(f"{number}", {"a.txt": f"{number}\n"})
+    return made
+
+
+def at(repo: GitRepo, back: int) -> str:
+    return repo.git("rev-parse", f"main~{back}")
+
+
+def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, CloneGit]:
+    return RefLedger(repo.folder / "ledger.json", heed), CloneGit(repo.folder / ".git", heed=heed)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_killed_at_any_step_a_move_is_done_or_was_not_begun(repo: GitRepo, step: int) -> None:
+    book, git = ledger(repo)
+    book.move(git, {REF: at(repo, 2), OTHER: at(repo, 2)})
+    count = 0
+
+    def heed(_: str) -> None:
+        nonlocal count
+        count += 1
+        if count == step:
+            raise KeyboardInterrupt
+
+    book, git = ledger(repo, heed)
+    with pytest.raises(KeyboardInterrupt):
+        book.move(git, {REF: at(repo, 1), OTHER: GONE})
+    again, git = ledger(repo)
+    again.settle(git)
+    expected = {REF: at(repo, 2), OTHER: at(repo, 2)} if step == 1 else {REF: at(repo, 1)}
+    assert again.refs == expected
+    there = repo.git("for-each-ref", "--format=%(refname)=%(objectname)", REF, OTHER).split("\n")
+    assert there == sorted(f"{ref}={sha}" for ref, sha in expected.items())
+    assert ledger(repo)[0].refs == expected
+
+
+def test_a_move_from_elsewhere_is_refused_and_forgotten(repo: GitRepo) -> None:
+    book, git = ledger(repo)
+    book.move(git, {REF: at(repo, 2)})
+    with pytest.raises(MovedError):
+        book.move(git, {REF: at(repo, 0)}, {REF: at(repo, 1)})
+    again, git = ledger(repo)
+    again.settle(git)
+    assert again.refs == {REF: at(repo, 2)}
+    assert repo.git("rev-parse", REF) == at(repo, 2)
+
+
+def test_a_move_to_nothing_is_an_error(repo: GitRepo) -> None:
+    book, git = ledger(repo)
+    with pytest.raises(SourceError, match="git did not move"):
+        book.move(git, {REF: "f" * 40})
+    assert book.refs == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"refs": 1}', b"\xff"])
+def test_a_damaged_ledger_is_a_sentence(repo: GitRepo, content: bytes) -> None:
+    (repo.folder / "ledger.json").write_bytes(content)
+    with pytest.raises(SourceError, match="cannot be read"):
+        ledger(repo)
 
 
 @pytest.fixture
@@ -18,41 +89,43 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> DeliveryWorkspace:
-    return bench.shop()
+def workspace(bench: Workbench) -> DeliveryWorkspace:
+    return bench.open_workspace()
 
 
-def refs(shop: DeliveryWorkspace) -> dict[str, str]:
-    rows = shop.git.ask("for-each-ref", "--format=%(refname) %(objectname)").split("\n")
+def refs(workspace: DeliveryWorkspace) -> dict[str, str]:
+    rows = workspace.git.ask("for-each-ref", "--format=%(refname) %(objectname)").split("\n")
     pairs = (row.partition(" ") for row in rows)
     return {name: at for name, _, at in pairs if "/kept/" not in name}
 
 
-def test_an_agent_that_keeps_to_its_branch_violates_nothing(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
-    shop.tree("two")
+def test_an_agent_that_keeps_to_its_branch_violates_nothing(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
+    workspace.tree("two")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "One")
     agent_git(tree, "commit", "-q", "--amend", "-m", "Better said")
-    assert tree.violations(shop.base, shop.base) == []
+    assert tree.violations(workspace.base, workspace.base) == []
     assert tree.snapshot("Work").violations == ()
 
 
-def test_rewritten_history_is_put_back_with_the_files_as_they_are(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_rewritten_history_is_put_back_with_the_files_as_they_are(
+    workspace: DeliveryWorkspace,
+) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "one\n"})
     sha = tree.snapshot("One").sha
     agent_git(tree, "commit", "-q", "--amend", "-m", "Another")
     rewritten = agent_git(tree, "rev-parse", "HEAD")
     write(tree, {"b.txt": "later\n"})
-    (violation,) = tree.violations(sha, shop.base)
+    (violation,) = tree.violations(sha, workspace.base)
     assert violation.kind == "history-rewritten"
     assert sha[:12] in violation.sentence
     taken = tree.snapshot("Two")
     assert taken.violations == ()
-    assert shop.git.ask("rev-parse", f"{taken.sha}^") == sha
-    assert tree.diff(shop.base, taken.sha).paths == ("a.txt", "b.txt")
-    assert shop.git.holds("cat-file", "-e", rewritten)
+    assert workspace.git.ask("rev-parse", f"{taken.sha}^") == sha
+    assert tree.diff(workspace.base, taken.sha).paths == ("a.txt", "b.txt")
+    assert workspace.git.holds("cat-file", "-e", rewritten)
 
 
 def orphan(tree: TaskTree) -> None:
@@ -111,7 +184,7 @@ def own_repository(tree: TaskTree) -> None:
 
 
 def led_elsewhere(tree: TaskTree) -> None:
-    source = Path(tree.shop.manifest.found.shared)
+    source = Path(tree.workspace.source.shared)
     (tree.root / ".git").write_text(f"gitdir: {source}\n")
 
 
@@ -147,24 +220,27 @@ def lost_admin(tree: TaskTree) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_misdeed_is_named_and_put_right(
-    bench: Workbench, shop: DeliveryWorkspace, act: Callable[[TaskTree], None], expected: list[str]
+    bench: Workbench,
+    workspace: DeliveryWorkspace,
+    act: Callable[[TaskTree], None],
+    expected: list[str],
 ) -> None:
-    tree = shop.tree("one")
-    before, users = refs(shop), bench.facts()
+    tree = workspace.tree("one")
+    before, users = refs(workspace), bench.facts()
     write(tree, {"a.txt": "work\n"})
     act(tree)
     taken = tree.snapshot("Work")
     assert kinds(taken) == expected
     assert all(len(violation.sentence) > 30 for violation in taken.violations)
-    assert tree.diff(shop.base, taken.sha).paths == ("a.txt",)
-    assert refs(shop) == {**before, tree.branch: taken.sha}
+    assert tree.diff(workspace.base, taken.sha).paths == ("a.txt",)
+    assert refs(workspace) == {**before, tree.branch: taken.sha}
     assert agent_git(tree, "status", "--porcelain", "--branch") == f"## {tree.branch[11:]}"
     assert tree.snapshot("Again").violations == ()
     assert bench.facts() == users
 
 
-def test_stashed_work_can_be_had_again(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_stashed_work_can_be_had_again(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     write(other, {"a.txt": "of two\n"})
     agent_git(other, "stash", "-q")
     write(tree, {"b.txt": "of one\n"})
@@ -178,8 +254,8 @@ def test_stashed_work_can_be_had_again(shop: DeliveryWorkspace) -> None:
     assert (other.root / "a.txt").read_text() == "of two\n"
 
 
-def test_nobody_is_blamed_for_what_another_did(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_nobody_is_blamed_for_what_another_did(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     write(other, {"a.txt": "of two\n"})
     other_branch(other)
     made_of_two = agent_git(other, "rev-parse", "HEAD")
@@ -190,20 +266,20 @@ def test_nobody_is_blamed_for_what_another_did(shop: DeliveryWorkspace) -> None:
     assert kinds(other.snapshot("Work")) == ["head-moved", "ref-made"]
 
 
-def test_a_branch_moved_by_another_costs_no_work(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_a_branch_moved_by_another_costs_no_work(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     write(tree, {"a.txt": "of one\n"})
     write(other, {"b.txt": "of two\n"})
     agent_git(other, "commit", "-qam", "Two")
     agent_git(other, "update-ref", tree.branch, "HEAD")
     taken = tree.snapshot("Work")
-    assert tree.diff(shop.base, taken.sha).paths == ("a.txt",)
+    assert tree.diff(workspace.base, taken.sha).paths == ("a.txt",)
 
 
 def test_an_agent_cannot_reach_the_users_repository_by_path(
-    bench: Workbench, shop: DeliveryWorkspace
+    bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
-    tree, users = shop.tree("one"), bench.facts()
+    tree, users = workspace.tree("one"), bench.facts()
     write(tree, {"a.txt": "mine\n"})
     agent_git(tree, "commit", "-qam", "Mine")
     for target in (str(bench.source.folder), f"file://{bench.source.folder}", "origin"):
@@ -219,12 +295,12 @@ def test_hooks_are_not_run(bench: Workbench) -> None:
     for name in ("pre-commit", "commit-msg", "reference-transaction", "post-checkout", "update"):
         (hooks / name).write_text("#!/bin/sh\ntouch " + str(bench.folder / "ran") + "\nexit 1\n")
         (hooks / name).chmod(0o755)
-    shop = bench.shop()
-    tree = shop.tree("one")
+    workspace = bench.open_workspace()
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "x\n"})
     agent_git(tree, "commit", "-qam", "Not held up")
     assert tree.snapshot("Work").is_new
-    assert shop.line.publish().is_done
+    assert workspace.line.publish().is_done
     assert not (bench.folder / "ran").exists()
 
 
@@ -233,11 +309,11 @@ def test_hooks_are_kept_if_asked_for_and_hold_up_the_agent_only(bench: Workbench
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
     (hooks / "pre-commit").chmod(0o755)
-    shop = DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", keep_hooks=True)
-    tree = shop.tree("one")
+    workspace = DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", keep_hooks=True)
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "x\n"})
     agent_git(tree, "commit", "-qam", "Held up", check=False)
-    assert agent_git(tree, "rev-parse", "HEAD") == shop.base
+    assert agent_git(tree, "rev-parse", "HEAD") == workspace.base
     assert tree.snapshot("Work").is_new
 
 
@@ -262,7 +338,7 @@ def link_up(tree: TaskTree) -> None:
 def folder_becomes_link(tree: TaskTree) -> None:
     (tree.root / "src" / "app.py").unlink()
     (tree.root / "src").rmdir()
-    (tree.root / "src").symlink_to(Path(tree.shop.manifest.found.folder) / "src")
+    (tree.root / "src").symlink_to(Path(tree.workspace.source.folder) / "src")
 
 
 def pipe(tree: TaskTree) -> None:
@@ -282,7 +358,7 @@ def nested_with_commit(tree: TaskTree) -> None:
 
 
 def submodule(tree: TaskTree) -> None:
-    source = tree.shop.manifest.found.folder
+    source = tree.workspace.source.folder
     agent_git(tree, "-c", "protocol.file.allow=always", "submodule", "add", "-q", source, "lib")
 
 
@@ -304,14 +380,16 @@ def submodule(tree: TaskTree) -> None:
 def test_files_that_cannot_be_recorded_are_left_out_and_named(
     bench: Workbench, act: Callable[[TaskTree], None], expected: list[str], left: tuple[str, ...]
 ) -> None:
-    shop = bench.shop()
-    tree, users = shop.tree("one"), bench.facts()
+    workspace = bench.open_workspace()
+    tree, users = workspace.tree("one"), bench.facts()
     write(tree, {"a.txt": "work\n"})
     act(tree)
     taken = tree.snapshot("Work", largest=1_000_000)
     assert kinds(taken) == expected
-    assert sorted(tree.diff(shop.base, taken.sha).paths) == sorted(("a.txt", *left))
-    assert sum(file.stat().st_size for file in shop.repo.rglob("*") if file.is_file()) < 1_000_000
+    assert sorted(tree.diff(workspace.base, taken.sha).paths) == sorted(("a.txt", *left))
+    assert (
+        sum(file.stat().st_size for file in workspace.repo.rglob("*") if file.is_file()) < 1_000_000
+    )
     tree.restore(taken.sha)
     assert tree.is_as_left(taken.sha)
     assert bench.facts() == users
@@ -330,23 +408,23 @@ def test_files_that_cannot_be_recorded_are_left_out_and_named(
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_nor_are_they_if_the_agent_commits_them_itself(
-    shop: DeliveryWorkspace,
+    workspace: DeliveryWorkspace,
     act: Callable[[TaskTree], None],
     expected: list[str],
     left: tuple[str, ...],
 ) -> None:
-    tree = shop.tree("one")
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "work\n"})
     act(tree)
     agent_git(tree, "add", "-A")
     agent_git(tree, "commit", "-qm", "All of it")
     taken = tree.snapshot("Work", largest=1_000_000)
     assert kinds(taken) == expected
-    assert sorted(tree.diff(shop.base, taken.sha).paths) == sorted(("a.txt", *left))
+    assert sorted(tree.diff(workspace.base, taken.sha).paths) == sorted(("a.txt", *left))
 
 
-def test_two_hundred_megabytes_are_not_even_read(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_two_hundred_megabytes_are_not_even_read(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     with (tree.root / "huge.bin").open("wb") as opened:
         opened.truncate(200_000_000)
     taken = tree.snapshot("Work")
@@ -355,27 +433,27 @@ def test_two_hundred_megabytes_are_not_even_read(shop: DeliveryWorkspace) -> Non
         "'huge.bin' has 200,000,000 bytes, more than 50,000,000; make it smaller or ignore it. "
         "It is not recorded"
     )
-    assert taken.sha == shop.base
+    assert taken.sha == workspace.base
 
 
-def test_links_within_the_tree_are_fine(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_links_within_the_tree_are_fine(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     (tree.root / "src" / "link").symlink_to("../a.txt")
     (tree.root / "dead").symlink_to("nowhere")
     taken = tree.snapshot("Links")
     assert taken.violations == ()
-    assert tree.diff(shop.base, taken.sha).paths == ("dead", "src/link")
+    assert tree.diff(workspace.base, taken.sha).paths == ("dead", "src/link")
 
 
 def test_a_tree_that_became_a_link_is_a_folder_again(
-    bench: Workbench, shop: DeliveryWorkspace
+    bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
-    tree, users = shop.tree("one"), bench.facts()
+    tree, users = workspace.tree("one"), bench.facts()
     tree.root.rename(bench.folder / "away")
     tree.root.symlink_to(bench.source.folder)
-    assert not tree.is_as_left(shop.base)
+    assert not tree.is_as_left(workspace.base)
     taken = tree.snapshot("Work")
     assert kinds(taken) == ["tree-replaced", "git-file"]
-    tree.restore(shop.base)
+    tree.restore(workspace.base)
     assert not tree.root.is_symlink()
     assert bench.facts() == users

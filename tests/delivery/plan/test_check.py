@@ -1,11 +1,19 @@
-"""What makes a plan unfit, each with its level, its task, its line and what to do."""
+"""What makes a plan unfit, which criteria can be tested, and whether a developer can start."""
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from interlock.delivery.checks.records import Check, Environment
-from interlock.delivery.plan.check import MOST_CYCLES, check_plan, has_errors
+from interlock.delivery.plan.check import (
+    MOST_CYCLES,
+    assess,
+    check_plan,
+    has_errors,
+    is_placeholder,
+    vague,
+)
 from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
 
@@ -134,3 +142,142 @@ def test_many_cycles_are_counted_and_a_long_one_is_shortened() -> None:
 def test_five_thousand_tasks_in_a_chain_are_no_problem() -> None:
     chain = [task(f"t{at}", *([f"t{at - 1}"] if at else [])) for at in range(5000)]
     assert found(*chain) == ()
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "`uv run pytest tests/unit` exits 0",
+        "`src/auth/token.py` exists",
+        "A wrong password raises `AuthError`",
+        "The endpoint answers within 200 ms",
+        "GET /users answers HTTP 404 for an unknown id",
+        "A second loan of the same copy is refused",
+        "The list is sorted by due date, oldest first",
+        "The code is clean: `ruff check .` exits 0",
+        "Errors are handled appropriately: a timeout answers 504",
+        'The page shows "No results"',
+        "README.md describes the new option",
+        "Passwords are hashed before they are stored",
+        "Users can log out from every page",
+        "The old table is gone after the migration",
+    ],
+)
+def test_testable(criterion: str) -> None:
+    assert vague(criterion) == ""
+    assert not is_placeholder(criterion)
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "Code should be clean",
+        "Handles errors appropriately",
+        "Works properly",
+        "Follow best practices",
+        "Implement the login feature",
+        "The login feature is implemented",
+        "Should be fast",
+        "Should be secure",
+        "Good error handling",
+        "The UI is user-friendly and intuitive",
+        "Everything works",
+        "Done",
+        "It works as expected",
+    ],
+)
+def test_vague(criterion: str) -> None:
+    assert vague(criterion)
+
+
+@pytest.mark.parametrize("text", ["[criterion]", "<what>", "...", "TODO", "TBD.", "[ ]", "{{x}}"])
+def test_placeholders(text: str) -> None:
+    assert is_placeholder(text)
+
+
+@pytest.mark.parametrize("sign", ["[", "“", "`", "a.", "'", "{", "-a", "A_", "works "])
+def test_hostile_text_is_judged(sign: str) -> None:
+    vague(sign * 50_000)
+    assert not is_placeholder(sign * 50_000)
+
+
+READY = Task(
+    "1",
+    "Keep loans",
+    work="Add a table `loans` to the schema, and open it when the desk starts.",
+    criteria=("`pytest` exits 0",),
+    blocked_by=("0",),
+    reading=("docs/a.md",),
+)
+
+
+def verdict(**changes: object) -> tuple[str, tuple[str, ...]]:
+    found = assess(msgspec.structs.replace(READY, **changes), {"0", "1"})
+    assert bool(found.reasons) == (found.verdict != "IMPLEMENTABLE")
+    return found.verdict, found.missing
+
+
+def test_ready() -> None:
+    assert verdict() == ("IMPLEMENTABLE", ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"work": "Loans."}, ("scope",)),
+        ({"criteria": ("It works well",)}, ("criteria",)),
+        ({"criteria": ()}, ("criteria",)),
+        (
+            {
+                "work": "Members should be able to borrow books.",
+                "criteria": ("A copy that is out is refused",),
+            },
+            ("location",),
+        ),
+        (
+            {"work": "Add loans to `desk.py`.", "title": "Keep all loans", "reading": ()},
+            ("approach",),
+        ),
+        ({"blocked_by": ("9",)}, ("dependencies",)),
+        (
+            {"work": "Make it great.", "criteria": ("Fast",), "reading": ()},
+            ("scope", "criteria", "location", "approach"),
+        ),
+    ],
+)
+def test_what_can_be_worked_out_is_expanded(
+    changes: dict[str, object], missing: tuple[str, ...]
+) -> None:
+    assert verdict(**changes) == ("NEEDS_EXPANSION", missing)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The limit is TBD.",
+        "Colours: to be decided.",
+        "Ask the product owner which fields are needed.",
+        "It is not yet clear who may do this.",
+        "Should it send mail?",
+        "Open question: how long?",
+        "Currency ???",
+    ],
+)
+def test_what_the_plan_leaves_open_a_human_says(words: str) -> None:
+    assert verdict(work=f"{READY.work} {words}")[0] == "NEEDS_CLARIFICATION"
+    assert verdict(criteria=("`pytest` exits 0", words))[0] == "NEEDS_CLARIFICATION"
+
+
+def test_code_asks_nothing() -> None:
+    code = "```sql\nSELECT 1 WHERE a = ? -- TBD ??\n```\nUse `a ?? b`, or x?y=1 in the address."
+    assert verdict(work=f"{READY.work}\n{code}") == ("IMPLEMENTABLE", ())
+
+
+def test_with_nothing_to_go_by_a_human_is_asked() -> None:
+    assert verdict(work="", criteria=())[0] == "NEEDS_CLARIFICATION"
+    assert verdict(work="", criteria=("`a` exits 0",)) == ("NEEDS_EXPANSION", ("scope",))
+
+
+@pytest.mark.parametrize("sign", ["`", "```\n", "a.", "a/", "- ", "?", "`a"])
+def test_hostile_work_is_assessed(sign: str) -> None:
+    assert assess(msgspec.structs.replace(READY, work=sign * 60_000), ()).task_id == "1"

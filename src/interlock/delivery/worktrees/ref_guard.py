@@ -1,19 +1,132 @@
-"""Whether an agent kept to its branch: every ref of our clone is compared with the ledger.
+"""Who moved which ref of our clone: the ledger of our own moves, and the guard against others'.
 
-Knows that other agents work in the same clone: a branch is blamed on a task only if no other open
-task can have made it. Whatever was moved is put back, and what it led to is kept. Refuses to know
-files.
+The ledger is kept where no git command reaches. What is about to be moved is written first and
+finished on opening, since a crash may come in between. The guard compares all refs with the ledger;
+what somebody else moved is put back, and what it pointed to is kept. Several agents share the
+clone: a ref is blamed on a task only if no other open task can have moved it.
 """
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.worktrees.founding import refs_of
-from interlock.delivery.worktrees.ledger import GONE, RefLedger
-from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref
-from interlock.system.workshop_git import CloneGit
+from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref, refs_of
+from interlock.system.errors import SourceError, StateError
+from interlock.system.files import write_whole
+from interlock.system.git import first_line
+from interlock.system.workshop_git import CloneGit, Heed, unheeded
+
+GONE = ""
+
+
+class RefRecord(msgspec.Struct, frozen=True):
+    """What the ledger's file holds. `moving` is what was begun; an empty value takes a ref away."""
+
+    refs: dict[str, str] = {}
+    moving: dict[str, str] = {}
+    published: tuple[str, ...] = ()
+    """Where the branch in the user's repository may be if nobody but us moved it."""
+
+
+class MovedError(StateError):
+    """A ref is not where it was expected; look again and decide anew."""
+
+
+class RefLedger:
+    """The refs of one clone. Threads take turns."""
+
+    def __init__(self, file: Path, heed: Heed = unheeded) -> None:
+        self.file = file
+        self._heed = heed
+        self._turn = threading.RLock()
+        self._page = self._read()
+
+    @property
+    def refs(self) -> Mapping[str, str]:
+        return self._page.refs
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        return self._page.published
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """While this lasts, no other thread moves a ref."""
+        with self._turn:
+            yield
+
+    def move(self, git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
+        """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
+        with self._turn:
+            self._write(msgspec.structs.replace(self._page, moving=dict(changes)))
+            ran_into = _update(git, changes, old)
+            if ran_into:
+                self._write(msgspec.structs.replace(self._page, moving={}))
+                raise MovedError(ran_into) if old else SourceError(ran_into)
+            self._write(_moved(self._page))
+
+    def restore(self, git: CloneGit, refs: Mapping[str, str]) -> None:
+        """Put refs back that somebody else moved. The ledger knows them already, or never did."""
+        with self._turn:
+            ran_into = _update(git, refs, {})
+            if ran_into:
+                raise SourceError(ran_into)
+
+    def settle(self, git: CloneGit) -> None:
+        """After a crash: what was begun is done to its end."""
+        with self._turn:
+            if not self._page.moving:
+                return
+            ran_into = _update(git, self._page.moving, {})
+            if ran_into:
+                raise SourceError(ran_into)
+            self._write(_moved(self._page))
+
+    def publishing(self, *commits: str) -> None:
+        """The branch in the user's repository is at one of these, if nobody else moved it."""
+        with self._turn:
+            self._write(msgspec.structs.replace(self._page, published=tuple(commits)))
+
+    def _read(self) -> RefRecord:
+        try:
+            return msgspec.json.decode(self.file.read_bytes(), type=RefRecord)
+        except FileNotFoundError:
+            return RefRecord()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SourceError(
+                f"{self.file} cannot be read ({error}); bring it back from a copy, or clean this "
+                "workspace with force and start the run anew"
+            ) from None
+
+    def _write(self, page: RefRecord) -> None:
+        self._heed("ledger")
+        write_whole(self.file, msgspec.json.encode(page, order="sorted"))
+        self._page = page
+
+
+def _moved(page: RefRecord) -> RefRecord:
+    refs = {name: at for name, at in {**page.refs, **page.moving}.items() if at != GONE}
+    return msgspec.structs.replace(page, refs=refs, moving={})
+
+
+def _update(git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
+    """Move them all or none. What went wrong, or nothing."""
+    lines = [
+        f"delete {name}" if at == GONE else f"update {name} {at} {old.get(name, '')}".rstrip()
+        for name, at in sorted(changes.items())
+    ]
+    feed = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+    ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
+    if not ran.fine and ".lock" in ran.complaint and "File exists" in ran.complaint:
+        # git waited for the holder before it complained: who held these is dead.
+        for name in (*changes, "packed-refs"):
+            (git.git_dir / f"{name}.lock").unlink(missing_ok=True)
+        ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
+    return "" if ran.fine else f"git did not move {lines[0]}: {first_line(ran.complaint)}"
+
 
 _STASH = "refs/stash"
 
@@ -93,7 +206,7 @@ class RefGuard:
             return []
         name = ref.removeprefix("refs/heads/").removeprefix("refs/")
         if ref == line_ref(self.slug):
-            kind, what = "line-moved", "the line that all tasks are merged to was moved"
+            kind, what = "line-moved", "the branch that all tasks are merged to was moved"
         elif at == GONE:
             kind, what = "ref-deleted", f"{name} was deleted"
         elif was == GONE:
