@@ -18,32 +18,27 @@ from interlock.engine.case import Decision, Usage
 from interlock.journal import schema
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.sqlite import RawConnection, driver, is_number
-from interlock.journal.usage import PAUSES, read_pauses
+from interlock.journal.usage import pauses_of
 from interlock.system.errors import StoreError
 
-# The dispatches of some cases: those that were answered, and the open one of each case. The table
-# of dispatches has no index by case, the journal has.
-_ASKED = (
-    "with chosen as (select case_no, case_id, run_id, dispatch_id from cases where {} = ?),"
-    " asked as (select j.case_no, j.dispatch_id from chosen c"
-    " join journal j on j.case_no = c.case_no"
-    " union select case_no, dispatch_id from chosen where dispatch_id is not null) "
-)
 _DISPATCHES = (
-    "select c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt, j.at, j.answer,"
-    " j.decision, j.tokens, j.money, q.answered_by from asked a"
-    " join chosen c on c.case_no = a.case_no join dispatches d on d.dispatch_id = a.dispatch_id"
-    " left join journal j on j.case_no = a.case_no and j.dispatch_id = a.dispatch_id"
-    " left join questions q on q.question_id = a.dispatch_id"
-    " order by a.case_no, a.dispatch_id"
+    "select c.run_id, c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt, j.at,"
+    " j.answer, j.decision, j.tokens, j.money, q.answered_by from cases c"
+    " join dispatches d on d.case_no = c.case_no"
+    " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
+    " left join questions q on q.question_id = d.dispatch_id"
+)
+_IN_ORDER = " order by c.case_no, d.dispatch_id"
+_OF_RUN = " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
+# The table of dispatches has no index by case: the journal has, and the open one is in the case.
+_OF_CASE = (
+    " where d.dispatch_id in (select dispatch_id from journal where case_no = ?1"
+    " union select dispatch_id from cases where case_no = ?1)"
 )
 _REFUSALS = (
-    "select r.dispatch_id, r.at, r.reason, r.sentence, r.content from asked a"
-    " join chosen c on c.case_no = a.case_no"
-    " join refusals r on r.run_id = c.run_id and r.dispatch_id = a.dispatch_id"
-    " order by r.refusal_id"
+    "select dispatch_id, at, reason, sentence, content from refusals"
+    " where run_id = ? order by refusal_id"
 )
-_PAUSED = " where dispatch_id in (select dispatch_id from asked) order by pause_id"
 _PROGRESS = (
     "select c.case_id, c.status, c.state, c.step, c.needs,"
     " coalesce(d.dispatch_id, 0), coalesce(d.role, ''), coalesce(d.at, 0.0)"
@@ -220,19 +215,21 @@ def list_dispatches(
     """All dispatches of a case, or of a whole run case by case, in order. With `texts` the prompts
     and the refused answers are read too, which are large."""
     raw = driver(connection)
-    asked = _ASKED.format("case_no" if case_no is not None else "run_id")
-    chosen = (case_no if case_no is not None else run_id,)
-    refused: dict[int, list[RefusalRecord]] = {}
-    for dispatch_id, at, reason, sentence, content in raw.execute(asked + _REFUSALS, chosen):
-        said = _read_text(raw, content) if texts else ""
-        refused.setdefault(dispatch_id, []).append(RefusalRecord(at, reason, sentence, said))
-    pauses: dict[int, list[Pause]] = {}
-    for pause in read_pauses(connection, asked + PAUSES + _PAUSED, *chosen):
-        pauses.setdefault(pause.dispatch_id, []).append(pause)
-    return [
-        _dispatch(raw, row, refused.get(row[1], []), pauses.get(row[1], []), texts=texts)
-        for row in raw.execute(asked + _DISPATCHES, chosen).fetchall()
-    ]
+    query = _DISPATCHES + (_OF_CASE if case_no is not None else _OF_RUN) + _IN_ORDER
+    number = case_no if case_no is not None else run_id
+    rows = raw.execute(query, (number,)).fetchall()
+    if not rows:
+        return []
+    refused: dict[int, list[RefusalRecord]] = {row[2]: [] for row in rows}
+    pauses: dict[int, list[Pause]] = {row[2]: [] for row in rows}
+    for dispatch_id, at, reason, sentence, content in raw.execute(_REFUSALS, (rows[0][0],)):
+        if dispatch_id in refused:
+            said = _read_text(raw, content) if texts else ""
+            refused[dispatch_id].append(RefusalRecord(at, reason, sentence, said))
+    for pause in pauses_of(connection, rows[0][0]):
+        if pause.dispatch_id in pauses:
+            pauses[pause.dispatch_id].append(pause)
+    return [_dispatch(raw, row, refused[row[2]], pauses[row[2]], texts=texts) for row in rows]
 
 
 def _dispatch(
@@ -243,7 +240,7 @@ def _dispatch(
     *,
     texts: bool,
 ) -> DispatchRecord:
-    case_id, dispatch_id, step, attempt, role, sent_at, prompt, *answered = row
+    _, case_id, dispatch_id, step, attempt, role, sent_at, prompt, *answered = row
     answered_at, blob, decision, tokens, money, answered_by = answered
     answer = read_blob(raw, blob) if blob is not None else b""
     return DispatchRecord(

@@ -23,7 +23,7 @@ _USED = (
     " select dispatch_id, tokens, money, at from pauses) u"
     " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
 )
-PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
+_PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
 _INQUIRIES = (
     "select question_id, run_id, kind, about, asked_at, answered_at, answered_by, answer"
     " from inquiries"
@@ -104,12 +104,12 @@ class OpenInquiry(msgspec.Struct, frozen=True):
 def newest_pauses(connection: Connection) -> list[Pause]:
     """The last pause of each account, in all runs."""
     newest = " where pause_id in (select max(pause_id) from pauses group by account)"
-    return read_pauses(connection, f"{PAUSES}{newest} order by account")
+    return _read_pauses(connection, f"{_PAUSES}{newest} order by account")
 
 
 def pauses_of(connection: Connection, run_id: int) -> list[Pause]:
     """Every pause in a run, in order."""
-    return read_pauses(connection, f"{PAUSES} where run_id = ? order by pause_id", run_id)
+    return _read_pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
 
 
 def open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
@@ -132,8 +132,7 @@ def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None
     return found[0] if found else None
 
 
-def read_pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
-    """What a query that begins with PAUSES finds."""
+def _read_pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
     rows = driver(connection).execute(query, given)
     return [
         Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
