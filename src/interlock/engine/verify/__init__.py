@@ -56,4 +56,4 @@ def verify(written: CircuitSource) -> VerifyReport:
     return VerifyReport(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
 
 
-__all__ = ["CHECKS", "Finding", "Report", "WorstCase", "verify"]
+__all__ = ["CHECKS", "Finding", "VerifyReport", "WorstCase", "verify"]
