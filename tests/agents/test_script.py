@@ -105,7 +105,7 @@ def test_who_is_meant(case_id: str, step: str, attempt: int, expected: Behaviour
         ("A:\n  work: 3", "crew.yaml:2: 'work': Expected `object`, got `int`"),
         (
             "A:\n  work: {delay: soon}",
-            "crew.yaml:2: 'work': 'soon' is no duration; write 90s, 10m, 2h or 7d",
+            "crew.yaml:2: 'work': 'soon' is not a duration; write 90s, 10m, 2h or 7d",
         ),
         (
             "A:\n  work: {usage: {tokens: -1}}",

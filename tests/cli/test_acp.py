@@ -10,7 +10,7 @@ from tests.cli.world import Said, World, ended, until
 from tests.soak import again
 from tests.world.acp_crew import GOOD
 
-from interlock.agents.agents import workspace_of
+from interlock.agents.registry import workspace_id
 from interlock.system.process_table import census
 
 CIRCUIT = """\
@@ -97,7 +97,7 @@ def test_a_project_says_what_is_allowed_unasked(world: World) -> None:
         ),
         (
             'permission_timeout = "soon"',
-            "interlock.toml: [acp] 'soon' is no duration; write 90s, 10m, 2h or 7d",
+            "interlock.toml: [acp] 'soon' is not a duration; write 90s, 10m, 2h or 7d",
         ),
         (
             "clocks = {noon = 1}",
@@ -136,7 +136,7 @@ def test_killed_with_a_question_open_it_goes_on_with_another(world: World) -> No
 
 def tagged(world: World) -> list[int]:
     """Agents of this workspace that are alive."""
-    mark = f"{workspace_of(world.db)}:1:1:"
+    mark = f"{workspace_id(world.db)}:1:1:"
     found = census().items()
     return [pid for pid, seen in found if seen.alive and any(t.startswith(mark) for t in seen.tags)]
 

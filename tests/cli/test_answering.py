@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.world import Said, World, ended, until
 
-from interlock.api.inbox import user
+from interlock.api.inbox import find_user
 
 CIRCUIT = """\
 circuit: talk
@@ -33,7 +33,7 @@ rules:
 otherwise: silent
 """
 RUN = ("run", "talk", "--cases", "cases.jsonl")
-ME = user()
+ME = find_user()
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_family_is_a_word_of_gates(world: World) -> None:
     text = CIRCUIT.replace("gate: true", "role: author\n    family: true")
     world.write("circuits/talk.yaml", text)
     said = world.say("circuit", "verify", "talk")
-    assert "step 'ask' is no gate: family is for answers of humans" in said.out
+    assert "step 'ask' is not a gate: family is for answers from people" in said.out
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from interlock.cli.app import app
-from interlock.cli.show import harmless, tell
+from interlock.cli.output import harmless, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _line(row: dict[str, Any]) -> None:
 
     import msgspec
 
-    from interlock.cli.show import harmless
+    from interlock.cli.output import harmless
 
     sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")
 
@@ -232,16 +232,16 @@ def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     if kind in ("junit", "xml"):
         yield from _report(leaf)
     elif kind == "binary":
-        raise SourceError(f"{leaf.label} is neither a report nor a text.")
+        raise SourceError(f"{leaf.label} is neither a report nor text.")
     else:
         yield from _log(leaf)
 
 
 def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
-    from interlock.rca.sources.junit import read_junit
+    from interlock.rca.sources.junit import JUnitReport
 
     with leaf.open() as stream:
-        report = read_junit(stream, leaf.name)
+        report = JUnitReport(stream, leaf.name)
         yield from report
     for note in report.notes:
         tell(note)

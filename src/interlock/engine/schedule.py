@@ -1,12 +1,13 @@
-"""The plan of a suite: which cases may be dispatched now.
+"""Which cases of a run may be dispatched now.
 
-Knows dependencies between cases, places per role, holds, priorities and the budget. A Suite is kept
-up to date by small facts (wants, sent, answered, ended); ready() only reads it. The cost of a call
-depends on what may go, not on how many cases wait. Refuses to know what a dispatch is made of.
+A Schedule knows dependencies between cases, places per role, holds and priorities. It is kept up to
+date by small facts (a case waits, its dispatch is out, answered, the case ended); ready() only
+reads it, and its cost depends on what may go, not on how many cases wait.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import merge
 from itertools import islice
 
@@ -64,25 +65,19 @@ def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
         for need in needs:
             if need not in after:
                 raise StateError(f"case {case_id!r} comes after {need!r}, which is not in the file")
-    done: set[str] = set()
-    for start in after:
-        trail: dict[str, None] = {}
-        branches = [iter([start])]
-        while branches:
-            found = next(branches[-1], None)
-            if found is None:
-                branches.pop()
-                if trail:
-                    done.add(trail.popitem()[0])
-            elif found in trail:
-                raise StateError(_circle([*trail], found))
-            elif found not in done:
-                trail[found] = None
-                branches.append(iter(after[found]))
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        raise StateError(_describe_cycle(error.args[1], after)) from None
 
 
-def _circle(trail: list[str], found: str) -> str:
-    circle = [*trail[trail.index(found) :], found]
+def _describe_cycle(cycle: Sequence[str], after: Iterable[str]) -> str:
+    """The circle from the case that stands first in the file; graphlib names it last to first, and
+    its first member twice."""
+    members = [*reversed(cycle)][:-1]
+    places = {case_id: place for place, case_id in enumerate(members)}
+    first = next(places[case_id] for case_id in after if case_id in places)
+    circle = [*members[first:], *members[: first + 1]]
     if len(circle) > _SHOWN:
         circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
     return f"these cases wait for each other: {' after '.join(circle)}"

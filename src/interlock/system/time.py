@@ -13,9 +13,15 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from interlock.runtime.purse import Day
+
+class Day(NamedTuple):
+    """A day by its name, and from when to when it goes."""
+
+    name: str
+    begins: float
+    ends: float
 
 
 class SystemClock:
@@ -32,6 +38,11 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(delay, callback).cancel
 
 
+def format_time(at: float) -> str:
+    """A moment in the user's own time, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
 def local_day(at: float) -> Day:
     """The day around a moment, from midnight to midnight where this machine is."""
     today = datetime.fromtimestamp(at).astimezone().date()
@@ -40,6 +51,13 @@ def local_day(at: float) -> Day:
         for each in (today, today + timedelta(days=1))
     )
     return Day(today.isoformat(), begins, ends)
+
+
+def hour(at: float, now: float) -> str:
+    """A moment as people say it: the hour if it is today, else the day too."""
+    then, today = time.localtime(at), time.localtime(now)
+    same_day = then[:3] == today[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
 
 
 _MICROSECONDS: Final = 10**13

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.acp_crew import crew, noted, reply_of
 
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.settings import AcpSettings
 from interlock.system.work_files import MOST, NotAllowedError, OpenFolder
 
 

@@ -20,7 +20,7 @@ from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseProgress, costs_of, lines_since, stands_of
+from interlock.journal.history import CaseProgress, costs_of, lines_since, list_progress
 from interlock.journal.runs import given_cases
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
@@ -250,7 +250,7 @@ class BoardReader:
         self._seq = 0
 
     def look(self, spent: Spent = NOTHING, status: str = "running") -> Board:
-        stands = stands_of(self._connection, self._run_id)
+        stands = list_progress(self._connection, self._run_id)
         if len(stands) != len(self._titles):
             given = given_cases(self._connection, self._run_id)
             self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}

@@ -31,12 +31,10 @@ from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
 from interlock.journal.history import (
-    AnswerRecord,
-    RefusedAnswer,
+    DispatchRecord,
     costs_of,
-    refused_in,
-    stands_of,
-    turns_of,
+    list_dispatches,
+    list_progress,
 )
 from interlock.journal.runs import NewCase, Run, given_cases, holds_of
 from interlock.system.errors import InterlockError
@@ -56,15 +54,15 @@ _SAYS: Final = (
 _ASKS: Final = ("question", "blocker", "problem", "summary", "reason", "text")
 
 
-def is_look(turn: AnswerRecord) -> bool:
+def is_look(turn: DispatchRecord) -> bool:
     return turn.decision is not None and turn.decision.signal == "artifact"
 
 
-def is_merge(turn: AnswerRecord) -> bool:
+def is_merge(turn: DispatchRecord) -> bool:
     return turn.step == steps.MERGE and is_look(turn) and turn.answer.get("outcome") == "merged"
 
 
-def last_of(turns: Sequence[AnswerRecord], step: str, signal: str) -> Mapping[str, Any]:
+def last_of(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[str, Any]:
     for turn in reversed(turns):
         if turn.step == step and turn.decision and turn.decision.signal == signal:
             found: Mapping[str, Any] = turn.answer
@@ -72,7 +70,7 @@ def last_of(turns: Sequence[AnswerRecord], step: str, signal: str) -> Mapping[st
     return {}
 
 
-def question(turns: Sequence[AnswerRecord]) -> str:
+def question(turns: Sequence[DispatchRecord]) -> str:
     """What was asked, in the words of the one who asked; else why a human is needed."""
     asked = turns[-2] if len(turns) > 1 else None
     if asked is None or asked.decision is None:
@@ -107,7 +105,7 @@ def text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def proofs(looked: Iterable[AnswerRecord]) -> Iterator[CheckEvidence]:
+def proofs(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
     for turn in looked:
         for row in turn.answer.get("results", ()):
             yield CheckEvidence(
@@ -166,20 +164,18 @@ class ReportCollector:
         self, connection: Connection, now: float, title: str = "", notes: Iterable[str] = ()
     ) -> Delivered:
         run, terms = self._run, self._terms
-        stands = stands_of(connection, run.run_id)
+        stands = list_progress(connection, run.run_id)
         stood = places(stands)
         holds = holds_of(connection, self._circuit, run.run_id)
         costs = costs_of(connection, run.run_id)
         given = {each.case_id: each for each in given_cases(connection, run.run_id)}
-        turns = _grouped(turns_of(connection, run.run_id))
-        refused = _grouped(refused_in(connection, run.run_id))
+        turns = _grouped(list_dispatches(connection, run_id=run.run_id))
         tasks = tuple(
             self._task(
                 each.case_id,
                 stood[each.case_id],
                 given[each.case_id],
                 turns.get(each.case_id, []),
-                refused.get(each.case_id, []),
                 costs.get(each.case_id, (0, 0.0)),
             )
             for each in stands
@@ -214,11 +210,10 @@ class ReportCollector:
         task_id: str,
         place: TaskState,
         given: NewCase,
-        turns: Sequence[AnswerRecord],
-        refused: Sequence[RefusedAnswer],
+        turns: Sequence[DispatchRecord],
         cost: tuple[int, float],
     ) -> TaskReport:
-        moves = tuple(self._move(turn, turn.decision, refused) for turn in turns if turn.decision)
+        moves = tuple(self._move(turn, turn.decision) for turn in turns if turn.decision)
         open_turn = next((turn for turn in turns if turn.decision is None), None)
         asks = open_turn if open_turn and open_turn.role == HUMAN else None
         looked = [turn for turn in turns if turn.step in steps.CLAIMED and is_look(turn)]
@@ -257,9 +252,7 @@ class ReportCollector:
             seconds=sum(move.seconds for move in moves if move.role != HUMAN),
         )
 
-    def _move(
-        self, turn: AnswerRecord, decision: Decision, refused: Sequence[RefusedAnswer]
-    ) -> Move:
+    def _move(self, turn: DispatchRecord, decision: Decision) -> Move:
         rule = self._circuit.rule(decision.rule) or self._circuit.otherwise
         why = decision.reason or (rule.why if rule else "")
         answered = turn.answered_at or turn.sent_at
@@ -275,19 +268,15 @@ class ReportCollector:
             to=decision.to or decision.status,
             why=why,
             said=said(decision.signal, turn.answer),
-            refused=tuple(
-                f"{each.reason}: {each.sentence}"
-                for each in refused
-                if each.dispatch_id == turn.dispatch_id
-            ),
-            tokens=turn.tokens,
-            money=turn.money,
+            refused=tuple(f"{each.reason}: {each.sentence}" for each in turn.refused),
+            tokens=turn.usage.tokens,
+            money=turn.usage.money,
         )
 
     def _agent(self, role: str) -> str:
         return agent_of(role, self._agents)
 
-    def _claims(self, looked: Iterable[AnswerRecord]) -> Iterator[AgentStatement]:
+    def _claims(self, looked: Iterable[DispatchRecord]) -> Iterator[AgentStatement]:
         for turn in looked:
             role = self._circuit.steps[steps.CLAIMED[turn.step][0]].role
             for each in turn.answer.get("claims", ()):
@@ -300,7 +289,7 @@ class ReportCollector:
                     claim=claim,
                 )
 
-    def _before(self, turns: Sequence[AnswerRecord]) -> Iterator[CheckEvidence]:
+    def _before(self, turns: Sequence[DispatchRecord]) -> Iterator[CheckEvidence]:
         """How the checks stood where the task began."""
         base = next(
             (
@@ -354,13 +343,13 @@ def answers(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
     )
 
 
-def _grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _grouped(rows: Iterable[DispatchRecord]) -> dict[str, list[DispatchRecord]]:
+    found: dict[str, list[DispatchRecord]] = {}
     for row in rows:
         found.setdefault(row.case_id, []).append(row)
     return found
 
 
-def _first(turns: Mapping[str, Sequence[AnswerRecord]]) -> Iterator[AnswerRecord]:
+def _first(turns: Mapping[str, Sequence[DispatchRecord]]) -> Iterator[DispatchRecord]:
     for each in turns.values():
         yield from each[:1]

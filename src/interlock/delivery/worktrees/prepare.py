@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.environment import cleaned
+from interlock.agents.cli.profiles import cleaned
 from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.snapshot import changed, untracked
