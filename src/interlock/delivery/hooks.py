@@ -1,7 +1,7 @@
 """The application of the circuit `delivery`: where its agents work, what they are told, who waits.
 
-Stands between the loop and the task environment. Everything it decides is decided by the circuit's rules; this
-finds what they need, and remembers what they led to. Nothing here changes a tree.
+Stands between the loop and the task environment. Everything is decided by the circuit's rules; this
+finds what they need, and remembers what they led to.
 """
 
 import hashlib
