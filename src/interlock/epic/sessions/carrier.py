@@ -110,8 +110,8 @@ class SessionAgent:
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
     def start(self, deliver: Deliver) -> None:
-        reaped = self._home.ours.reap(self._clock, self._clocks.grace)
-        self._tasks.start(deliver, reaped)
+        cleaned = self._home.ours.reap(self._clock, self._clocks.grace)
+        self._tasks.start(deliver, cleaned)
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
