@@ -30,11 +30,10 @@ from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.application import RunSetup
+from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.budget import BudgetLimits, BudgetUsage, RunBudget
 from interlock.runtime.session import RunSession
-from interlock.runtime.budget import BudgetQuestion
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""

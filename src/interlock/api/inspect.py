@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.agents.mcp.messages import RunReport
 from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
@@ -30,10 +31,9 @@ from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_
 from interlock.journal.usage import newest_pauses, pauses_of
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import LOW, low, parts, read_limits
-from interlock.system.time import hour
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
-from interlock.system.time import format_time
+from interlock.system.time import format_time, hour
 
 _LONGEST_REPORT = 200_000
 _LONGEST_VALUE = 300
@@ -251,13 +251,19 @@ class RunStatusReader:
         found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
         return found | {"changed_at": run.changed_at}
 
-    def report(self, run_id: int | None) -> dict[str, Any]:
+    def report(self, run_id: int | None) -> RunReport:
         try:
             with reading(self._store(run_id)) as connection:
                 run = find_run(connection, run_id)
                 ends = counts(connection, run.run_id)
                 text = report_run(connection, run)
         except StoreError as error:
-            return {"run_id": None, "reason": str(error)}
-        fields = {"run_id": run.run_id, "circuit": run.circuit, "status": run.status}
-        return fields | {"ends": dict(ends), "markdown": text[:_LONGEST_REPORT], "reason": ""}
+            return RunReport(run_id=None, reason=str(error))
+        return RunReport(
+            run_id=run.run_id,
+            circuit=run.circuit,
+            status=run.status,
+            ends=dict(ends),
+            markdown=text[:_LONGEST_REPORT],
+            reason="",
+        )

@@ -26,9 +26,8 @@ from interlock.engine.shape import shape_of
 from interlock.journal.events import Tell
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
-from interlock.runtime.notify import Notifier
 from interlock.runtime.budget import BudgetLimits, read_limits
-from interlock.runtime.notify import herald
+from interlock.runtime.notify import Notifier, herald
 from interlock.runtime.settings import (
     RunConfig,
     Settings,

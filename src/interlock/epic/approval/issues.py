@@ -15,6 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.epic.approval.github import (
+    MOST_PAGES,
+    GithubAuthError,
+    GithubError,
+    GithubResponse,
+    GithubRest,
+)
 from interlock.epic.approval.thread import (
     APPROVED_LABEL,
     UNKNOWN_EDITOR,
@@ -22,13 +29,6 @@ from interlock.epic.approval.thread import (
     Comment,
     LabelEvent,
     Thread,
-)
-from interlock.epic.approval.github import (
-    MOST_PAGES,
-    GithubAuthError,
-    GithubError,
-    GithubResponse,
-    GithubRest,
 )
 
 LABELS: Final = ("hitl/review", "needs-approval")
