@@ -1,7 +1,7 @@
 """How the agents that are at work stand, in a small file that others may read.
 
-Knows when to look and how the file is written. A verdict ends nobody, and a file that cannot be
-written is only not read.
+A look every few seconds, while somebody works. It ends nobody, and a file that cannot be written is
+only not read.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,8 @@
-"""The one application: its parts by their paths, and their lives from opening to closing.
+"""The HTTP server: applications mounted at their paths, served on a socket until a signal comes.
 
-Knows which requests are under way, and lets them finish before the house closes. Refuses to know
-what a part does, and who may come in (`guard.py`).
-
-The house on a socket, until a signal ends it: take the place, say where it is, close in order.
-
-Knows sockets, uvicorn and the two signals. The first lets what is under way finish.
+`WebServer` opens its mounted applications, leads requests to them, and lets what is under way
+finish before it closes them. `listen` runs it under uvicorn behind the access guard; SIGINT and
+SIGTERM are handled here, so that the applications close before the connections do.
 """
 
 import asyncio

@@ -1,12 +1,9 @@
-"""An agent's process with its pipes kept open, and everything it started.
+"""An ACP agent's process with its pipes kept open, and the line of JSON-RPC messages over them.
 
-Knows how a conversation's process is born, read, written to and ended as a tree. It shares the
-supervisor's parts, but the stream stays open both ways. Refuses to know what is said.
-
-The line to an agent: JSON-RPC messages over its stdin and stdout, as the SDK's transport.
-
-Knows what may come in at all: bounded lines, messages of the right build, requests that were
-offered. What is neither reaches the SDK nor counts. Refuses to know what a message means.
+`AcpProcess` is born, read, written to and ended as a tree, by the supervisor's own parts.
+`AcpTransport` is the SDK's transport over it: only bounded lines, well-built messages and requests
+that were offered come in; anything else neither reaches the SDK nor counts. What a message means is
+not known here.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""On which terms an agent works: what it may do unasked, what never, and how long it may take.
+"""`[acp]` in interlock.toml: what an agent may do unasked, what never, how long it may take.
 
-Knows the words of `[acp]` in interlock.toml. Refuses to know the protocol: no SDK is loaded here.
-Least privilege: an agent may read; for everything else somebody is asked, and silence is a no.
+Least privilege: an agent may read; for everything else somebody is asked, and silence is a no. The
+protocol's SDK is not loaded here.
 """
 
 from typing import Literal

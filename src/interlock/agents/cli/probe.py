@@ -1,7 +1,7 @@
 """Whether an agent CLI on this machine is the one its profile describes: installed, which version,
 and whether its help names the flags we use.
 
-Knows how to ask for a version and for help, nothing more: no model is asked, no login is touched.
+It asks for a version and for help, nothing more: no model is asked, no login is touched.
 """
 
 import os

@@ -1,16 +1,9 @@
-"""The board of work that is pulled: which asks are open, who holds each, and until when.
+"""The board of work that is pulled: which asks are open, who holds each, until when.
 
-Knows leases, the steps' own limits, and who may answer now. Refuses to know what workers say, and
-what an answer is worth (`pull.py`).
-
-Leases: which worker holds which dispatch, until when, under which fence.
-
-A fence rises each time a dispatch is handed out; only the newest lease may answer. The book is kept
-in a file, so that a coordinator that died and came back knows whom it had handed what.
-
-A bell for all who wait: it rings when something has changed, or when somebody's time is up.
-
-Knows waiting alone, under a clock that is an argument.
+`LeaseBoard` knows the steps' own limits and who may answer now. `LeaseBook` keeps the leases: a
+fence rises each time a dispatch is handed out, and only the newest lease may answer. The book is a
+file, so that a coordinator that died and came back knows whom it had handed what. `WakeEvent` wakes
+all who wait when something has changed, or when their time is up.
 """
 
 import asyncio

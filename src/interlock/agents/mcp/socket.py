@@ -1,12 +1,9 @@
-"""The socket at which workers pull: in a folder of this user alone, and only for this user.
+"""The socket between workers and the coordinator, in a folder of this user alone.
 
-Knows lines, calls that take their time, and when a worker has gone. What a call means is the
-desk's business.
-
-A worker's line to the coordinator: calls go out, answers come back, and it mends itself.
-
-Knows the socket and its words. When the coordinator dies, calls under way fail with a sentence; the
-next call, or a moment's patience while leases are held, finds the one that was started after it.
+`WorkerSocket` is the coordinator's end: lines, calls that take their time, and when a worker has
+gone. `CoordinatorClient` is a worker's end, and mends itself: when the coordinator dies, calls
+under way fail with a sentence; the next call, or a moment's patience while leases are held, finds
+the one that was started after it. What a call means is known to neither.
 """
 
 import asyncio

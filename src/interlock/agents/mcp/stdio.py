@@ -1,11 +1,8 @@
-"""Lines from the agent's client and back: read in a thread, greeted until the SDK is there.
+"""Lines from the agent's client and back, and the first words of the protocol.
 
-Knows how long a line may be and what to answer to one that is no message. Refuses to know tools.
-
-The first words of the protocol, said before the SDK is loaded, which takes about a second.
-
-Clients drop a server that is not up by then. What is said here is what the SDK's server says, and a
-test keeps them equal; everything else waits for it.
+The SDK takes about a second to load, and clients drop a server that is not up by then: until it is
+there, `Handshake` says what the SDK's server would say (a test keeps them equal), and everything
+else waits. `StdioTransport` reads in a thread and answers lines that are no message or too long.
 """
 
 import asyncio

@@ -1,21 +1,10 @@
-"""The environment an agent starts with: what every program needs, and what its profile lets in.
+"""Profiles of agent CLIs: how each is started, spoken to and judged; and what a user may set.
 
-A list of what may pass, not of what may not: a secret of another tool has a name nobody thought of.
-
-A profile as a record, read from its file: how one agent CLI is started, spoken to and judged.
-
-Knows the shape of the files and what is wrong with one. Refuses to know what any flag does.
-
-What a user may set for an agent CLI, in `[agent.NAME]` of interlock.toml.
-
-Knows the settings and which of them a profile can follow. Least privilege is the profile's
-default; whatever skips permissions stands here because a user wrote it.
-
-From a profile, a user's settings and a prompt to the words of a command, its stdin and its
-environment.
-
-Knows templates and how a prompt is kept from being taken for a command. Pure but for names of
-files; refuses to start anything.
+A profile is a TOML file beside this module. From it, the user's `[agent.NAME]` settings and a
+prompt come the command line, its stdin and its environment; a prompt is kept from being taken for
+a command. Least privilege is the profile's default: whatever skips permissions stands in the
+settings because a user wrote it. The environment is a list of what may pass, not of what may not: a
+secret of another tool has a name nobody thought of.
 """
 
 import tomllib
