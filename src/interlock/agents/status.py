@@ -80,8 +80,19 @@ class AgentStatusFile:
             process = agent.process
             if process is not None:
                 seen = agent.standing(people)
-                words = (ask.dispatch_id, ask.run_id, ask.case_id, ask.step, name, seen.word)
-                found.append(AgentStanding(*words, seen.reasons, process.pid, now))
+                found.append(
+                    AgentStanding(
+                        dispatch_id=ask.dispatch_id,
+                        run_id=ask.run_id,
+                        case_id=ask.case_id,
+                        step=ask.step,
+                        agent=name,
+                        word=seen.word,
+                        reasons=seen.reasons,
+                        pid=process.pid,
+                        at=now,
+                    )
+                )
         with suppress(OSError):
             write_whole(self._path, msgspec.json.encode(found), sync=False)
         self._cancel = self._clock.call_at(now + EVERY, self._look)

@@ -171,7 +171,7 @@ class McpCarrier:
         self._deliver(reply)
         error = await settling
         if error == _OVER:
-            return words.Taken(False, call.dispatch_id, True, *UNSETTLED)
+            return words.Taken(False, call.dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence)
         if error and not failure:
             return words.Taken(False, call.dispatch_id, False, "Unreadable", f"Not taken: {error}")
         return words.Taken(True, call.dispatch_id)

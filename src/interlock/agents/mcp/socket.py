@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from interlock.agents.carrier import report_failure
 from interlock.agents.mcp.messages import (
     LONGEST,
     Call,
@@ -64,6 +65,7 @@ class WorkerSocket:
         listening = _listen(self._folder)
         serving = asyncio.start_unix_server(self._meet, sock=listening, limit=LONGEST)
         self._opening = asyncio.get_running_loop().create_task(serving)
+        self._opening.add_done_callback(report_failure)
 
     async def close(self) -> None:
         if self._opening is None:
@@ -306,6 +308,7 @@ class CoordinatorClient:
                 raise NoCoordinatorError from None
             self._writer = writer
             self._reading = asyncio.get_running_loop().create_task(self._listen(reader, writer))
+            self._reading.add_done_callback(report_failure)
             hello = await self._call(
                 lambda number: Hello(call=number, worker=self._worker, name=self._name)
             )
@@ -326,6 +329,7 @@ class CoordinatorClient:
                     waiting.set_exception(NoCoordinatorError("the coordinator went away"))
             if self._leases and self._keeping is None:
                 self._keeping = asyncio.get_running_loop().create_task(self._come_back())
+                self._keeping.add_done_callback(report_failure)
 
     def _hear(self, answer: WorkerReply) -> None:
         waiting = self._waiting.get(answer.call)

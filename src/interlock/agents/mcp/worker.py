@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from interlock.agents.carrier import report_failure
 from interlock.agents.mcp import messages as words
 from interlock.agents.mcp.carrier import UNSETTLED
 from interlock.agents.mcp.socket import PAUSE, CoordinatorClient, NoCoordinatorError
@@ -280,7 +281,7 @@ class WorkerRegistry:
             self._let_go(lease)
         if self._lobby is not None:
             await self._lobby.close()
-        await asyncio.gather(*self._leaving)
+        await asyncio.gather(*self._leaving, return_exceptions=True)
 
     async def _hand_out(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
         worker = self._hire(RECENTLY)
@@ -318,6 +319,7 @@ class WorkerRegistry:
         task = asyncio.get_running_loop().create_task(worker.close())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+        task.add_done_callback(report_failure)
 
 
 def _is_over(found: dict[str, Any] | str, dispatch_id: int) -> bool:
