@@ -41,7 +41,7 @@ def test_asked_answered_and_kept(tmp_path: Path) -> None:
     assert [each.query_id for each in open_queries(folder, {3})] == ["3.1"]
     put_reply(folder, QueryReply("12.2", "yes", "", "Ann", 9))
     assert [each.query_id for each in open_queries(folder, {12})] == ["12.1"]
-    with pytest.raises(StateError, match=r"12\.2 is answered already"):
+    with pytest.raises(StateError, match=r"12\.2 is already answered"):
         put_reply(folder, QueryReply("12.2", "no", "", "Bob", 9))
     found = reply_to(folder, "12.2")
     assert found is not None

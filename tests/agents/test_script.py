@@ -109,11 +109,11 @@ def test_who_is_meant(case_id: str, step: str, attempt: int, expected: Behaviour
         ),
         (
             "A:\n  work: {usage: {tokens: -1}}",
-            "crew.yaml:2: 'work': usage is from 0 to 1,000,000,000",
+            "crew.yaml:2: 'work': usage must be between 0 and 1,000,000,000",
         ),
         (
             "A:\n  work: {usage: {money: 1.0e300}}",
-            "crew.yaml:2: 'work': usage is from 0 to 1,000,000,000",
+            "crew.yaml:2: 'work': usage must be between 0 and 1,000,000,000",
         ),
     ],
 )

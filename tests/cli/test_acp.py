@@ -101,7 +101,7 @@ def test_a_project_says_what_is_allowed_unasked(world: World) -> None:
         ),
         (
             "clocks = {noon = 1}",
-            "[acp] clocks: names are after_result, first_byte, grace, silence, tool, wall",
+            "[acp] clocks: use only after_result, first_byte, grace, silence, tool, wall",
         ),
     ],
 )

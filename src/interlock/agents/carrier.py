@@ -220,7 +220,7 @@ def report_failure(task: "asyncio.Task[Any]") -> None:
 
 
 def _reply_to_fault(ask: Ask, error: BaseException) -> Reply:
-    reason = f"a fault in Interlock itself: {type(error).__name__}: {error}"
+    reason = f"an internal error in Interlock: {type(error).__name__}: {error}"
     return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
 
 

@@ -86,7 +86,7 @@ def unfit(question: str, options: Collection[str]) -> str:
     if not question.strip():
         return "Ask something: the question is empty."
     if len(question) > LONGEST_TEXT:
-        return f"A question has at most {LONGEST_TEXT:,} characters."
+        return f"A question may have at most {LONGEST_TEXT:,} characters."
     if len(options) > MOST_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
         return f"Give at most {MOST_OPTIONS} options of 1 to 80 characters."
     return ""
@@ -136,7 +136,7 @@ def put_query(folder: Path, query: AgentQuery) -> None:
 def put_reply(folder: Path, reply: QueryReply) -> None:
     """Answer once: a second answer is refused."""
     if reply_to(folder, reply.query_id) is not None:
-        raise StateError(f"question {reply.query_id} is answered already")
+        raise StateError(f"question {reply.query_id} is already answered")
     _put(reply_path(folder, reply.query_id), reply)
 
 

@@ -140,7 +140,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _too_large(most: int) -> HttpRefusal:
-    return HttpRefusal(413, f"a body has at most {most:,} bytes")
+    return HttpRefusal(413, f"the body may have at most {most:,} bytes")
 
 
 def _header(scope: Message, name: bytes) -> str:

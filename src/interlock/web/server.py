@@ -124,7 +124,7 @@ async def _done(work: Awaitable[None]) -> None:
 
 async def _healthy(scope: Message, send: Send, *, up: bool) -> None:
     if scope["method"] not in ("GET", "HEAD"):
-        await refuse(HttpRefusal(405, f"{HEALTH} is only read"), send)
+        await refuse(HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH}"), send)
         return
     said = msgspec.json.encode({"status": "ok" if up else "closing"})
     headers = [
@@ -162,7 +162,7 @@ def place(host: str, port: int, flags: str = "--host and --port") -> socket.sock
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise SourceError(
-            f"{host}:{port} cannot be served at: {why}; choose another with {flags}"
+            f"cannot listen on {host}:{port}: {why}; choose another address with {flags}"
         ) from None
 
 

@@ -209,7 +209,7 @@ def test_fifty_megabytes_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_line_without_an_end_ends_the_talk(tmp_path: Path) -> None:
     answers, err, code = talk(tmp_path, b"x" * (129 << 20), 1)
     assert ([each["error"]["message"] for each in answers], err, code) == (
-        ["This message has no end."],
+        ["This message is too long."],
         "",
         0,
     )

@@ -118,8 +118,10 @@ class AcpProcess:
             try:
                 self._attach(child, undo, take, ended)
             except OSError as error:
-                why = f"{start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
-                raise SourceError(why) from error
+                raise SourceError(
+                    f"{start.argv[0]!r} cannot be watched: {error.strerror}; "
+                    "run fewer agents at once"
+                ) from error
             undo.pop_all()
 
     def _attach(
@@ -218,7 +220,7 @@ class AcpTransport:
         if self._pen is None:
             return
         if "method" not in message and self._pen.unread > MOST_UNREAD:
-            self._break("it asks and asks, and reads no answer")
+            self._break("it keeps sending requests without reading the answers")
             return
         self._pen.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
 
@@ -260,7 +262,7 @@ class AcpTransport:
         if longest > MOST_LINE:
             self._break(f"it sent a message of more than {MOST_LINE:,} bytes")
         elif self._said > MOST_SAID:
-            self._break(f"it said more than {MOST_SAID:,} bytes")
+            self._break(f"it sent more than {MOST_SAID:,} bytes")
 
     async def _message(self, raw: bytes) -> dict[str, Any] | None:
         if not raw.strip():
@@ -273,7 +275,7 @@ class AcpTransport:
             self._odd += 1
             if self._odd > MOST_ODD:
                 self._break(
-                    "it does not speak the Agent Client Protocol: its output is no JSON-RPC"
+                    "it does not speak the Agent Client Protocol: its output is not JSON-RPC"
                 )
             return None
         return await self._admitted(found)

@@ -63,5 +63,5 @@ class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SourceError for a clock that there is not."""
         if not self.clocks.keys() <= _SECONDS:
             known = ", ".join(sorted(_SECONDS))
-            raise SourceError(f"[acp] clocks: names are {known}")
+            raise SourceError(f"[acp] clocks: use only {known}")
         return msgspec.convert(self.clocks, Timeouts)

@@ -89,9 +89,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
         for name in (*CLOCK_NAMES, "grace"):
             seconds = getattr(self, name)
             if isnan(seconds) or seconds < 0:
-                raise SourceError(
-                    f"the clock {name} takes a number of seconds, not {seconds}: write 0 or more"
-                )
+                raise SourceError(f"the clock {name} must be 0 or more seconds, not {seconds}")
 
 
 class Due(msgspec.Struct, frozen=True):

@@ -66,7 +66,7 @@ def case_folder(root: Path, run_id: int, case_no: int, papers: Papers) -> CaseFo
     """The folder of a case, made if need be; SourceError if it cannot be or leads elsewhere."""
     for name in (papers.prompt, papers.artifact):
         if not _SAFE.fullmatch(name) or name == SIGNAL:
-            raise SourceError(f"{name!r} is no safe file name")
+            raise SourceError(f"{name!r} is not a safe file name")
     folder = _made(run_folder(root, run_id), f"{case_no}")
     return CaseFolder(folder, folder / papers.prompt, folder / papers.artifact, folder / SIGNAL)
 

@@ -309,7 +309,9 @@ class FileCarrier:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SourceError(f"the folder {self.root} cannot be made: {error.strerror}") from None
+            raise SourceError(
+                f"the folder {self.root} cannot be created: {error.strerror}"
+            ) from None
         self.root = self.root.resolve()
         self.watch.start(self.root)
 
@@ -353,7 +355,7 @@ class FileCarrier:
             waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.tells)
             waiting.lay_out()
         except (OSError, SourceError) as error:
-            reason = f"the ask cannot be written: {error}"
+            reason = f"the dispatch cannot be written: {error}"
             self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))
             return
         self._open[ask.dispatch_id] = waiting

@@ -173,7 +173,9 @@ class McpCarrier:
         if error == _OVER:
             return words.Taken(False, call.dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence)
         if error and not failure:
-            return words.Taken(False, call.dispatch_id, False, "Unreadable", f"Not taken: {error}")
+            return words.Taken(
+                False, call.dispatch_id, False, "Unreadable", f"Not accepted: {error}"
+            )
         return words.Taken(True, call.dispatch_id)
 
     async def _give_up(self, worker: str, call: words.GiveUp) -> words.Taken:
@@ -233,7 +235,7 @@ class McpCarrier:
         return {"text": self.brief(run_id or 0, list(asks.values())), "run_id": run_id}
 
     def _late(self, ask: Ask, timeout: float) -> None:
-        reason = f"no answer within {timeout:g} s of its first worker"
+        reason = f"no answer within {timeout:g} s after the first worker took it"
         self._deliver(Reply(ask.dispatch_id, failure=TIMEOUT, reason=reason))
 
 

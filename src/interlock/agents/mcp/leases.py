@@ -115,9 +115,11 @@ class LeaseBook:
             return Refused("WrongTask", f"Dispatch {dispatch_id} is leased to another worker.")
         spoken = _TOKEN.fullmatch(token)
         if spoken is None or int(spoken[1]) != dispatch_id:
-            return Refused("WrongTask", f"This is no lease of dispatch {dispatch_id}; use its own.")
+            return Refused(
+                "WrongTask", f"This is not a lease of dispatch {dispatch_id}; use its own."
+            )
         if int(spoken[2]) > self._fences.get(dispatch_id, 0):
-            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never given.")
+            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never granted.")
         now = "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
         return Refused("Stale", f"The lease is over and {now}: take work with interlock_next.")
 
@@ -161,7 +163,7 @@ def resolve(waiting: "asyncio.Future[Any]", value: object) -> None:
 
 
 Late = Callable[[Ask, float], None]
-"""Told that an ask was not answered within so many seconds of its first worker."""
+"""Told that an ask was not answered within so many seconds after the first worker took it."""
 
 
 class LeaseBoard:
@@ -237,7 +239,9 @@ class LeaseBoard:
     def out_of_turn(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
         """Why this worker may not answer that dispatch now."""
         if dispatch_id in self._settling:
-            return Refused("Stale", f"An answer to dispatch {dispatch_id} is being taken already.")
+            return Refused(
+                "Stale", f"An answer to dispatch {dispatch_id} is already being processed."
+            )
         if dispatch_id not in self.asks:
             sentence = f"Dispatch {dispatch_id} is not open: it is settled, or never was."
             return Refused("Stale", sentence)

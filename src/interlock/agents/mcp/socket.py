@@ -149,7 +149,7 @@ class _Visit:
             line = await self._reader.readline()
             return read_call(line) if line else None
         except (ValueError, RecursionError, TimeoutError) as error:
-            self._say(WorkerReply(0, error=f"this is no call: {error}"[:500]))
+            self._say(WorkerReply(0, error=f"this is not a call: {error}"[:500]))
             return None
 
     def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
@@ -219,7 +219,7 @@ def _own(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise SourceError(f"{folder} is no folder of this user")
+            raise SourceError(f"{folder} is not a folder of this user")
         folder.chmod(0o700)
     except OSError as error:
         raise SourceError(f"{folder} cannot be used: {error.strerror}") from None

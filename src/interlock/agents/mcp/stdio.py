@@ -136,7 +136,7 @@ class StdioTransport:
             except ValueError:
                 head = msgspec.json.decode(line, type=Head)
                 await asyncio.to_thread(
-                    self._say, complaint(head.id, INVALID_REQUEST, "This is no message of MCP.")
+                    self._say, complaint(head.id, INVALID_REQUEST, "This is not an MCP message.")
                 )
             else:
                 yield line.decode(errors="replace")
@@ -169,7 +169,7 @@ class StdioTransport:
                 for line in whole:
                     self._take(bytes(line))
             elif len(held) > _LONGEST_READ:
-                self._say(complaint(None, INVALID_REQUEST, "This message has no end."))
+                self._say(complaint(None, INVALID_REQUEST, "This message is too long."))
                 self._hand(None)
                 return
 
@@ -214,7 +214,7 @@ def _problem(line: bytes) -> bytes:
     except (msgspec.ValidationError, RecursionError):
         return complaint(None, INVALID_REQUEST, "A message is a JSON-RPC 2.0 object.")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return complaint(None, PARSE_ERROR, "This is no JSON.")
+        return complaint(None, PARSE_ERROR, "This is not JSON.")
     if head.jsonrpc != "2.0":
         return complaint(head.id, INVALID_REQUEST, "A message has jsonrpc: 2.0.")
     if len(line) > LONGEST:

@@ -145,7 +145,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def profile(name: str) -> Profile:
     """The profile of that name; its table ends with the rows that all share."""
     if name not in NAMES:
-        raise SourceError(f"{name!r} is no agent CLI we know; known are {', '.join(NAMES)}")
+        raise SourceError(f"{name!r} is not a known agent CLI; use one of {', '.join(NAMES)}")
     shared = _table("shared")["outcome"]
     table = _table(name)
     try:
@@ -203,11 +203,11 @@ def agent_settings(table: Any, profile: Profile) -> AgentSettings:
             raise SourceError(f"{place}: {profile.title} has no flag for {name}; remove it")
     if found.permission_mode and found.permission_mode not in profile.modes:
         known = ", ".join(profile.modes)
-        raise SourceError(f"{place}: permission_mode is one of {known}")
+        raise SourceError(f"{place}: permission_mode must be one of {known}")
     if found.folder not in ("", "own", "project"):
-        raise SourceError(f"{place}: folder is own or project, not {found.folder!r}")
+        raise SourceError(f"{place}: folder must be own or project, not {found.folder!r}")
     if found.budget is not None and not 0 < found.budget <= _MOST_MONEY:
-        raise SourceError(f"{place}: budget is an amount of money above 0")
+        raise SourceError(f"{place}: budget must be more than 0 and at most 1,000,000")
     _no_nul(place, found)
     clocks_of(profile, found)
     return found
@@ -218,7 +218,7 @@ def clocks_of(profile: Profile, settings: AgentSettings) -> Timeouts:
     seconds = {**profile.clocks, **settings.clocks}
     if not seconds.keys() <= _SECONDS:
         known = ", ".join(sorted(_SECONDS))
-        raise SourceError(f"[agent.{profile.name}] clocks: names are {known}")
+        raise SourceError(f"[agent.{profile.name}] clocks: use only {known}")
     return msgspec.convert(seconds, Timeouts)
 
 
@@ -242,7 +242,9 @@ def skips_permissions(profile: Profile, settings: AgentSettings) -> bool:
 def _no_nul(place: str, found: AgentSettings) -> None:
     words = [found.command, found.model, *found.flags, *found.allowed_tools, *found.env.values()]
     if any("\0" in word for word in words) or any("=" in name or not name for name in found.env):
-        raise SourceError(f"{place}: a word has a NUL in it, or a variable has no proper name")
+        raise SourceError(
+            f"{place}: a value contains a NUL character, or the name of a variable is not valid"
+        )
 
 
 LONGEST_WORD = 120_000
