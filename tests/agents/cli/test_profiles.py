@@ -182,7 +182,7 @@ def test_clocks_of_a_user_go_before_those_of_a_profile() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(SourceError, match="known are claude, codex"):
+    with pytest.raises(SourceError, match="use one of claude, codex"):
         profile("../claude")
 
 
