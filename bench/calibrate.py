@@ -15,12 +15,13 @@ from statistics import median
 
 import msgspec
 
-from interlock.api.project import open_run
+from interlock.api.work import load_circuit
 from interlock.calibrate.campaign import FOLDER
-from interlock.calibrate.tune import TuningBench, points, recordings
+from interlock.calibrate.tune import TuningBench, points, read_recordings
 from interlock.journal.database import reading
 from interlock.journal.runs import find_run
 from interlock.journal.sqlite import driver
+from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 
 COMMAND = (sys.executable, "-m", "interlock")
@@ -75,13 +76,13 @@ def stub(folder: Path, rounds: int) -> list[float]:
 def replays(folder: Path) -> tuple[int, int, float]:
     """How many points, over how many cases, in what time."""
     told = json.loads((folder / "stub.json").read_text())
-    scenario = find_scenario(SIXTY).scenario
+    benchmark, scenario = RcaBenchmark(), find_scenario(SIXTY).scenario
     with reading(Path(told["scorecard"]["about"]["stores"][0])) as connection:
         run = find_run(connection)
-        circuit = open_run(run)
-        found = recordings(connection, run.run_id, scenario, circuit)
+        circuit = load_circuit(run)
+        found = read_recordings(benchmark, connection, run.run_id, scenario, circuit)
     tried = points(GRID, circuit)
-    bench = TuningBench(scenario, circuit, found)
+    bench = TuningBench(circuit, found, benchmark.closing_steps)
     began = time.monotonic()
     for point in tried:
         bench.trial(point)

@@ -2,26 +2,28 @@
 
 import msgspec
 import pytest
-from tests.calibrate.answers import mistaken, perfect
-from tests.calibrate.worlds import built, small
+from tests.rca.calibration.answers import mistaken, perfect
+from tests.rca.calibration.worlds import built, small
 
 from interlock.calibrate.compare import FEWEST, Comparison, compare
 from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.scorecard import Calibration, Results, calibration
 from interlock.calibrate.text import comparison_text
+from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 from interlock.system.errors import SourceError
 
+RCA = RcaBenchmark()
 SHOP = find_scenario("web-shop").scenario
 GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)
 
 
-def told(*runs: Results, rules: ScoringRules = ScoringRules()) -> Calibration:  # noqa: B008
-    return calibration(SHOP, runs, rules=rules, times=10)
+def told(*runs: Results, rules: ScoringRules | None = None) -> Calibration:
+    return calibration(RCA, SHOP, runs, rules=rules, times=10)
 
 
 def against(one: Calibration, other: Calibration) -> Comparison:
-    return compare(one, other, times=800)
+    return compare(one, other, RCA.metrics, times=800)
 
 
 def verdicts(found: Comparison) -> dict[str, str]:
@@ -70,14 +72,14 @@ def test_runs_may_be_more_on_one_side() -> None:
 
 def test_strangers_are_not_compared() -> None:
     other = built(small())
-    stranger = calibration(other, [perfect(other)], times=10)
+    stranger = calibration(RCA, other, [perfect(other)], times=10)
     with pytest.raises(SourceError, match="compare runs of the same scenario"):
         against(told(GOOD), stranger)
     with pytest.raises(SourceError, match="other rules"):
-        against(told(GOOD), told(GOOD, rules=ScoringRules("v2")))
+        against(told(GOOD), told(GOOD, rules=ScoringRules(RCA.metrics, "v2")))
     one = told(GOOD)
     with pytest.raises(SourceError, match="same cases"):
-        compare(one, msgspec.structs.replace(one, records=one.records[1:]))
+        compare(one, msgspec.structs.replace(one, records=one.records[1:]), RCA.metrics)
 
 
 def test_the_text_names_what_is_clear_and_which_cases_flipped() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.calibrate.answers import mistaken, perfect
-from tests.calibrate.worlds import built, small
+from tests.rca.calibration.answers import mistaken, perfect
+from tests.rca.calibration.worlds import built, small
 
 from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.page import scorecard_html
@@ -19,10 +19,12 @@ from interlock.calibrate.scorecard import (
     read_calibration,
 )
 from interlock.calibrate.text import scorecard_text
-from interlock.rca.calibration.marks import CaseResult
+from interlock.rca.calibration.benchmark import RcaBenchmark
+from interlock.rca.calibration.marks import RcaCaseResult
 from interlock.rca.calibration.scenario import find_scenario, shipped
 from interlock.system.errors import SourceError
 
+RCA = RcaBenchmark()
 SHOP = find_scenario("web-shop").scenario
 TIMES = 200
 EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J" & ]]>'
@@ -30,13 +32,13 @@ EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J" & ]]>'
 
 @pytest.fixture(scope="module")
 def half() -> Calibration:
-    return calibration(SHOP, [mistaken(SHOP, 0.4)], about=About(agent="half"), times=TIMES)
+    return calibration(RCA, SHOP, [mistaken(SHOP, 0.4)], about=About(agent="half"), times=TIMES)
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_labels_themselves_score_as_well_as_can_be(name: str) -> None:
     scenario = find_scenario(name).scenario
-    part = calibration(scenario, [perfect(scenario)], times=TIMES).scorecard.parts[0]
+    part = calibration(RCA, scenario, [perfect(scenario)], times=TIMES).scorecard.parts[0]
     best = {row.id: row.honest for row in part.rows}
     assert [
         best[name]
@@ -71,7 +73,7 @@ def test_a_scenario_without_splits_has_one_part_and_no_results_are_no_success() 
     plain = small()
     for case in plain["cases"]:
         case["split"] = ""
-    told = calibration(built(plain), [[]], times=TIMES)
+    told = calibration(RCA, built(plain), [[]], times=TIMES)
     card = told.scorecard
     assert [part.name for part in card.parts] == ["all cases"]
     assert (card.failed, card.parts[0].solved, card.spending.per_solved) == (2, 0, None)
@@ -82,22 +84,22 @@ def test_a_scenario_without_splits_has_one_part_and_no_results_are_no_success() 
 
 def test_cost_is_shared_by_the_solved_cases_alone() -> None:
     scenario = built(small())
-    right = CaseResult(
+    right = RcaCaseResult(
         case_id="C1",
         actual_defect_type="pb001",
         actual_component="core",
         prompt_tokens_total=1_000_000,
     )
-    wrong = CaseResult(case_id="C2", artifact_tokens_total=100_000)
-    spent = calibration(scenario, [[right, wrong]], times=TIMES).scorecard.spending
+    wrong = RcaCaseResult(case_id="C2", artifact_tokens_total=100_000)
+    spent = calibration(RCA, scenario, [[right, wrong]], times=TIMES).scorecard.spending
     assert (spent.whole.money, spent.per_case, spent.per_solved) == (4.5, 2.25, 4.5)
 
 
 def test_runs_are_averaged_and_the_same_seed_gives_the_same_card() -> None:
     runs = [perfect(SHOP), mistaken(SHOP, 0.5)]
-    once, again = (calibration(SHOP, runs, times=TIMES) for _ in range(2))
+    once, again = (calibration(RCA, SHOP, runs, times=TIMES) for _ in range(2))
     assert calibration_json(once) == calibration_json(again)
-    alone = [calibration(SHOP, [run], times=TIMES).scorecard.parts[0] for run in runs]
+    alone = [calibration(RCA, SHOP, [run], times=TIMES).scorecard.parts[0] for run in runs]
     both = once.scorecard.parts[0]
     for metric in ("M1", "M5", "M12", "M19"):
         mean = sum(part.row(metric).value for part in alone) / 2
@@ -108,18 +110,22 @@ def test_runs_are_averaged_and_the_same_seed_gives_the_same_card() -> None:
 
 def test_what_is_left_out_does_not_decide() -> None:
     card = calibration(
-        SHOP, [mistaken(SHOP, 0.4)], rules=ScoringRules(left_out=("M12", "M13")), times=TIMES
+        RCA,
+        SHOP,
+        [mistaken(SHOP, 0.4)],
+        rules=ScoringRules(RCA.metrics, left_out=("M12", "M13")),
+        times=TIMES,
     ).scorecard
-    assert any("left out" in line for line in scorecard_text(card))
+    assert any("left out" in line for line in scorecard_text(card, RCA))
     assert card.left_out == ("M12", "M13")
 
 
 def test_the_text_says_dashes_where_nothing_was_measured_and_every_metric_once() -> None:
     scenario = built(small())
     card = calibration(
-        scenario, [perfect(scenario)], about=About(agent="stub"), times=TIMES
+        RCA, scenario, [perfect(scenario)], about=About(agent="stub"), times=TIMES
     ).scorecard
-    lines = scorecard_text(card)
+    lines = scorecard_text(card, RCA)
     skip = next(line for line in lines if "skip_accuracy" in line)
     assert skip.split()[:5] == ["M6", "skip_accuracy", "1.000", "–", "–"]  # noqa: RUF001
     for metric in card.parts[0].rows:
@@ -131,7 +137,7 @@ def test_the_text_says_dashes_where_nothing_was_measured_and_every_metric_once()
 def test_the_json_is_read_back_as_it_was(half: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text(calibration_json(half))
-    assert read_calibration(path) == half
+    assert read_calibration(path, RCA.result_type) == half
     assert json.loads(path.read_text())["schema_version"] == 1
 
 
@@ -156,9 +162,9 @@ def test_what_is_no_result_is_told(content: bytes, says: str, tmp_path: Path) ->
     path = tmp_path / "r.json"
     path.write_bytes(content)
     with pytest.raises(SourceError, match=says):
-        read_calibration(path)
+        read_calibration(path, RCA.result_type)
     with pytest.raises(SourceError, match="cannot be read"):
-        read_calibration(tmp_path)
+        read_calibration(tmp_path, RCA.result_type)
 
 
 def test_the_page_needs_nothing_and_obeys_nobody() -> None:
@@ -167,14 +173,16 @@ def test_the_page_needs_nothing_and_obeys_nobody() -> None:
     plain["rcas"][0]["defect_type"] = EVIL
     scenario = built(plain)
     evil = msgspec.structs.replace(
-        CaseResult(case_id="C1"),
+        RcaCaseResult(case_id="C1"),
         test_name=EVIL,
         actual_rca_message=EVIL,
         actual_component=EVIL,
         actual_defect_type=EVIL,
         actual_path=(EVIL,),
     )
-    html = scorecard_html(calibration(scenario, [[evil]], about=About(agent=EVIL), times=TIMES))
+    html = scorecard_html(
+        calibration(RCA, scenario, [[evil]], about=About(agent=EVIL), times=TIMES), RCA
+    )
     assert "<script" not in html
     assert "<img" not in html
     assert "\x1b" not in html
@@ -185,7 +193,7 @@ def test_the_page_needs_nothing_and_obeys_nobody() -> None:
 
 
 def test_the_page_draws_its_plots(half: Calibration) -> None:
-    html = scorecard_html(half)
+    html = scorecard_html(half, RCA)
     assert html.count("<svg") == 4
     assert html.count('class="dot"') == len(half.scorecard.parts[0].confidence.bins)
     assert "prefers-color-scheme: dark" in html
@@ -194,7 +202,7 @@ def test_the_page_draws_its_plots(half: Calibration) -> None:
 
 def test_the_bill_adds_up_and_escapes() -> None:
     run = [msgspec.structs.replace(each, test_name="a|b`c`\n" * 9) for each in perfect(SHOP)]
-    bill = cost_bill("x | y", [run], Prices())
+    bill = cost_bill("x | y", [run], Prices(), RCA)
     lines = bill.splitlines()
     assert "# Cost bill: x \\| y" in lines
     assert "| Cases | 60 |" in lines
@@ -213,11 +221,13 @@ def test_the_bill_adds_up_and_escapes() -> None:
     ]
     visits = [int(line.split(" | ")[1]) for line in steps]
     assert sum(visits[:-1]) == visits[-1] == sum(each.step_count for each in run)
-    assert cost_bill("none", [[]], Prices()).count("No step") == 1
+    assert cost_bill("none", [[]], Prices(), RCA).count("No step") == 1
 
 
 def test_prices_come_from_the_configuration() -> None:
-    result = CaseResult(case_id="C", prompt_tokens_total=2_000_000, artifact_tokens_total=1_000_000)
+    result = RcaCaseResult(
+        case_id="C", prompt_tokens_total=2_000_000, artifact_tokens_total=1_000_000
+    )
     assert cost_of(result, prices_from({"input": 1, "output": 2.5})).money == 4.5
     assert prices_from({}) == Prices()
     for wrong in (

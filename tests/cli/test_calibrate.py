@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
-from tests.calibrate.answers import mistaken, perfect
-from tests.calibrate.worlds import small
 from tests.cli.world import World
+from tests.rca.calibration.answers import mistaken, perfect
+from tests.rca.calibration.worlds import small
 
 from interlock.calibrate.scorecard import About, calibration, calibration_json
+from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 
 
@@ -54,7 +55,9 @@ def test_check_takes_a_shipped_name_and_refuses_what_is_no_scenario(world: World
 def results(folder: Path) -> None:
     scenario = find_scenario("web-shop").scenario
     for name, run in {"a": mistaken(scenario, 0.5), "b": perfect(scenario)}.items():
-        told = calibration(scenario, [run], about=About(agent=f"agent {name}"), times=10)
+        told = calibration(
+            RcaBenchmark(), scenario, [run], about=About(agent=f"agent {name}"), times=10
+        )
         (folder / f"{name}.json").write_text(calibration_json(told))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.calibrate.seeds_form import scenario
 from tests.cli.h_table import Answers
 from tests.cli.test_calibrate_run import put, rows
 from tests.cli.test_watched import noted, watched
 from tests.cli.world import Said, World, until
+from tests.rca.calibration.seeds_form import scenario
 
 from interlock.rca.calibration.scenario import Scenario, find_scenario, shipped
 

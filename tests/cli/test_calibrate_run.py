@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calibrate.seeds_form import scenario
-from tests.calibrate.worlds import small
 from tests.cli.world import Said, World
+from tests.rca.calibration.seeds_form import scenario
+from tests.rca.calibration.worlds import small
 
 from interlock.rca.calibration.scenario import shipped
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calibrate.seeds_form import scenario
 from tests.cli.test_calibrate_run import put
 from tests.cli.world import World
+from tests.rca.calibration.seeds_form import scenario
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.calibrate.metrics import OVERALL, Bounds, Metric, ScoringRules, Sheet, metric_table
+from interlock.calibrate.metrics import ScoringRules, Sheet, collect_marks
 from interlock.calibrate.scorecard import Calibration, CaseRecord
 from interlock.calibrate.statistics import (
     SEED,
@@ -24,7 +24,7 @@ from interlock.calibrate.statistics import (
     p_value,
     sums,
 )
-from interlock.rca.calibration.marks import Mark, Marks
+from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricTable
 from interlock.system.errors import SourceError
 
 FEWEST = 6
@@ -62,24 +62,33 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    one: Calibration, other: Calibration, *, times: int = TIMES, seed: int = SEED
+    one: Calibration,
+    other: Calibration,
+    table: MetricTable,
+    *,
+    times: int = TIMES,
+    seed: int = SEED,
 ) -> Comparison:
     """How B differs from A."""
     _refuse_strangers(one, other)
-    rules = ScoringRules(one.scorecard.edition, one.scorecard.weights, one.scorecard.left_out)
+    card = one.scorecard
+    rules = ScoringRules(table, card.edition, card.weights, card.left_out)
     runs_a, runs_b = marks_by_run(one.records), marks_by_run(other.records)
     a, b = Sheet(runs_a, rules), Sheet(runs_b, rules)
     rows = [(*first, *second) for first, second in zip(a.rows, b.rows, strict=True)]
     drawn = draw(rows, times, seed)
-    asked = [each for each in metric_table().metrics if each.kind != "spread"]
-    found = [_difference(metric, a, b, rows, drawn, (runs_a, runs_b)) for metric in asked]
+    differences = [
+        _difference(metric, a, b, rows, drawn, (runs_a, runs_b))
+        for metric in table.metrics
+        if metric.kind != "spread"
+    ]
     fixed, broken = _flips(one.records, other.records)
     return Comparison(
-        scenario=one.scorecard.scenario,
-        a=one.scorecard.about.agent,
+        scenario=card.scenario,
+        a=card.about.agent,
         b=other.scorecard.about.agent,
         cases=len(a.case_ids),
-        differences=tuple(_judged(found)),
+        differences=tuple(_correct(differences, table)),
         fixed=fixed,
         broken=broken,
     )
@@ -104,11 +113,13 @@ def _refuse_strangers(one: Calibration, other: Calibration) -> None:
 
 
 def marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:
-    runs: dict[int, dict[str, dict[str, Mark]]] = defaultdict(lambda: defaultdict(dict))
+    runs: dict[int, list[CaseRecord]] = defaultdict(list)
     for record in records:
-        for metric, mark in record.marks.items():
-            runs[record.run][metric][record.result.case_id] = mark
-    return [runs[number] for number in sorted(runs)]
+        runs[record.run].append(record)
+    return [
+        collect_marks((record.result.case_id, record.marks) for record in runs[number])
+        for number in sorted(runs)
+    ]
 
 
 def _difference(
@@ -127,22 +138,22 @@ def _difference(
         return None if first is None or second is None else second - first
 
     total = sums(rows)
-    differing = _differing(runs, a.shares if metric.id == OVERALL else (metric.id,))
-    told = apart(total)
-    unlike = told is not None and differing > 0
-    found = interval(apart, rows, drawn) if unlike else None
-    if not told and found and found.method == "same in all":
-        unlike, found = False, None
+    differing = _differing(runs, a.shares if metric.kind == "weighted" else (metric.id,))
+    difference = apart(total)
+    unlike = difference is not None and differing > 0
+    around = interval(apart, rows, drawn) if unlike else None
+    if not difference and around and around.method == "same in all":
+        unlike, around = False, None
     return Difference(
         id=metric.id,
         name=metric.name,
         a=in_a(total[:width]),
         b=in_b(total[width:]),
-        difference=told,
-        interval=found,
+        difference=difference,
+        interval=around,
         p=p_value(apart, drawn) if unlike else None,
         differing=differing,
-        verdict="noise" if unlike else "same" if told is not None else "unmeasured",
+        verdict="noise" if unlike else "same" if difference is not None else "unmeasured",
     )
 
 
@@ -157,34 +168,34 @@ def _differing(runs: tuple[Sequence[Marks], Sequence[Marks]], metrics: Iterable[
 
 def _mean_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
     found: dict[str, list[Mark]] = defaultdict(list)
-    for marks in runs:
-        for case, mark in marks.get(metric, {}).items():
+    for run in runs:
+        for case, mark in run.get(metric, {}).items():
             found[case].append(mark)
     return {
         case: (
-            sum(counts for counts, _ in those) / len(those),
-            sum(of for _, of in those) / len(those),
+            sum(counts for counts, _ in marks) / len(marks),
+            sum(of for _, of in marks) / len(marks),
         )
-        for case, those in found.items()
+        for case, marks in found.items()
     }
 
 
-def _judged(found: Sequence[Difference]) -> list[Difference]:
-    asked = [each for each in found if each.p is not None]
+def _correct(differences: Sequence[Difference], table: MetricTable) -> list[Difference]:
+    """The differences with corrected p values, and what can be said of them now."""
+    bounds = {metric.id: metric.passes[table.default] for metric in table.metrics}
+    asked = [each for each in differences if each.p is not None]
     corrected = dict(
         zip((each.id for each in asked), holm([each.p or 0.0 for each in asked]), strict=True)
     )
-    return [_verdict(each, corrected.get(each.id)) for each in found]
+    return [_judge(each, corrected.get(each.id), bounds[each.id]) for each in differences]
 
 
-def _verdict(each: Difference, p: float | None) -> Difference:
+def _judge(each: Difference, p: float | None, bounds: Bounds) -> Difference:
     sure = p is not None and p < ALPHA and each.differing >= FEWEST
     if not sure or not each.difference:
         return msgspec.structs.replace(each, p=p)
-    metric = next(metric for metric in metric_table().metrics if metric.id == each.id)
-    up = _distance(metric.passes[metric_table().default], each.b or 0.0)
-    down = _distance(metric.passes[metric_table().default], each.a or 0.0)
-    return msgspec.structs.replace(each, p=p, verdict="better" if up < down else "worse")
+    is_better = _distance(bounds, each.b or 0.0) < _distance(bounds, each.a or 0.0)
+    return msgspec.structs.replace(each, p=p, verdict="better" if is_better else "worse")
 
 
 def _distance(bounds: Bounds, value: float) -> float:
@@ -209,4 +220,4 @@ def _mostly_solved(records: Sequence[CaseRecord]) -> dict[str, bool]:
     found: dict[str, list[bool]] = {}
     for record in records:
         found.setdefault(record.result.case_id, []).append(record.solved)
-    return {case: sum(told) * 2 > len(told) for case, told in found.items()}
+    return {case: sum(solved) * 2 > len(solved) for case, solved in found.items()}

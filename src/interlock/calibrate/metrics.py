@@ -2,78 +2,18 @@
 
 The ancestor's way takes nothing measured for perfect (0/0 is 1.0); the honest way says None and
 leaves it out of the weighted mean. Both are always made; whoever shows them says which is which.
-
-The table of metrics: what `metrics.yaml` says, checked once and trusted from then on.
+Marks are laid out as rows that add up, so that intervals can be drawn from the same sums.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from math import sqrt
-from typing import Literal
 
 import msgspec
 
 from interlock.calibrate.statistics import Estimate, Row, spread, sums
-from interlock.rca.calibration.marks import CaseResult, Mark, Marks, aligned, marks_of
-from interlock.rca.calibration.scenario import Scenario
-from interlock.system.errors import SourceError
-from interlock.system.yaml_text import read_yaml
-
-Kind = Literal["ratio", "complement", "correlation", "loops", "tokens", "weighted", "spread"]
-Bounds = tuple[float | None, float | None]
-OVERALL = "M19"
-SPREAD = "M20"
-
-
-class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row. `passes` has the lowest and the highest value that pass, by edition."""
-
-    id: str
-    name: str
-    group: str
-    kind: Kind
-    formula: str
-    passes: Mapping[str, Bounds]
-
-    @property
-    def counted(self) -> bool:
-        """Whether it comes from cases, not from other metrics."""
-        return self.kind not in ("weighted", "spread")
-
-
-class Edition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One way to count that was in use. Evidence is found more easily in v2."""
-
-    weights: str
-    same_path_is_found: bool
-
-
-class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    default: str
-    editions: Mapping[str, Edition]
-    weights: Mapping[str, Mapping[str, float]]
-    metrics: tuple[Metric, ...]
-
-    @property
-    def counted(self) -> tuple[Metric, ...]:
-        return tuple(metric for metric in self.metrics if metric.counted)
-
-    def edition(self, name: str) -> Edition:
-        if name not in self.editions:
-            raise SourceError(f"there is no edition {name!r}; use {', '.join(self.editions)}")
-        return self.editions[name]
-
-    def weights_of(self, name: str) -> Mapping[str, float]:
-        if name not in self.weights:
-            raise SourceError(f"there are no weights {name!r}; use {', '.join(self.weights)}")
-        return self.weights[name]
-
-
-@cache
-def metric_table() -> MetricTable:
-    text = resources.files("interlock.rca.calibration").joinpath("metrics.yaml").read_text("utf-8")
-    return msgspec.convert(read_yaml(text, "metrics.yaml").value, MetricTable)
+from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricKind, MetricTable
 
 
 def passing(bounds: Bounds, value: float) -> bool:
@@ -87,23 +27,25 @@ _ESTIMATED_STEP = 1_000
 
 
 class ScoringRules(msgspec.Struct, frozen=True):
-    """What is counted how: an edition of the table, its weights, and metrics left out of M19."""
+    """What is counted how: an edition of the table, its weights, and metrics that are left out of
+    the weighted mean."""
 
+    table: MetricTable
     edition: str = ""
     weights: str = ""
     left_out: tuple[str, ...] = ()
 
     @property
     def edition_name(self) -> str:
-        return self.edition or metric_table().default
+        return self.edition or self.table.default
 
     @property
     def weights_name(self) -> str:
-        return self.weights or metric_table().edition(self.edition_name).weights
+        return self.weights or self.table.find_edition(self.edition_name).weights
 
     @property
     def shares(self) -> dict[str, float]:
-        found = metric_table().weights_of(self.weights_name)
+        found = self.table.find_weights(self.weights_name)
         return {metric: share for metric, share in found.items() if metric not in self.left_out}
 
 
@@ -116,23 +58,25 @@ class Measure(msgspec.Struct, frozen=True):
     cases: int
 
 
-def tally(scenario: Scenario, results: Iterable[CaseResult], rules: ScoringRules) -> Marks:
-    """The marks of one run."""
-    edition = metric_table().edition(rules.edition_name)
-    return marks_of(
-        scenario, aligned(scenario, results), same_path_is_found=edition.same_path_is_found
-    )
+def collect_marks(cases: Iterable[tuple[str, Mapping[str, Mark]]]) -> Marks:
+    """The marks of one run, from those of each case."""
+    marks: dict[str, dict[str, Mark]] = defaultdict(dict)
+    for case_id, own in cases:
+        for metric, mark in own.items():
+            marks[metric][case_id] = mark
+    return dict(marks)
 
 
 def measure(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure, ...]:
-    """All metrics over one or more runs of the same cases: means, and the spread of M19."""
+    """All metrics over one or more runs of the same cases: means, and the spread of the
+    weighted mean."""
     sheet = Sheet(runs, rules)
     total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
-    return tuple(_measure(sheet, metric, total) for metric in metric_table().metrics)
+    return tuple(_measure(sheet, metric, total) for metric in rules.table.metrics)
 
 
 def _measure(sheet: "Sheet", metric: Metric, total: Row) -> Measure:
-    if metric.id == SPREAD:
+    if metric.kind == "spread":
         plain = [_plain(sheet.overall(total, run, honest=False)) for run in range(sheet.runs)]
         honest = [sheet.overall(total, run, honest=True) for run in range(sheet.runs)]
         known = [each for each in honest if each is not None]
@@ -158,7 +102,8 @@ class Sheet:
         self.case_ids = sorted({case for marks in runs for each in marks.values() for case in each})
         self._marks = runs
         self.shares = rules.shares
-        self._kinds = {metric.id: metric.kind for metric in metric_table().counted}
+        self._overall = rules.table.overall
+        self._kinds = {metric.id: metric.kind for metric in rules.table.counted}
         places: dict[str, int] = {}
         self._run_width = 0
         for metric, kind in self._kinds.items():
@@ -184,17 +129,17 @@ class Sheet:
 
     def estimate(self, metric: str, *, honest: bool) -> Estimate:
         """The metric as a function of summed rows: the mean over the runs that tell it."""
-        one = self.overall if metric == OVERALL else self._singles[metric]
+        one = self.overall if metric == self._overall else self._singles[metric]
 
         def value(total: Row) -> float | None:
-            told = [one(total, run, honest=honest) for run in range(self.runs)]
-            known = [each for each in told if each is not None]
+            values = [one(total, run, honest=honest) for run in range(self.runs)]
+            known = [each for each in values if each is not None]
             return sum(known) / len(known) if known else None
 
         return value
 
     def overall(self, total: Row, run: int, *, honest: bool) -> float | None:
-        """M19 of one run."""
+        """The weighted mean of one run."""
         values = {
             metric: value
             for metric in self.shares
@@ -215,7 +160,7 @@ class Sheet:
 class _Single:
     """One counted metric of one run, at its place in a row."""
 
-    def __init__(self, kind: Kind, place: int, run_width: int) -> None:
+    def __init__(self, kind: MetricKind, place: int, run_width: int) -> None:
         self._kind = kind
         self._place = place
         self._run_width = run_width
@@ -225,11 +170,11 @@ class _Single:
         return value_of(self._kind, total[at : at + _width(self._kind)], honest=honest)
 
 
-def _width(kind: Kind) -> int:
+def _width(kind: MetricKind) -> int:
     return 6 if kind == "correlation" else 2
 
 
-def _columns(kind: Kind, mark: Mark | None) -> tuple[float, ...]:
+def _columns(kind: MetricKind, mark: Mark | None) -> tuple[float, ...]:
     if mark is None:
         return (0.0,) * _width(kind)
     one, other = float(mark[0]), float(mark[1])
@@ -238,7 +183,7 @@ def _columns(kind: Kind, mark: Mark | None) -> tuple[float, ...]:
     return one, other
 
 
-def value_of(kind: Kind, total: Row, *, honest: bool) -> float | None:
+def value_of(kind: MetricKind, total: Row, *, honest: bool) -> float | None:
     """A value from summed columns. What is not measured is None, or the ancestor's number."""
     if kind == "correlation":
         return _correlation(total, honest)
@@ -271,11 +216,11 @@ def _correlation(total: Row, honest: bool) -> float | None:
 def overall_by(
     runs: Sequence[Marks], rules: ScoringRules
 ) -> Mapping[str, tuple[float, float | None]]:
-    """M19 under every set of weights, in both ways."""
+    """The weighted mean under every set of weights, in both ways."""
     found = {}
-    for name in metric_table().weights:
+    for name in rules.table.weights:
         sheet = Sheet(runs, msgspec.structs.replace(rules, weights=name))
         total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
-        plain = sheet.estimate(OVERALL, honest=False)(total)
-        found[name] = (_plain(plain), sheet.estimate(OVERALL, honest=True)(total))
+        plain = sheet.estimate(rules.table.overall, honest=False)(total)
+        found[name] = (_plain(plain), sheet.estimate(rules.table.overall, honest=True)(total))
     return found

@@ -12,23 +12,21 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.calibrate import plots, text
-from interlock.calibrate.metrics import metric_table
 from interlock.calibrate.prices import lasted, money
 from interlock.calibrate.scorecard import Calibration
-from interlock.rca.calibration.baselines import MEANINGS
+from interlock.runtime.benchmark import AnyBenchmark
 from interlock.system.html import source_in, templates_of
 from interlock.system.text import line, writable
 
 _SHOWN = 400
 """So many cases are listed."""
-_BEST = "majority+echo"
 
 
-def scorecard_html(told: Calibration) -> str:
+def scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> str:
     """`scorecard.html`."""
     style = source_in(_environment(), "scorecard.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    card = told.scorecard
+    card = calibration.scorecard
     whole = card.parts[0]
     html = (
         _environment()
@@ -36,13 +34,16 @@ def scorecard_html(told: Calibration) -> str:
         .render(
             card=card,
             whole=whole,
-            records=told.records[:_SHOWN],
-            hidden=max(0, len(told.records) - _SHOWN),
+            overall=whole.row(benchmark.metrics.overall),
+            records=[
+                (record, benchmark.describe(record.result))
+                for record in calibration.records[:_SHOWN]
+            ],
+            hidden=max(0, len(calibration.records) - _SHOWN),
             baselines=list(whole.rows[0].baselines),
-            meanings=MEANINGS,
-            formulas={metric.id: metric.formula for metric in metric_table().metrics},
+            texts=benchmark.texts,
+            formulas={metric.id: metric.formula for metric in benchmark.metrics.metrics},
             plots=plots,
-            best=_BEST,
             style=Markup(style),  # noqa: S704 -- our own file
             policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
             "form-action 'none'",

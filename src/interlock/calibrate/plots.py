@@ -1,6 +1,6 @@
 """Plots as SVG: numbers in, places of shapes out; a template draws them and escapes all words.
 
-Knows scales and boxes, in the plot's own units; refuses to know colours, which are classes.
+Lengths are in the plot's own units; colours are left to the classes of the style sheet.
 """
 
 import msgspec
@@ -22,7 +22,7 @@ class PlotDot(msgspec.Struct, frozen=True):
     x: float
     y: float
     radius: float
-    said: str
+    text: str
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Bar(msgspec.Struct, frozen=True):
     y: int
     name: str
     length: float
-    said: str
+    text: str
     low: float | None = None
     high: float | None = None
     rest: float = 0.0
@@ -57,7 +57,7 @@ def class_bars(classes: tuple[ClassRow, ...]) -> list[Bar]:
     return [
         Bar(
             number * STEP,
-            each.defect_type,
+            each.label,
             round(LENGTH * each.right / each.cases, 1),
             f"{each.right:g} of {each.cases}",
             round(LENGTH * each.interval.low, 1) if each.interval else None,
@@ -83,8 +83,8 @@ def cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
 
 
 def metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
-    """Metrics between 0 and 1 with their intervals; the mark is a baseline's value."""
-    shown = [row for row in rows if row.id not in ("M4", "M17", "M18", "M20")]
+    """Metrics that are best at 1, with their intervals; the mark is a baseline's value."""
+    shown = [row for row in rows if row.passes[0] is not None and row.passes[1] is None]
     return [
         Bar(
             number * STEP,

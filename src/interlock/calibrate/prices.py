@@ -1,10 +1,7 @@
-"""What tokens cost, and what a case did: prices from the configuration, sums of visits.
+"""What tokens cost: prices from the configuration, sums of visits, and the bill as Markdown.
 
-Knows money per million tokens. What a carrier itself said of the cost goes before the list.
-
-The bill of a calibration as Markdown: what each case and each step took.
-
-Knows tables. Nothing from outside is markup: names are shortened to one line and escaped.
+Prices are money for a million tokens. What a carrier itself reported goes before the price list.
+In the bill nothing from outside is markup: names are shortened to one line and escaped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.calibration.marks import CaseResult, StepCost
+from interlock.runtime.benchmark import AnyBenchmark, CaseResult, StepCost
 from interlock.system.errors import SourceError
 from interlock.system.text import prose
 
@@ -64,11 +61,11 @@ def prices_from(table: Mapping[str, Any]) -> Prices:
 
 
 def cost_of(result: CaseResult, prices: Prices) -> Cost:
-    """A case without recorded visits is told by its totals."""
+    """What a case cost: its visits, or its totals where none was recorded."""
     if result.steps:
         return total(step_cost(each, prices) for each in result.steps)
     return Cost(
-        result.step_count or len(result.actual_path),
+        result.step_count,
         result.prompt_tokens_total,
         result.artifact_tokens_total,
         _money(result.prompt_tokens_total, result.artifact_tokens_total, prices),
@@ -77,13 +74,14 @@ def cost_of(result: CaseResult, prices: Prices) -> Cost:
 
 
 def step_cost(step: StepCost, prices: Prices) -> Cost:
-    told = step.money
-    money = _money(step.prompt_tokens, step.artifact_tokens, prices) if told is None else told
+    money = step.money
+    if money is None:
+        money = _money(step.prompt_tokens, step.artifact_tokens, prices)
     return Cost(1, step.prompt_tokens, step.artifact_tokens, money, step.wall_clock_ms)
 
 
 def cost_by_step(results: Iterable[CaseResult], prices: Prices) -> dict[str, Cost]:
-    """F0 to F6, then whatever else there is."""
+    """The cost of each step, by its name."""
     found: dict[str, list[Cost]] = {}
     for result in results:
         for step in result.steps:
@@ -107,10 +105,12 @@ def _money(prompt: int, artifact: int, prices: Prices) -> float:
     return (prompt * prices.input + artifact * prices.output) / _MILLION
 
 
-_TEST = 25
+_SUBJECT = 25
 
 
-def cost_bill(title: str, runs: Sequence[Sequence[CaseResult]], prices: Prices) -> str:
+def cost_bill(
+    title: str, runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark
+) -> str:
     """`cost-bill.md` of all runs together."""
     results = [result for run in runs for result in run]
     whole = total(cost_of(result, prices) for result in results)
@@ -119,7 +119,7 @@ def cost_bill(title: str, runs: Sequence[Sequence[CaseResult]], prices: Prices) 
         "## Summary",
         _summary(whole, len(results), prices),
         "## Per case",
-        _per_case(runs, prices),
+        _per_case(runs, prices, benchmark),
         "## Per step",
         _per_step(results, prices),
         _footnote(prices),
@@ -149,14 +149,15 @@ def _summary(whole: Cost, cases: int, prices: Prices) -> str:
     return _table(("What", "Amount"), rows)
 
 
-def _per_case(runs: Sequence[Sequence[CaseResult]], prices: Prices) -> str:
-    head = ("Case", "Test", "Ver/Job", "Steps", "In", "Out", "Total", "Cost", "Time")
+def _per_case(runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark) -> str:
+    texts = benchmark.texts
+    head = ("Case", texts.subject, texts.place, "Steps", "In", "Out", "Total", "Cost", "Time")
     rows = []
     for number, run in enumerate(runs, 1):
         for result in run:
             name = result.case_id if len(runs) == 1 else f"{result.case_id} run {number}"
-            place = f"{result.version}/{result.job}".strip("/")
-            cells = (prose(name, 40), prose(result.test_name, _TEST), prose(place, 40))
+            view = benchmark.describe(result)
+            cells = (prose(name, 40), prose(view.subject, _SUBJECT), prose(view.place, 40))
             rows.append((*cells, *_amounts(cost_of(result, prices))))
     return _table(head, rows)
 

@@ -1,9 +1,8 @@
-"""The scorecard: everything a calibration says about an agent, as one record.
+"""The scorecard: everything a calibration says about an agent, as one record and as JSON.
 
 Puts values, intervals, baselines, confidence, families and cost together, for all cases and for
-each split apart. Refuses to know how it is shown; chance and time are arguments.
-
-Calibrations as JSON: what a run leaves behind, and what a comparison reads.
+each split apart. Chance and time are arguments: the same results give the same scorecard. What a
+run leaves behind as JSON is what a comparison and a tuning read.
 """
 
 from collections import defaultdict
@@ -14,36 +13,44 @@ from typing import Any
 import msgspec
 
 from interlock.calibrate.metrics import (
-    Bounds,
     Measure,
-    Metric,
     ScoringRules,
     Sheet,
+    collect_marks,
     measure,
-    metric_table,
     overall_by,
     passing,
-    tally,
 )
 from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
 from interlock.calibrate.statistics import (
     SEED,
     TIMES,
     Bin,
+    Grouping,
     Interval,
     brier,
     calibration_error,
     draw,
+    grouping,
     interval,
     reliability,
     wilson,
 )
-from interlock.rca.calibration.baselines import Grouping, baselines, grouping
-from interlock.rca.calibration.marks import CaseResult, Mark, Marks, aligned, right_defect, solved
-from interlock.rca.calibration.scenario import Scenario, Split
+from interlock.runtime.benchmark import (
+    AnyBenchmark,
+    Bounds,
+    CaseResult,
+    Mark,
+    Marks,
+    Metric,
+    Scenario,
+    ScoredCase,
+    Split,
+)
 from interlock.system.errors import SourceError
 
 Results = Sequence[CaseResult]
+ScoredRun = Sequence[ScoredCase[Any]]
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,9 +83,10 @@ class MetricRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A true defect type, and how many of its cases were given it."""
+    """A true label, and how many of its cases were given it."""
 
-    defect_type: str
+    label: str = msgspec.field(name="defect_type")
+    """Files have the word of the benchmark that was first."""
     right: float
     cases: int
     interval: Interval | None
@@ -101,7 +109,7 @@ class ScorecardPart(msgspec.Struct, frozen=True, kw_only=True):
     solved: float
     rows: tuple[MetricRow, ...]
     overall: dict[str, tuple[float, float | None]]
-    """M19 by set of weights: in the ancestor's way, and honest."""
+    """The weighted mean by set of weights: in the ancestor's way, and honest."""
     classes: tuple[ClassRow, ...]
     confidence: Confidence
     families: Grouping | None
@@ -158,21 +166,22 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibration(
+    benchmark: AnyBenchmark,
     scenario: Scenario,
     runs: Sequence[Results],
     *,
     about: About = About(),  # noqa: B008 - frozen
-    rules: ScoringRules = ScoringRules(),  # noqa: B008 - frozen
+    rules: ScoringRules | None = None,
     prices: Prices = Prices(),  # noqa: B008 - frozen
     times: int = TIMES,
     seed: int = SEED,
 ) -> Calibration:
     """Score one or more runs over the same scenario."""
-    told = [aligned(scenario, run) for run in runs]
+    rules = rules or ScoringRules(benchmark.metrics)
+    scored = [benchmark.score(scenario, run, rules.edition_name) for run in runs]
     parts = [("all cases", scenario)]
     splits: tuple[Split, ...] = ("train", "test")
     parts += [(split, part) for split in splits if (part := scenario.of_split(split)).cases]
-    chance = (times, seed)
     card = Scorecard(
         scenario=scenario.name,
         description=scenario.description,
@@ -181,81 +190,104 @@ def calibration(
         edition=rules.edition_name,
         weights=rules.weights_name,
         left_out=rules.left_out,
-        runs=len(told),
-        verified=sum(_verified(scenario, number) for number in range(len(scenario.cases))),
+        runs=len(runs),
+        verified=scenario.verified_count,
         candidates=len(scenario.candidates),
-        failed=sum(bool(result.pipeline_error) for run in told for result in run),
-        parts=tuple(_part(name, part, told, rules, chance) for name, part in parts),
-        spending=_spending(scenario, told, prices),
+        failed=sum(bool(case.result.pipeline_error) for run in scored for case in run),
+        parts=tuple(
+            _score_part(name, benchmark, part, runs, rules, times=times, seed=seed)
+            for name, part in parts
+        ),
+        spending=_sum_cost(scored, prices),
     )
-    return Calibration(scorecard=card, records=tuple(_records(scenario, told, rules)))
+    records = tuple(
+        CaseRecord(run=number, solved=case.solved, result=case.result, marks=case.marks)
+        for number, run in enumerate(scored, 1)
+        for case in run
+    )
+    return Calibration(scorecard=card, records=records)
 
 
-def _verified(scenario: Scenario, number: int) -> bool:
-    case = scenario.cases[number]
-    cause = scenario.cause_of(case)
-    return case.verified or (cause is not None and cause.verified)
-
-
-def _part(
+def _score_part(
     name: str,
+    benchmark: AnyBenchmark,
     scenario: Scenario,
     runs: Sequence[Results],
     rules: ScoringRules,
-    chance: tuple[int, int],
+    *,
+    times: int,
+    seed: int,
 ) -> ScorecardPart:
-    told = [aligned(scenario, run) for run in runs]
-    marks = [tally(scenario, run, rules) for run in told]
-    answers = [(mark[0], bool(mark[1])) for each in marks for mark in each["M8"].values()]
+    # Scored anew, not picked from the whole: what a case counts for may hang on those before it.
+    scored = [benchmark.score(scenario, run, rules.edition_name) for run in runs]
+    marks = [_collect(run) for run in scored]
+    confidence = rules.table.confidence
+    answers = [(mark[0], bool(mark[1])) for each in marks for mark in _of(each, confidence)]
+    baselines = {
+        name: _collect(benchmark.score(scenario, results, rules.edition_name))
+        for name, results in benchmark.make_baselines(scenario).items()
+    }
     return ScorecardPart(
         name=name,
         cases=len(scenario.cases),
-        solved=_solved(scenario, told),
-        rows=_rows(scenario, marks, rules, chance),
+        solved=_count_solved(scored) / max(len(runs), 1),
+        rows=_make_rows(marks, baselines, rules, times=times, seed=seed),
         overall=dict(overall_by(marks, rules)),
-        classes=_classes(scenario, told),
+        classes=_count_labels(scored),
         confidence=Confidence(
             answers=len(answers),
             brier=brier(answers),
             ece=calibration_error(answers),
             bins=reliability(answers),
         ),
-        families=_families(scenario, told),
+        families=_compare_families(scored),
     )
 
 
-def _solved(scenario: Scenario, runs: Sequence[Results]) -> float:
-    pairs = [pair for run in runs for pair in zip(scenario.cases, run, strict=True)]
-    return sum(solved(scenario, case, result) for case, result in pairs) / max(len(runs), 1)
+def _collect(run: ScoredRun) -> Marks:
+    return collect_marks((case.result.case_id, case.marks) for case in run)
 
 
-def _rows(
-    scenario: Scenario, marks: Sequence[Marks], rules: ScoringRules, chance: tuple[int, int]
+def _of(marks: Marks, metric: str) -> list[Mark]:
+    return list(marks.get(metric, {}).values())
+
+
+def _count_solved(scored: Sequence[ScoredRun]) -> int:
+    return sum(case.solved for run in scored for case in run)
+
+
+def _make_rows(
+    marks: Sequence[Marks],
+    baselines: dict[str, Marks],
+    rules: ScoringRules,
+    *,
+    times: int,
+    seed: int,
 ) -> tuple[MetricRow, ...]:
     sheet = Sheet(marks, rules)
-    drawn = draw(sheet.rows, *chance)
+    drawn = draw(sheet.rows, times, seed)
     others = {
-        name: {each.id: each for each in measure([tally(scenario, results, rules)], rules)}
-        for name, results in baselines(scenario).items()
+        name: {each.id: each.honest for each in measure([own], rules)}
+        for name, own in baselines.items()
     }
     return tuple(
-        _row(
+        _make_row(
             metric,
             found,
             rules,
-            _interval(sheet, metric, found, drawn),
-            {name: values[metric.id].honest for name, values in others.items()},
+            _find_interval(sheet, metric, found, drawn),
+            {name: values[metric.id] for name, values in others.items()},
         )
-        for metric, found in zip(metric_table().metrics, measure(marks, rules), strict=True)
+        for metric, found in zip(rules.table.metrics, measure(marks, rules), strict=True)
     )
 
 
-def _row(
+def _make_row(
     metric: Metric,
     found: Measure,
     rules: ScoringRules,
     around: Interval | None,
-    others: dict[str, float | None],
+    baselines: dict[str, float | None],
 ) -> MetricRow:
     bounds = metric.passes[rules.edition_name]
     estimated = metric.kind == "tokens" and found.honest is None
@@ -269,14 +301,14 @@ def _row(
         passes=bounds,
         passed=estimated or passing(bounds, found.value),
         cases=found.cases,
-        baselines=others,
+        baselines=baselines,
     )
 
 
-def _interval(
+def _find_interval(
     sheet: Sheet, metric: Metric, found: Measure, drawn: Sequence[Sequence[float]]
 ) -> Interval | None:
-    """Where all draws agree the bootstrap is blind: then the share's own interval is told."""
+    """Where all draws agree the bootstrap is blind: then the share's own interval is taken."""
     if metric.kind in ("spread", "tokens") or found.honest is None:
         return None
     around = interval(sheet.estimate(metric.id, honest=True), sheet.rows, drawn)
@@ -286,65 +318,59 @@ def _interval(
     return wilson(found.honest * found.cases, found.cases) if share else None
 
 
-def _classes(scenario: Scenario, runs: Sequence[Results]) -> tuple[ClassRow, ...]:
+def _count_labels(scored: Sequence[ScoredRun]) -> tuple[ClassRow, ...]:
     right: dict[str, int] = defaultdict(int)
     cases: dict[str, int] = defaultdict(int)
-    for number, case in enumerate(scenario.cases):
-        if cause := scenario.cause_of(case):
-            cases[cause.defect_type] += 1
-            right[cause.defect_type] += sum(
-                right_defect(scenario, case, run[number]) for run in runs
-            )
+    for results in zip(*scored, strict=True):
+        label = results[0].label
+        if label is not None:
+            cases[label] += 1
+            right[label] += sum(result.is_label_right for result in results)
+    runs = max(len(scored), 1)
     return tuple(
         ClassRow(
-            defect_type=name,
-            right=right[name] / max(len(runs), 1),
-            cases=cases[name],
-            interval=wilson(right[name] / max(len(runs), 1), cases[name]),
+            label=label,
+            right=right[label] / runs,
+            cases=cases[label],
+            interval=wilson(right[label] / runs, cases[label]),
         )
-        for name in sorted(cases, key=lambda name: (-cases[name], name))
+        for label in sorted(cases, key=lambda label: (-cases[label], label))
     )
 
 
-def _families(scenario: Scenario, runs: Sequence[Results]) -> Grouping | None:
-    truth = {case.id: scenario.family_of(case) for case in scenario.cases}
-    found = [
-        each
-        for run in runs
-        if (each := grouping(truth, {r.case_id: r.actual_rca_id or r.case_id for r in run}))
+def _compare_families(scored: Sequence[ScoredRun]) -> Grouping | None:
+    """Means over the runs."""
+    groupings = [
+        found
+        for run in scored
+        if (
+            found := grouping(
+                {case.result.case_id: case.family for case in run},
+                {case.result.case_id: case.found_family for case in run},
+            )
+        )
     ]
-    if not found:
+    if not groupings:
         return None
-    fields = [msgspec.structs.astuple(each) for each in found]
+    fields = [msgspec.structs.astuple(each) for each in groupings]
     precision, recall, f, rand, _, _, groups = (
-        sum(column) / len(found) for column in zip(*fields, strict=True)
+        sum(column) / len(groupings) for column in zip(*fields, strict=True)
     )
-    first = found[0]
+    first = groupings[0]
     return Grouping(precision, recall, f, rand, first.cases, first.true_groups, round(groups))
 
 
-def _spending(scenario: Scenario, runs: Sequence[Results], prices: Prices) -> CalibrationCost:
-    results = [result for run in runs for result in run]
+def _sum_cost(scored: Sequence[ScoredRun], prices: Prices) -> CalibrationCost:
+    results = [case.result for run in scored for case in run]
     whole = total(cost_of(result, prices) for result in results)
-    right = _solved(scenario, runs) * len(runs)
+    solved = _count_solved(scored)
     return CalibrationCost(
         currency=prices.currency,
         whole=whole,
         by_step=cost_by_step(results, prices),
         per_case=whole.money / max(len(results), 1),
-        per_solved=whole.money / right if right else None,
+        per_solved=whole.money / solved if solved else None,
     )
-
-
-def _records(scenario: Scenario, runs: Sequence[Results], rules: ScoringRules) -> list[CaseRecord]:
-    found = []
-    for number, run in enumerate(runs, 1):
-        marks = tally(scenario, run, rules)
-        for case, result in zip(scenario.cases, run, strict=True):
-            own = {metric: each[case.id] for metric, each in marks.items() if case.id in each}
-            right = solved(scenario, case, result)
-            found.append(CaseRecord(run=number, solved=right, result=result, marks=own))
-    return found
 
 
 SCHEMA_VERSION = 1
@@ -352,13 +378,14 @@ _LARGEST = 200_000_000
 _KIND = "calibration"
 
 
-def calibration_json(told: Calibration) -> str:
+def calibration_json(calibration: Calibration) -> str:
     """The same calibration gives the same text."""
-    body = {"schema_version": SCHEMA_VERSION, "kind": _KIND, **msgspec.to_builtins(told)}
+    body = {"schema_version": SCHEMA_VERSION, "kind": _KIND, **msgspec.to_builtins(calibration)}
     return msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n"
 
 
-def read_calibration(path: Path) -> Calibration:
+def read_calibration(path: Path, result_type: type[CaseResult]) -> Calibration:
+    """What a calibration left behind, with results of the benchmark's type."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST + 1)
@@ -366,10 +393,16 @@ def read_calibration(path: Path) -> Calibration:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > _LARGEST:
         raise SourceError(f"{path}: more than {_LARGEST:,} bytes; this is no result of calibrate")
-    return _calibration(content, str(path))
+    return _parse_calibration(content, str(path), result_type)
 
 
-def _calibration(content: bytes, file: str) -> Calibration:
+def _parse_calibration(content: bytes, file: str, result_type: type[CaseResult]) -> Calibration:
+    def read_result(_protocol: type, value: Any) -> CaseResult:
+        try:
+            return msgspec.convert(value, result_type)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
+
     try:
         value: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -379,6 +412,6 @@ def _calibration(content: bytes, file: str) -> Calibration:
     if value.get("schema_version") != SCHEMA_VERSION:
         raise SourceError(f"{file}: made by another version of Interlock; calibrate again")
     try:
-        return msgspec.convert(value, Calibration)
+        return msgspec.convert(value, Calibration, dec_hook=read_result)
     except msgspec.ValidationError as error:
         raise SourceError(f"{file}: {str(error).replace('`', '')}; calibrate again") from None

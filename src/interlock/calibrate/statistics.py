@@ -1,13 +1,15 @@
-"""Statistics in plain Python: how far a number may be trusted, and how well confidence is founded.
+"""Statistics in plain Python: how far a number may be trusted, how well confidence is founded, and
+how well things were put into groups.
 
-Knows rows of numbers that add up, and functions of their sums; refuses to know what they mean.
-Chance is an argument: the same seed gives the same interval on every machine.
+Works on rows of numbers that add up, and on functions of their sums. Chance is an argument: the
+same seed gives the same interval on every machine.
 """
 
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from math import sqrt
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import comb, sqrt
 from statistics import NormalDist
 from typing import Literal
 
@@ -171,11 +173,11 @@ def reliability(answers: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[
         Bin(
             at / bins,
             (at + 1) / bins,
-            len(those),
-            sum(confidence for confidence, _ in those) / len(those),
-            sum(right for _, right in those) / len(those),
+            len(members),
+            sum(confidence for confidence, _ in members) / len(members),
+            sum(right for _, right in members) / len(members),
         )
-        for at, those in sorted(held.items())
+        for at, members in sorted(held.items())
     )
 
 
@@ -185,3 +187,53 @@ def calibration_error(answers: Sequence[tuple[float, bool]], bins: int = 10) -> 
         return None
     found = reliability(answers, bins)
     return sum(each.count * abs(each.confidence - each.accuracy) for each in found) / len(answers)
+
+
+class Grouping(msgspec.Struct, frozen=True):
+    """B³ precision, recall and F, and the adjusted Rand index: 1 is best, about 0 is chance."""
+
+    precision: float
+    recall: float
+    f: float
+    rand: float
+    cases: int
+    true_groups: int
+    found_groups: int
+
+
+def grouping(truth: Mapping[str, Hashable], found: Mapping[str, Hashable]) -> Grouping | None:
+    """Found groups held against true ones: both map the same things to their groups. Pairs that are
+    together in both count, so the names of groups do not matter. None if there is nothing."""
+    if not truth:
+        return None
+    both = Counter((truth[each], found[each]) for each in truth)
+    true_sizes, found_sizes = Counter(truth.values()), Counter(found[each] for each in truth)
+    precision = sum(n * n / found_sizes[group] for (_, group), n in both.items()) / len(truth)
+    recall = sum(n * n / true_sizes[group] for (group, _), n in both.items()) / len(truth)
+    return Grouping(
+        precision,
+        recall,
+        2 * precision * recall / (precision + recall),
+        _rand(both, true_sizes, found_sizes, len(truth)),
+        len(truth),
+        len(true_sizes),
+        len(found_sizes),
+    )
+
+
+def _rand(
+    both: Counter[tuple[Hashable, Hashable]],
+    true_sizes: Counter[Hashable],
+    found_sizes: Counter[Hashable],
+    total: int,
+) -> float:
+    together = sum(comb(n, 2) for n in both.values())
+    in_truth = sum(comb(n, 2) for n in true_sizes.values())
+    in_found = sum(comb(n, 2) for n in found_sizes.values())
+    if total < 2:
+        return 1.0
+    by_chance = in_truth * in_found / comb(total, 2)
+    most = (in_truth + in_found) / 2
+    if most == by_chance:  # all alone, or all together, in both
+        return 1.0 if together == most else 0.0
+    return (together - by_chance) / (most - by_chance)

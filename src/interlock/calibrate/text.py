@@ -1,17 +1,15 @@
 """The scorecard and the comparison on a terminal: plain lines, aligned, the bad news included.
 
-Knows columns; refuses to know colours and where lines go.
-
-Numbers as people read them in scorecards; what was not measured is a dash, never a number.
+Numbers are written as people read them; what was not measured is a dash, never a number.
 """
 
 from collections.abc import Sequence
 
 from interlock.calibrate.compare import Comparison
-from interlock.calibrate.metrics import Bounds
 from interlock.calibrate.prices import lasted, money
 from interlock.calibrate.scorecard import MetricRow, Scorecard, ScorecardPart
 from interlock.calibrate.statistics import Interval
+from interlock.runtime.benchmark import AnyBenchmark, BenchmarkTexts, Bounds, MetricTable
 from interlock.system.text import line
 
 DASH = "\N{EN DASH}"
@@ -47,23 +45,14 @@ def share(part: float, whole: float) -> str:
     return f"{part:g} of {whole:g}" if whole else DASH
 
 
-_GROUPS = {
-    "structured": "Structured",
-    "workspace": "Workspace",
-    "evidence": "Evidence",
-    "semantic": "Semantic",
-    "pipeline": "Pipeline",
-    "aggregate": "Aggregate",
-}
-
-
-def scorecard_text(card: Scorecard) -> list[str]:
+def scorecard_text(card: Scorecard, benchmark: AnyBenchmark) -> list[str]:
     """What `interlock calibrate` prints."""
-    whole = card.parts[0]
-    lines = [*_head(card), "", *_metrics(card, whole), "", *_legend(card), "", *_facts(whole)]
+    whole, table, texts = card.parts[0], benchmark.metrics, benchmark.texts
+    lines = [*_head(card), "", *_metrics(card, whole), "", *_legend(card, table.overall)]
+    lines += ["", *_facts(whole, table.overall, texts)]
     for part in card.parts[1:]:
-        lines += ["", *_split(part)]
-    lines += ["", *_classes(whole), "", *_spending(card)]
+        lines += ["", *_split(part, table)]
+    lines += ["", *_classes(whole, texts), "", *_spending(card)]
     passed = [row for row in whole.rows if row.passed]
     word = "PASS" if card.passed else "FAIL"
     lines += ["", f"RESULT {word}: {len(passed)} of {len(whole.rows)} metrics pass"]
@@ -74,13 +63,13 @@ def _head(card: Scorecard) -> list[str]:
     about = card.about
     who = ", ".join(line(word, 80) for word in (about.agent, about.dispatch, about.at) if word)
     cases = f"{card.parts[0].cases} cases, verified: {card.verified}, candidates: {card.candidates}"
-    said = [f"{line(card.scenario, 80)}: {who or 'no agent named'}"]
-    said.append(f"{cases}, runs: {card.runs}, edition {card.edition}, weights {card.weights}")
+    lines = [f"{line(card.scenario, 80)}: {who or 'no agent named'}"]
+    lines.append(f"{cases}, runs: {card.runs}, edition {card.edition}, weights {card.weights}")
     if about.note:
-        said.append(line(about.note, 200))
+        lines.append(line(about.note, 200))
     if card.failed:
-        said.append(f"{card.failed} results are of cases that did not come to an end")
-    return said
+        lines.append(f"{card.failed} results are of cases that did not come to an end")
+    return lines
 
 
 def _metrics(card: Scorecard, part: ScorecardPart) -> list[str]:
@@ -91,7 +80,7 @@ def _metrics(card: Scorecard, part: ScorecardPart) -> list[str]:
     for row in part.rows:
         if row.group != group:
             group = row.group
-            rows.append((_GROUPS.get(group, group),))
+            rows.append((group.capitalize(),))
         rows.append(_metric(card, row, names))
     return table(head, rows)
 
@@ -111,48 +100,49 @@ def _metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tuple[str,
     )
 
 
-def _legend(card: Scorecard) -> list[str]:
+def _legend(card: Scorecard, overall: str) -> list[str]:
+    without = f"nothing to measure is {DASH} and left out of {overall}, weights renormalised"
     return [
         "value: the ancestor's count, nothing to measure is 1.0; what passes is said of it",
-        f"honest: the same, nothing to measure is {DASH} and left out of M19, weights renormalised",
+        f"honest: the same, {without}",
         f"95 %: bootstrap over cases (BCa), of the honest value; weights: {card.weights}",
     ]
 
 
-def _facts(part: ScorecardPart) -> list[str]:
-    rows = [("solved (defect type and component right)", share(round(part.solved, 2), part.cases))]
+def _facts(part: ScorecardPart, overall: str, texts: BenchmarkTexts) -> list[str]:
+    rows = [(f"solved ({texts.solved})", share(round(part.solved, 2), part.cases))]
     for name, (plain, honest) in part.overall.items():
-        rows.append((f"M19 with weights {name}", f"{figure(plain)}, honest {figure(honest)}"))
-    told = part.confidence
-    said = f"Brier {figure(told.brier)}, ECE {figure(told.ece)} over {told.answers} answers"
-    rows.append(("confidence", said))
+        rows.append((f"{overall} with weights {name}", f"{figure(plain)}, honest {figure(honest)}"))
+    sure = part.confidence
+    errors = f"Brier {figure(sure.brier)}, ECE {figure(sure.ece)} over {sure.answers} answers"
+    rows.append(("confidence", errors))
     if families := part.families:
-        said = (
+        groups = (
             f"B3 precision {figure(families.precision)}, recall {figure(families.recall)}, "
             f"F {figure(families.f)}, adjusted Rand {figure(families.rand)}; "
             f"{families.found_groups} found, {families.true_groups} true"
         )
-        rows.append(("families", said))
+        rows.append(("families", groups))
     return table(("", ""), rows)[1:]
 
 
-def _split(part: ScorecardPart) -> list[str]:
-    words = ("M1", "M2", "M5", "M10", "M12", "M15", "M19")
+def _split(part: ScorecardPart, metrics: MetricTable) -> list[str]:
+    keys = {metric.id for metric in metrics.metrics if metric.is_key}
     rows = [
         (row.id, row.name, figure(row.honest), around(row.interval), str(row.cases))
         for row in part.rows
-        if row.id in words
+        if row.id in keys
     ]
     head = ("", f"split {part.name}, {part.cases} cases", "honest", "95 %", "cases")
     return table(head, rows)
 
 
-def _classes(part: ScorecardPart) -> list[str]:
+def _classes(part: ScorecardPart, texts: BenchmarkTexts) -> list[str]:
     rows = [
-        (line(row.defect_type, 40), share(round(row.right, 2), row.cases), around(row.interval))
+        (line(row.label, 40), share(round(row.right, 2), row.cases), around(row.interval))
         for row in part.classes
     ]
-    return table(("defect type", "right", "95 %"), rows)
+    return table((texts.label, "right", "95 %"), rows)
 
 
 def _spending(card: Scorecard) -> list[str]:
@@ -183,14 +173,13 @@ def comparison_text(found: Comparison) -> list[str]:
         for each in found.differences
     ]
     clear = [each.id for each in found.differences if each.verdict in ("better", "worse")]
-    told = ", ".join(clear) if clear else "none"
     return [
         f"{line(found.scenario, 80)}, {found.cases} cases: {who}",
         "",
         *table(head, rows),
         "",
         "p: paired bootstrap over cases, corrected for all metrics asked (Holm)",
-        f"more than noise: {told}",
+        f"more than noise: {', '.join(clear) or 'none'}",
         f"solved in B alone: {_names(found.fixed)}",
         f"solved in A alone: {_names(found.broken)}",
     ]

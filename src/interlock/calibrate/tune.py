@@ -1,32 +1,28 @@
 """Tuning: recorded runs decided again with other thresholds. No agent is asked.
 
-Knows what a case would have come to: the cause that its last word names. Where another threshold
-asks for an answer that nobody ever gave, the case is unknown, and counts as neither right nor
-wrong.
-
-Grids: the values of thresholds that are tried, from a user's words to points.
-
-Knows which thresholds a circuit has and what they may be; refuses to know what comes of them.
+The values to try come from a user's words. Where another threshold asks for an answer that nobody
+ever gave, the case is unknown, and counts as neither right nor wrong.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.api.work import load_circuit
+from interlock.calibrate.scorecard import read_calibration
 from interlock.calibrate.statistics import Interval, wilson
 from interlock.engine.advance import open_case
-from interlock.engine.case import Case
-from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.engine.case import OPEN, Case
+from interlock.engine.circuit import Circuit
 from interlock.engine.replay import Recorded, redecide
-from interlock.journal.runs import journal_of, load_cases
-from interlock.rca.calibration.marks import CaseResult, in_words_of, solved
-from interlock.rca.calibration.scenario import LabelledCase, Scenario
-from interlock.rca.knowledge.causes import causes
-from interlock.rca.steps import F0, F1, F3, F4, F5, F6, LINKED
+from interlock.journal.database import reading
+from interlock.journal.runs import find_run, journal_of, load_cases
+from interlock.runtime.benchmark import AnyBenchmark, Scenario, Split
 from interlock.system.errors import SourceError
 
 MOST = 20_000
@@ -86,25 +82,24 @@ def points(words: Iterable[str], circuit: Circuit) -> list[Point]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-_AFTERWARDS = (F5, F6)
-"""Steps that do not change what was found, unless they say so."""
-
-
-class FindingText(msgspec.Struct, frozen=True):
-    """What is said of a cause."""
-
-    defect_type: str = ""
-    component: str = ""
-    message: str = ""
-
-
 class Recording(msgspec.Struct, frozen=True):
-    """A case of a recorded run: where it began, and all that was answered."""
+    """A case of a recorded run: where it began, all that was answered, and who judges it."""
 
-    label: LabelledCase
+    case_id: str
+    split: Split
     start: Case
     recorded: Recorded
-    causes: Mapping[int, FindingText]
+    is_solved: Callable[[str, Recorded], bool]
+
+
+class RecordedCases(msgspec.Struct, frozen=True):
+    """All cases of some calibrations, with the circuit of the first."""
+
+    circuit: Circuit
+    recordings: list[Recording]
+
+    def of_split(self, split: Split) -> list[Recording]:
+        return [each for each in self.recordings if each.split == split]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,58 +122,82 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return self.right / self.known if self.known else None
 
 
-def recordings(
-    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit
+def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: str) -> RecordedCases:
+    """All cases of all runs that these results name; they must be of one scenario, which is where
+    `source` says if it is not empty, and the runs must still be there."""
+    recordings: list[Recording] = []
+    scenario: Scenario | None = None
+    circuit: Circuit | None = None
+    for path in results:
+        card = read_calibration(path, benchmark.result_type).scorecard
+        scenario = scenario or benchmark.find_scenario(source or card.about.source).scenario
+        if card.digest != scenario.digest:
+            raise SourceError(
+                f"{path}: made with other labels than {scenario.name!r} has now; calibrate again, "
+                "or name the scenario as it was with --scenario"
+            )
+        for store in card.about.stores:
+            if not Path(store).exists():
+                raise SourceError(f"{path}: its run at {store} is gone; calibrate again")
+            with reading(Path(store)) as connection:
+                run = find_run(connection)
+                own = load_circuit(run)
+                circuit = circuit or own
+                recordings += read_recordings(benchmark, connection, run.run_id, scenario, own)
+    if circuit is None or not recordings:
+        raise SourceError("there is no case that came to an end; calibrate without --token-budget")
+    return RecordedCases(circuit, recordings)
+
+
+def read_recordings(
+    benchmark: AnyBenchmark,
+    connection: Connection,
+    run_id: int,
+    scenario: Scenario,
+    circuit: Circuit,
 ) -> list[Recording]:
     """The cases of a run that came to an end."""
-    labels = {case.id: case for case in scenario.cases}
-    known = {
-        each.rca.rca_id: FindingText(each.rca.defect_type, each.rca.component, each.rca.description)
-        for each in causes(connection, archived=True)
-    }
-    starts = _starts(connection, run_id, circuit)
+    splits = {case.id: case.split for case in scenario.cases}
+    is_solved = benchmark.make_judge(scenario, connection, circuit)
     return [
-        Recording(labels[case_id], start, tuple(journal_of(connection, number)), known)
-        for case_id, (number, start) in starts.items()
-        if case_id in labels
-    ]
-
-
-def _starts(connection: Connection, run_id: int, circuit: Circuit) -> dict[str, tuple[int, Case]]:
-    return {
-        each.case.case_id: (
-            each.case_no,
+        Recording(
+            each.case.case_id,
+            splits[each.case.case_id],
             open_case(circuit, each.case.case_id, each.case.input),
+            tuple(journal_of(connection, each.case_no)),
+            is_solved,
         )
         for each in load_cases(connection, circuit, run_id, whole=True)
-        if each.dispatch_id is None and each.case.status != "open"
-    }
+        if each.dispatch_id is None and each.case.status != OPEN and each.case.case_id in splits
+    ]
 
 
 class TuningBench:
     """Tries points on the same recordings, and remembers what each way came to."""
 
-    def __init__(self, scenario: Scenario, circuit: Circuit, recorded: Sequence[Recording]) -> None:
-        self._scenario = scenario
+    def __init__(
+        self, circuit: Circuit, recordings: Sequence[Recording], closing_steps: frozenset[str]
+    ) -> None:
         self._circuit = circuit
-        self._recorded = recorded
-        self._right: dict[tuple[int, tuple[str, ...]], bool] = {}
+        self._recordings = recordings
+        self._closing_steps = closing_steps
+        self._solved: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def trial(self, point: Point) -> Trial:
         circuit = self._circuit.with_thresholds(point)
         right = known = unknown = dispatches = changed = 0
-        for number, each in enumerate(self._recorded):
+        for number, each in enumerate(self._recordings):
             decided, _, lacks = redecide(circuit, each.start, each.recorded)
             way = tuple(decision.rule for decision, _ in decided)
             dispatches += len(way) + bool(lacks)
             changed += way != tuple(decision.rule for decision, _ in each.recorded)
-            if lacks and lacks not in _AFTERWARDS:
+            if lacks and lacks not in self._closing_steps:
                 unknown += 1
                 continue
             known += 1
-            if (number, way) not in self._right:
-                self._right[number, way] = self._is_right(each, decided)
-            right += self._right[number, way]
+            if (number, way) not in self._solved:
+                self._solved[number, way] = each.is_solved(each.case_id, decided)
+            right += self._solved[number, way]
         return Trial(
             thresholds=dict(point),
             right=right,
@@ -188,58 +207,6 @@ class TuningBench:
             changed=changed,
             interval=wilson(right, known) if known else None,
         )
-
-    def _is_right(self, each: Recording, decided: Recorded) -> bool:
-        result = in_words_of(self._scenario, each.label, result_of(each, decided))
-        return solved(self._scenario, each.label, result)
-
-
-def result_of(recording: Recording, decided: Recorded) -> CaseResult:
-    """What the case came to on this way."""
-    words = FindingText()
-    category = ""
-    for decision, data in decided:
-        if decision.signal not in (ARTIFACT, LINKED):
-            continue
-        words = _after(words, decision.step, decision.rule, decision.signal, data, recording)
-        if decision.step == F1:
-            category = str(data.get("claimed_category", data["symptom_category"]))
-        if decision.step == F3 and "defect_type" in decision.adds:
-            words = msgspec.structs.replace(words, defect_type=str(decision.adds["defect_type"]))
-    return CaseResult(
-        case_id=recording.label.id,
-        actual_defect_type=words.defect_type,
-        actual_component=words.component,
-        actual_rca_message=words.message,
-        actual_category=category,
-    )
-
-
-def _after(
-    words: FindingText, step: str, rule: str, signal: str, data: Mapping[str, Any], told: Recording
-) -> FindingText:
-    """What is known of the cause after one more decision."""
-    if signal == LINKED or (step, rule) == (F4, "H15"):
-        return told.causes.get(data.get("linked_rca_id", 0), words)
-    match step:
-        case _ if step == F0:
-            return told.causes.get(data.get("prior_rca_id", 0), words) if rule == "H1" else words
-        case _ if step == F1:
-            return (
-                FindingText(data["defect_type_hypothesis"])
-                if data["skip_investigation"]
-                else FindingText()
-            )
-        case _ if step == F3 and rule != "H8-next":
-            return FindingText(data["defect_type"], data.get("component", ""), data["rca_message"])
-        case _ if step == F5 and rule == "H14":
-            said = data.get("human_override", {})
-            return FindingText(
-                said.get("defect_type") or words.defect_type,
-                words.component,
-                said.get("rca_message") or words.message,
-            )
-    return words
 
 
 def ranked(trials: Sequence[Trial]) -> list[Trial]:

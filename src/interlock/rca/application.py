@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import Connection
@@ -33,6 +33,9 @@ from interlock.runtime.application import Application, QuestionGroup, RunSetup
 from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.rca.calibration.benchmark import RcaBenchmark
 
 BASIC = "basic"
 """The word that names the built-in analyst."""
@@ -72,6 +75,12 @@ class Rca(Application):
 
     prompt_names = NAMES
     audits = KNOWLEDGE_RULES
+
+    @property
+    def benchmark(self) -> "RcaBenchmark":
+        from interlock.rca.calibration.benchmark import RcaBenchmark
+
+        return RcaBenchmark()
 
     def default_terms(self, settings: Settings, project: Path) -> dict[str, Any]:
         tables = settings.read_tables(RcaTables)

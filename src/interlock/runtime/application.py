@@ -27,6 +27,7 @@ from interlock.signals.batch import Briefing, Phase
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from interlock.runtime.benchmark import AnyBenchmark
     from interlock.runtime.settings import Settings
 
 GROUP = "interlock.applications"
@@ -131,6 +132,11 @@ class Application:
     def __init__(self, name: str) -> None:
         """The name is the circuit's, and the entry point's."""
         self.name = name
+
+    @property
+    def benchmark(self) -> "AnyBenchmark | None":
+        """How agents are measured on this circuit, if the application knows."""
+        return None
 
     def default_terms(self, settings: "Settings", project: Path) -> dict[str, Any]:
         """What a new run is begun with, as the project's settings have it. Stored with the run."""

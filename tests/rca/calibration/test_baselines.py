@@ -1,10 +1,11 @@
 """Baselines: what one scores without looking, reckoned by hand."""
 
 import pytest
-from tests.calibrate.worlds import built, small
+from tests.rca.calibration.worlds import built, small
 
-from interlock.calibrate.metrics import ScoringRules, measure, tally
-from interlock.rca.calibration.baselines import MEANINGS, baselines, most_frequent
+from interlock.calibrate.metrics import ScoringRules, collect_marks, measure
+from interlock.rca.calibration.baselines import REFERENCE, make_baselines, most_frequent
+from interlock.rca.calibration.marks import read_metrics, score_cases
 from interlock.rca.calibration.scenario import find_scenario
 
 
@@ -14,17 +15,17 @@ def test_majority_counts_the_train_split_alone() -> None:
         {**plain["rcas"][0], "id": "R2", "defect_type": "ab001", "component": "web", "culprit": ""}
     )
     plain["cases"].append({**plain["cases"][0], "id": "C3", "rca_id": "R2", "split": "train"})
-    found = baselines(built(plain))
+    found = make_baselines(built(plain))
     assert {result.actual_defect_type for result in found["majority"]} == {"ab001"}
     assert {result.actual_component for result in found["majority"]} == {"web"}
     plain["cases"][2]["split"] = "test"
-    assert {result.actual_defect_type for result in baselines(built(plain))["majority"]} == {
+    assert {result.actual_defect_type for result in make_baselines(built(plain))["majority"]} == {
         "pb001"
     }
 
 
 def test_echo_says_the_error_and_nothing_else() -> None:
-    found = baselines(built(small()))
+    found = make_baselines(built(small()))
     assert [result.actual_rca_message for result in found["echo"]] == ["no lock", "no lock again"]
     assert {result.actual_defect_type for result in found["echo"]} == {""}
     assert found["majority+echo"][0].actual_rca_message == "no lock"
@@ -32,13 +33,13 @@ def test_echo_says_the_error_and_nothing_else() -> None:
 
 
 def test_the_last_commit_is_blamed_where_there_is_one() -> None:
-    blamed = baselines(built(small()))["last commit"][0]
+    blamed = make_baselines(built(small()))["last commit"][0]
     assert blamed.actual_rca_message == "Break it"
     assert blamed.actual_selected_repos == ("core",)
     assert blamed.actual_evidence_refs == ("core:a.py", "core:d/ü b.py", "core:old.py")
     plain = small()
     plain["worlds"] = {}
-    assert set(baselines(built(plain))) == set(MEANINGS) - {"last commit"}
+    assert set(make_baselines(built(plain))) == {"majority", "echo", REFERENCE}
 
 
 def test_the_newest_is_by_time_and_not_by_its_text() -> None:
@@ -50,16 +51,15 @@ def test_the_newest_is_by_time_and_not_by_its_text() -> None:
         "message": "Later",
     }
     plain["worlds"]["web"] = [begun]
-    assert baselines(built(plain))["last commit"][0].actual_rca_message == "Later"
+    assert make_baselines(built(plain))["last commit"][0].actual_rca_message == "Later"
 
 
 def test_always_the_same_answer_scores_its_share() -> None:
     scenario = find_scenario("web-shop").scenario
-    rules = ScoringRules()
-    found = {
-        each.id: each
-        for each in measure([tally(scenario, baselines(scenario)["majority"], rules)], rules)
-    }
+    rules = ScoringRules(read_metrics())
+    scored = score_cases(scenario, make_baselines(scenario)["majority"], rules.edition_name)
+    marks = collect_marks((case.result.case_id, case.marks) for case in scored)
+    found = {each.id: each for each in measure([marks], rules)}
     causes = [cause for case in scenario.cases if (cause := scenario.cause_of(case))]
     bugs = sum(cause.defect_type == "pb001" for cause in causes)
     assert found["M1"].honest == pytest.approx(bugs / len(causes))

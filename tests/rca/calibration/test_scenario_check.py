@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.calibrate.worlds import FULL, built, small
+from tests.rca.calibration.worlds import FULL, built, small
 
 from interlock.rca.calibration.scenario import find_scenario, shipped
 from interlock.rca.calibration.scenario_check import check_scenario, sound

@@ -1,12 +1,8 @@
-"""A scenario as a suite: what an agent may know of its cases, written where a run begins.
+"""Blind runs: a scenario as a suite without its labels, and a search for labels that leaked.
 
-Takes the failures, the repositories and the project's own defect codes out of a scenario, and
-leaves every label behind: nothing else of a scenario reaches a store, a prompt or a folder.
-
-Blindness: what an agent may see of a scenario, and a search for what it must not.
-
-Words of the truth are looked for in everything that is written for agents. What the failures, the
-repositories, our own templates or the agents themselves said first is no leak.
+Failures, repositories and the project's own defect codes are all that reaches a store, a prompt or
+a folder. Afterwards, words of the truth are looked for in everything that was written for agents;
+what failures, repositories, our own templates or the agents themselves said first is no leak.
 """
 
 import hashlib
@@ -30,6 +26,7 @@ from interlock.rca.knowledge.intake import begin_suite
 from interlock.rca.records import Failure, Job, Launch, Repo
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.taxonomy import TAXONOMY
+from interlock.runtime.benchmark import Leak
 from interlock.system.errors import SourceError
 
 LAST_GREEN = "last-green"
@@ -123,7 +120,7 @@ def begin_scenario(
     at: float,
 ) -> int:
     """The scenario's failures as a suite of that number, ready to be worked on."""
-    told = [
+    launches = [
         msgspec.structs.replace(
             each,
             cases=[msgspec.structs.replace(c, case_id=c.failure.id) for c in each.cases],
@@ -131,7 +128,10 @@ def begin_scenario(
         for each in arrivals(list(intakes_of(scenario)))
     ]
     opened = begin_suite(
-        *(connection, circuit, text, told),
+        connection,
+        circuit,
+        text,
+        launches,
         name=f"calibration {number}",
         source=scenario.name,
         fingerprint=f"{scenario.digest}-{number}",
@@ -157,15 +157,6 @@ _WORD = re.compile(r"\W+")
 class LeakPattern(msgspec.Struct, frozen=True):
     """A word of the truth: what it is, and of whom."""
 
-    kind: str
-    subject: str
-    text: str
-
-
-class Leak(msgspec.Struct, frozen=True):
-    """A word of the truth, and where it was found."""
-
-    where: str
     kind: str
     subject: str
     text: str
@@ -217,12 +208,12 @@ def _stands_in(needle: LeakPattern, lowered: str) -> bool:
 
 def _of_causes(scenario: Scenario) -> Iterator[LeakPattern]:
     for cause in scenario.rcas:
-        yield from (LeakPattern(kind, cause.id, text) for kind, text in _told(cause))
+        yield from (LeakPattern(kind, cause.id, text) for kind, text in _words_of(cause))
         if not _STORE_LIKE.fullmatch(cause.id):
             yield LeakPattern("id", cause.id, cause.id)
 
 
-def _told(cause: RootCause) -> Iterator[tuple[str, str]]:
+def _words_of(cause: RootCause) -> Iterator[tuple[str, str]]:
     yield "title", cause.title
     yield "description", cause.description
     yield "smoking gun", cause.smoking_gun

@@ -1,12 +1,8 @@
 """Capture: what an agent made of each case, read from the journal and the store of a run.
 
-Knows the ancestor's rules of what counts as what, so that results are comparable: `later` are the
-rules that its authors used in the end. Reads only, and never the truth: a result is the same
-whatever the labels say.
-
-Visits: every dispatch of a case that was decided, with its answer, its size and its time.
-
-Reads the journal as it is; refuses to know what an answer is worth.
+Follows the ancestor's rules of what counts as what, so that results are comparable; which rules
+depends on the edition. Reads only, and never the truth: a result is the same whatever the labels
+say.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +11,17 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.calibrate.campaign import BYTES_PER_TOKEN
 from interlock.engine.case import ENDED, OPEN, Decision
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
 from interlock.journal.history import list_dispatches
-from interlock.rca.calibration.marks import CaseResult, StepCost
+from interlock.rca.calibration.marks import RcaCaseResult, read_metrics
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
+from interlock.rca.effects import find_effect
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
 from interlock.rca.knowledge.causes import Rca
 from interlock.rca.knowledge.suites import SuiteCase, suite_cases
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, family_of
+from interlock.runtime.benchmark import BYTES_PER_TOKEN, CaptureMode, StepCost
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -65,20 +62,7 @@ def visits_of(connection: Connection, case_no: int) -> list[Visit]:
 
 RECALL_HIT = 0.80
 """A constant of the measure: an agent's own threshold does not change what counts as a hit."""
-_ANOTHER_REPO = "H8-next"
-_DUPLICATE = "H15"
 _EFFORTLESS = ("infra", "flake")
-
-
-class CaptureMode(msgspec.Struct, frozen=True):
-    """How a run was done, as far as it matters for what is captured."""
-
-    prompted: bool = True
-    """Whether prompts were read; tokens of those that were not are not counted."""
-    billed: bool = False
-    """Whether carriers said what answers cost; else bytes are counted."""
-    later: bool = False
-    """Whether the later rules of the ancestor count."""
 
 
 class CapturedCase(msgspec.Struct, frozen=True):
@@ -99,8 +83,8 @@ class CapturedCase(msgspec.Struct, frozen=True):
     @property
     def linked_to(self) -> str:
         """The case that was investigated for it; empty if none was."""
-        said = [each.data for each in self.visits if each.decision.signal == LINKED]
-        return str(said[-1]["representative"]) if said else ""
+        links = [each.data for each in self.visits if each.decision.signal == LINKED]
+        return str(links[-1]["representative"]) if links else ""
 
     def spared(self, visit: Visit) -> bool:
         """Whether nobody was asked: a member of a family is reviewed and reported with the case
@@ -109,123 +93,130 @@ class CapturedCase(msgspec.Struct, frozen=True):
 
 
 def capture(
-    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, manner: CaptureMode
-) -> tuple[CaseResult, ...]:
+    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, mode: CaptureMode
+) -> tuple[RcaCaseResult, ...]:
     """The results of a run, in the scenario's order."""
     cases = {case.case_id: case for case in suite_cases(connection, run_id)}
-    told = [
+    captured = [
         CapturedCase(label, cases[label.id], visits_of(connection, cases[label.id].case_no))
         for label in scenario.cases
         if label.id in cases
     ]
-    claims = _claims(told)
-    found = {each.label.id: _result(each, circuit, claims, manner) for each in told}
-    return tuple(_with_stand_in(each, found, manner) for each in told)
+    claims = _claims(captured)
+    later = read_metrics().find_edition(mode.edition or read_metrics().default).by_later_rules
+    results = {
+        each.label.id: _result(each, circuit, claims, mode, later=later) for each in captured
+    }
+    return tuple(_with_stand_in(each, results, later=later) for each in captured)
 
 
-def _claims(told: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
+def _claims(captured: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
     """How sure each investigation said it was, before anything was lowered."""
     return {
         (each.case.case_no, visit.decision.attempt): float(
             visit.data.get("claimed_score", visit.data["convergence_score"])
         )
-        for each in told
+        for each in captured
         for visit in each.visits
         if visit.decision.step == F3 and visit.decision.signal == ARTIFACT
     }
 
 
 def _result(
-    told: CapturedCase,
+    captured: CapturedCase,
     circuit: Circuit,
     claims: Mapping[tuple[int, int], float],
-    manner: CaptureMode,
-) -> CaseResult:
-    asked = [visit for visit in told.visits if visit.decision.signal == ARTIFACT]
-    costs = tuple(_cost(visit, manner) for visit in asked if not told.spared(visit))
-    result = CaseResult(
-        case_id=told.label.id,
-        test_name=told.label.test_name,
-        version=told.label.version,
-        job=told.label.job,
-        store_case_id=told.case.case_no,
+    mode: CaptureMode,
+    *,
+    later: bool,
+) -> RcaCaseResult:
+    asked = [visit for visit in captured.visits if visit.decision.signal == ARTIFACT]
+    costs = tuple(_cost(visit, mode) for visit in asked if not captured.spared(visit))
+    result = RcaCaseResult(
+        case_id=captured.label.id,
+        test_name=captured.label.test_name,
+        version=captured.label.version,
+        job=captured.label.job,
+        store_case_id=captured.case.case_no,
         prompt_tokens_total=sum(cost.prompt_tokens for cost in costs),
         artifact_tokens_total=sum(cost.artifact_tokens for cost in costs),
         wall_clock_ms=sum(cost.wall_clock_ms for cost in costs),
-        pipeline_error=_error(told, circuit),
+        pipeline_error=_error(captured, circuit),
         steps=costs,
     )
     if result.pipeline_error:
         return result
-    path = _path(told.visits)
+    path = _path(captured.visits, circuit)
     return msgspec.structs.replace(
         result,
-        **{**_triaged(told, manner), **_caused(told, claims)},
+        **{**_triaged(captured, later=later), **_find_cause(captured, claims)},
         actual_path=path,
         actual_loops=sum(
-            each.decision.step == F3 and each.decision.to == F2 for each in told.visits
+            each.decision.step == F3 and each.decision.to == F2 for each in captured.visits
         ),
-        actual_recall_hit=_recall_hit(told),
-        actual_evidence_refs=_evidence(told),
+        actual_recall_hit=_recall_hit(captured),
+        actual_evidence_refs=_evidence(captured),
         step_count=len(path),
     )
 
 
-def _error(told: CapturedCase, circuit: Circuit) -> str:
+def _error(captured: CapturedCase, circuit: Circuit) -> str:
     """Why the case came to no end that is healthy."""
-    case = told.case
+    case = captured.case
     if case.engine_status == OPEN:
         return f"not finished: it stands at {family_of(case.step).short}"
     if case.engine_status == ENDED and circuit.ends.get(case.end, False):
         return ""
-    failures = [str(each.data.get("reason", "")) for each in told.visits if each.failed]
+    failures = [str(each.data.get("reason", "")) for each in captured.visits if each.failed]
     why = case.reason or (failures[-1] if failures else "")
     return f"{case.end or case.engine_status}: {why}".removesuffix(": ")
 
 
-def _path(visits: Sequence[Visit]) -> tuple[str, ...]:
+def _path(visits: Sequence[Visit], circuit: Circuit) -> tuple[str, ...]:
     """The steps as the ancestor would have gone them: one look into all repositories, no
     repetition of what failed, no step that another case went for it, and no review of a
     duplicate."""
     path: list[str] = []
     for visit in visits:
         decision = visit.decision
-        if decision.signal != ARTIFACT or decision.rule == _ANOTHER_REPO:
+        effect = find_effect(circuit, decision.step, decision.rule, decision.signal)
+        # An investigation without an effect only goes on to the next repository.
+        if decision.signal != ARTIFACT or (decision.step == F3 and not effect):
             continue
         path.append(family_of(decision.step).short)
-        if decision.step == F4 and decision.rule == _DUPLICATE:
+        if decision.step == F4 and effect == "link":
             break
     return tuple(path)
 
 
-def _recall_hit(told: CapturedCase) -> bool:
-    said = told.answers(F0)
-    return bool(said) and bool(said[-1]["match"]) and said[-1]["confidence"] >= RECALL_HIT
+def _recall_hit(captured: CapturedCase) -> bool:
+    answers = captured.answers(F0)
+    return bool(answers) and bool(answers[-1]["match"]) and answers[-1]["confidence"] >= RECALL_HIT
 
 
-def _triaged(told: CapturedCase, manner: CaptureMode) -> dict[str, Any]:
+def _triaged(captured: CapturedCase, *, later: bool) -> dict[str, Any]:
     """Category, skip, cascade, repositories, and the defect type of what is not investigated."""
-    triages = told.answers(F1)
+    triages = captured.answers(F1)
     if not triages:
         return {}
-    said = triages[-1]
-    skip = bool(said["skip_investigation"])
-    if manner.later:
-        skip = skip or said["symptom_category"] in _EFFORTLESS
-    kept = skip or manner.later
+    triage = triages[-1]
+    skip = bool(triage["skip_investigation"])
+    if later:
+        skip = skip or triage["symptom_category"] in _EFFORTLESS
+    kept = skip or later
     return {
-        "actual_category": said.get("claimed_category", said["symptom_category"]),
+        "actual_category": triage.get("claimed_category", triage["symptom_category"]),
         "actual_skip": skip,
-        "actual_cascade": bool(said.get("cascade_suspected", False)),
-        "actual_selected_repos": _repos(told, manner),
-        **({"actual_defect_type": said["defect_type_hypothesis"]} if kept else {}),
+        "actual_cascade": bool(triage.get("cascade_suspected", False)),
+        "actual_selected_repos": _repos(captured, later=later),
+        **({"actual_defect_type": triage["defect_type_hypothesis"]} if kept else {}),
     }
 
 
-def _repos(told: CapturedCase, manner: CaptureMode) -> tuple[str, ...]:
+def _repos(captured: CapturedCase, *, later: bool) -> tuple[str, ...]:
     """A single candidate counts as selected; what F2 selects comes to it, each once."""
     found: dict[str, None] = {}
-    for visit in told.visits:
+    for visit in captured.visits:
         decision, data = visit.decision, visit.data
         if decision.signal != ARTIFACT:
             continue
@@ -233,14 +224,14 @@ def _repos(told: CapturedCase, manner: CaptureMode) -> tuple[str, ...]:
             found |= dict.fromkeys(data["candidate_repos"])
         if decision.step == F2:
             chosen = dict.fromkeys(repo["name"] for repo in data["selected_repos"])
-            found = chosen if manner.later else found | chosen
+            found = chosen if later else found | chosen
     return tuple(found)
 
 
-def _caused(told: CapturedCase, claims: Mapping[tuple[int, int], float]) -> dict[str, Any]:
+def _find_cause(captured: CapturedCase, claims: Mapping[tuple[int, int], float]) -> dict[str, Any]:
     """What the linked cause says, whoever's it is."""
-    cause = told.case.rca
-    if cause is None or _made_of_triage(told.case, cause):
+    cause = captured.case.rca
+    if cause is None or _made_of_triage(captured.case, cause):
         return {}
     sure = claims.get((cause.case_no, cause.attempt), cause.convergence_score or 0.0)
     return {
@@ -258,17 +249,17 @@ def _made_of_triage(case: SuiteCase, cause: Rca) -> bool:
     return own and case.decision != "overturn"
 
 
-def _evidence(told: CapturedCase) -> tuple[str, ...]:
-    said = told.answers(F3)
-    return tuple(said[-1]["evidence_refs"]) if said else ()
+def _evidence(captured: CapturedCase) -> tuple[str, ...]:
+    answers = captured.answers(F3)
+    return tuple(answers[-1]["evidence_refs"]) if answers else ()
 
 
 def _with_stand_in(
-    told: CapturedCase, found: Mapping[str, CaseResult], manner: CaptureMode
-) -> CaseResult:
+    captured: CapturedCase, results: Mapping[str, RcaCaseResult], *, later: bool
+) -> RcaCaseResult:
     """A member of a family has the evidence and the repositories of the one that was investigated
     for it; by the later rules its path, too."""
-    result, other = found[told.label.id], found.get(told.linked_to)
+    result, other = results[captured.label.id], results.get(captured.linked_to)
     if other is None or result.pipeline_error:
         return result
     own = msgspec.structs.replace(
@@ -276,17 +267,17 @@ def _with_stand_in(
         actual_evidence_refs=other.actual_evidence_refs,
         actual_selected_repos=other.actual_selected_repos,
     )
-    return msgspec.structs.replace(own, actual_path=other.actual_path) if manner.later else own
+    return msgspec.structs.replace(own, actual_path=other.actual_path) if later else own
 
 
-def _cost(visit: Visit, manner: CaptureMode) -> StepCost:
+def _cost(visit: Visit, mode: CaptureMode) -> StepCost:
     wall = max(0, round((visit.answered_at - visit.sent_at) * 1000))
     step = family_of(visit.decision.step).short
-    if not manner.prompted:
+    if not mode.prompted:
         return StepCost(step=step, wall_clock_ms=wall)
     asked = visit.prompt_bytes // BYTES_PER_TOKEN
     answered = visit.answer_bytes // BYTES_PER_TOKEN
-    if manner.billed and visit.tokens:
+    if mode.billed and visit.tokens:
         asked = max(visit.tokens - answered, 0)
     elif visit.tokens >= asked:
         answered = visit.tokens - asked
@@ -295,5 +286,5 @@ def _cost(visit: Visit, manner: CaptureMode) -> StepCost:
         prompt_tokens=asked,
         artifact_tokens=answered,
         wall_clock_ms=wall,
-        money=visit.money if manner.billed and visit.money else None,
+        money=visit.money if mode.billed and visit.money else None,
     )

@@ -1,11 +1,11 @@
-"""The stub: the ideal agent, which answers from the truth and nothing else.
+"""The ideal agent (`stub`), which answers from the truth and nothing else.
 
 It shows what a perfect agent can score, and that the measure itself is right. Numbers of causes
 and symptoms are those that earlier cases of the same truth got in the store. What the scenario
 does not expect is answered with what says least.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection
@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import answer
 from interlock.engine.case import Case
+from interlock.journal.history import cases_of
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
 from interlock.rca.knowledge.causes import rca
@@ -28,11 +29,11 @@ _DEFAULT_SCORE = 0.5
 class IdealAgent:
     """Answers asks of one run of a scenario."""
 
-    def __init__(self, scenario: Scenario, connection: Connection) -> None:
+    def __init__(self, scenario: Scenario, connection: Connection, run_id: int) -> None:
         self._scenario = scenario
         self._connection = connection
         self._cases = {case.id: case for case in scenario.cases}
-        self._numbers: Mapping[str, int] = {}
+        self._numbers = {case.case_id: case.case_no for case in cases_of(connection, run_id)}
         self._steps: dict[str, Callable[[Ask, Case, LabelledCase], dict[str, Any]]] = {
             F0: self._recall,
             F1: self._triage,
@@ -42,10 +43,6 @@ class IdealAgent:
             F5: self._review,
             F6: self._report,
         }
-
-    def meet(self, numbers: Mapping[str, int]) -> None:
-        """The cases' numbers in the store, once there is a run."""
-        self._numbers = numbers
 
     def answer(self, ask: Ask) -> Reply | None:
         if ask.case is None or ask.case_id not in self._cases or ask.step not in self._steps:
@@ -93,8 +90,9 @@ class IdealAgent:
         }
 
     def _investigate(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
-        told = [*label.first_invests, *([label.expected_invest] if label.expected_invest else [])]
-        if not told:
+        last = [label.expected_invest] if label.expected_invest else []
+        invests = [*label.first_invests, *last]
+        if not invests:
             return {
                 "rca_message": f"no cause is expected for {label.id}",
                 "defect_type": UNSURE,
@@ -102,7 +100,7 @@ class IdealAgent:
                 "evidence_refs": [],
             }
         round_ = case.loops.get("investigate", 0) + case.loops.get("reassess", 0)
-        found = told[min(round_, len(told) - 1)]
+        found = invests[min(round_, len(invests) - 1)]
         return {
             "rca_message": found.rca_message or f"a cause of {label.test_name or label.id}",
             "defect_type": found.defect_type or UNSURE,
@@ -124,13 +122,14 @@ class IdealAgent:
         }
 
     def _review(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
-        told = [*label.first_reviews, *([label.expected_review] if label.expected_review else [])]
-        if not told:
+        last = [label.expected_review] if label.expected_review else []
+        reviews = [*label.first_reviews, *last]
+        if not reviews:
             return {"decision": "approve"}
-        found = told[min(case.loops.get("reassess", 0), len(told) - 1)]
+        found = reviews[min(case.loops.get("reassess", 0), len(reviews) - 1)]
         target = find_family(found.loop_target) if found.loop_target else None
-        said = {"decision": found.decision or "approve"}
-        return said | ({"loop_target": target.step} if target else {})
+        answer = {"decision": found.decision or "approve"}
+        return answer | ({"loop_target": target.step} if target else {})
 
     def _report(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         cause = self._scenario.cause_of(label)

@@ -1,33 +1,52 @@
-"""Marks: the two numbers that each case brings to each metric, from which every value is made.
+"""Marks: what an agent made of each case, and the two numbers that it brings to each metric.
 
-Knows the formulas to the letter, the odd ones included: they must stay comparable. Refuses to add
-anything up: sums, intervals and comparisons are all made from the same marks.
-
-What an agent made of one case: what a calibration run writes down, and all that is scored.
-
-Knows the fields. Refuses to know the truth, except for its words: a code that our taxonomy calls
-by another name is told in the scenario's own word, so that results are read as they are.
+The formulas follow the ancestor to the letter, the odd ones included: results must stay comparable
+with published ones. Nothing is added up here: sums, intervals and comparisons are all made from
+the same marks. A code that our taxonomy calls by another name is read in the scenario's own word.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 
 import msgspec
 
 from interlock.rca.calibration.scenario import LabelledCase, RootCause, Scenario
 from interlock.rca.taxonomy import TAXONOMY
+from interlock.runtime.benchmark import Edition, Mark, MetricTable, ScoredCase, StepCost
+from interlock.system.yaml_text import read_yaml
 
 
-class StepCost(msgspec.Struct, frozen=True, kw_only=True):
-    """One visit of a step. `money` is what a carrier told; None lets the price list decide."""
+class RcaEdition(Edition, frozen=True, forbid_unknown_fields=True):
+    """One way to count that was in use."""
 
-    step: str
-    prompt_tokens: int = 0
-    artifact_tokens: int = 0
-    wall_clock_ms: int = 0
-    money: float | None = None
+    same_path_is_found: bool
+    """Evidence is found more easily: another line of the same file will do."""
+    by_later_rules: bool
+    """Results are captured as the ancestor's authors did in the end, and metrics that a scenario
+    caps do not count."""
 
 
-class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+class RcaMetrics(MetricTable, frozen=True, forbid_unknown_fields=True):
+    """The table in `metrics.yaml`."""
+
+    editions: Mapping[str, RcaEdition]
+
+    def find_edition(self, name: str) -> RcaEdition:
+        super().find_edition(name)
+        return self.editions[name]
+
+
+@cache
+def read_metrics() -> RcaMetrics:
+    """The metric table, checked once and trusted from then on."""
+    text = resources.files("interlock.rca.calibration").joinpath("metrics.yaml").read_text("utf-8")
+    return msgspec.convert(read_yaml(text, "metrics.yaml").value, RcaMetrics)
+
+
+class RcaCaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a calibration run writes down of one case, and all that is scored."""
+
     case_id: str
     test_name: str = ""
     version: str = ""
@@ -62,7 +81,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepCost, ...] = ()
 
 
-def aligned(scenario: Scenario, results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
+def aligned(scenario: Scenario, results: Iterable[RcaCaseResult]) -> tuple[RcaCaseResult, ...]:
     """One result for each scored case, in the scenario's order and words.
 
     A case without a result counts as one that failed; results of anything else are left out.
@@ -73,8 +92,8 @@ def aligned(scenario: Scenario, results: Iterable[CaseResult]) -> tuple[CaseResu
     )
 
 
-def _missing(case: LabelledCase) -> CaseResult:
-    return CaseResult(
+def _missing(case: LabelledCase) -> RcaCaseResult:
+    return RcaCaseResult(
         case_id=case.id,
         test_name=case.test_name,
         version=case.version,
@@ -83,7 +102,7 @@ def _missing(case: LabelledCase) -> CaseResult:
     )
 
 
-def in_words_of(scenario: Scenario, case: LabelledCase, result: CaseResult) -> CaseResult:
+def in_words_of(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> RcaCaseResult:
     """The result with the scenario's own words where ours mean the same."""
     cause = scenario.cause_of(case)
     code, category = result.actual_defect_type, result.actual_category
@@ -104,17 +123,12 @@ def _named(one: str, other: str) -> bool:
     return not {one.strip().lower(), other.strip().lower()} & TAXONOMY.surfaces.keys()
 
 
-Mark = tuple[float, float]
-"""What counts for a case, and of how much."""
-Marks = Mapping[str, Mapping[str, Mark]]
-"""Metric -> case -> mark. A case that does not matter to a metric is not there."""
-
-_Score = Callable[[Scenario, LabelledCase, CaseResult], Mark | None]
+_Score = Callable[[Scenario, LabelledCase, RcaCaseResult], Mark | None]
 _LONGER_THAN = 3
 
 
 def marks_of(
-    scenario: Scenario, results: Sequence[CaseResult], *, same_path_is_found: bool = False
+    scenario: Scenario, results: Sequence[RcaCaseResult], *, same_path_is_found: bool = False
 ) -> dict[str, dict[str, Mark]]:
     """The marks of all cases; `results` has one for each, in the scenario's order."""
     pairs = list(zip(scenario.cases, results, strict=True))
@@ -127,7 +141,7 @@ def marks_of(
         for metric, score in _SCORES.items()
     }
     evidence = {case.id: _evidence(case, result, same_path_is_found) for case, result in pairs}
-    told: dict[str, dict[str, Mark]] = {
+    found: dict[str, dict[str, Mark]] = {
         **marks,
         "M5": _links(pairs),
         "M12": {case: (found, due) for case, (found, due, _) in evidence.items() if due},
@@ -135,16 +149,47 @@ def marks_of(
     }
     return {
         metric: {case: (float(one), float(other)) for case, (one, other) in each.items()}
-        for metric, each in told.items()
+        for metric, each in found.items()
     }
 
 
-def right_defect(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+def score_cases(
+    scenario: Scenario, results: Iterable[RcaCaseResult], edition: str
+) -> tuple[ScoredCase[RcaCaseResult], ...]:
+    """Each result held against its labels, in the scenario's order."""
+    rules = read_metrics().find_edition(edition)
+    complete = aligned(scenario, results)
+    marks = marks_of(scenario, complete, same_path_is_found=rules.same_path_is_found)
+    return tuple(
+        _score_case(scenario, case, result, marks)
+        for case, result in zip(scenario.cases, complete, strict=True)
+    )
+
+
+def _score_case(
+    scenario: Scenario,
+    case: LabelledCase,
+    result: RcaCaseResult,
+    marks: Mapping[str, Mapping[str, Mark]],
+) -> ScoredCase[RcaCaseResult]:
+    cause = scenario.cause_of(case)
+    return ScoredCase(
+        result=result,
+        solved=solved(scenario, case, result),
+        marks={metric: each[case.id] for metric, each in marks.items() if case.id in each},
+        label=cause.defect_type if cause else None,
+        is_label_right=right_defect(scenario, case, result),
+        family=scenario.family_of(case),
+        found_family=result.actual_rca_id or result.case_id,
+    )
+
+
+def right_defect(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     cause = scenario.cause_of(case)
     return cause is not None and result.actual_defect_type == cause.defect_type
 
 
-def right_component(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+def right_component(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     """The component itself, or its name anywhere in the message."""
     cause = scenario.cause_of(case)
     if cause is None:
@@ -154,7 +199,7 @@ def right_component(scenario: Scenario, case: LabelledCase, result: CaseResult) 
     return result.actual_component == cause.component or named
 
 
-def solved(scenario: Scenario, case: LabelledCase, result: CaseResult) -> bool:
+def solved(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     """Defect type and component are right; without a cause, the category is."""
     if case.rca_id:
         return right_defect(scenario, case, result) and right_component(scenario, case, result)
@@ -177,7 +222,7 @@ def _same_path(one: str, other: str) -> bool:
 
 
 def _evidence(
-    case: LabelledCase, result: CaseResult, same_path_is_found: bool
+    case: LabelledCase, result: RcaCaseResult, same_path_is_found: bool
 ) -> tuple[int, int, int]:
     expected = case.expected_invest.evidence_refs if case.expected_invest else ()
     cited = result.actual_evidence_refs
@@ -187,7 +232,7 @@ def _evidence(
     return found, len(expected), len(cited)
 
 
-def _links(pairs: Sequence[tuple[LabelledCase, CaseResult]]) -> dict[str, Mark]:
+def _links(pairs: Sequence[tuple[LabelledCase, RcaCaseResult]]) -> dict[str, Mark]:
     """Every case after the first of its cause: is it linked to what the first is linked to?"""
     first: dict[str, int] = {}
     marks: dict[str, Mark] = {}
@@ -202,38 +247,38 @@ def _links(pairs: Sequence[tuple[LabelledCase, CaseResult]]) -> dict[str, Mark]:
     return marks
 
 
-def _defect(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _defect(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (right_defect(scenario, case, result), 1) if case.rca_id else None
 
 
-def _category(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _category(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     triage = case.expected_triage
     return (result.actual_category == triage.symptom_category, 1) if triage else None
 
 
-def _recall_hit(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _recall_hit(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_recall_hit, 1) if case.expect_recall_hit else None
 
 
-def _false_recall(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _false_recall(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return None if case.expect_recall_hit else (result.actual_recall_hit, 1)
 
 
-def _skip(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _skip(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_skip, 1) if case.expect_skip else None
 
 
-def _cascade(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _cascade(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_cascade, 1) if case.expect_cascade else None
 
 
-def _confidence(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _confidence(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     if not case.rca_id or result.actual_convergence == 0:
         return None
     return result.actual_convergence, right_defect(scenario, case, result)
 
 
-def _repo_precision(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _repo_precision(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     selected = result.actual_selected_repos
     if not case.rca_id or not selected:
         return None
@@ -241,7 +286,7 @@ def _repo_precision(scenario: Scenario, case: LabelledCase, result: CaseResult) 
     return sum(repo in relevant for repo in selected) / len(selected), 1
 
 
-def _repo_recall(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _repo_recall(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     if not case.rca_id or case.expected_resolve is None:
         return None
     relevant = _relevant(scenario.cause_of(case))
@@ -254,12 +299,12 @@ def _relevant(cause: RootCause | None) -> frozenset[str]:
     return frozenset(cause.relevant_repos if cause else ())
 
 
-def _red_herring(scenario: Scenario, _: LabelledCase, result: CaseResult) -> Mark | None:
+def _red_herring(scenario: Scenario, _: LabelledCase, result: RcaCaseResult) -> Mark | None:
     selected = result.actual_selected_repos
     return (not scenario.red_herrings.isdisjoint(selected), 1) if selected else None
 
 
-def _keywords(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _keywords(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     cause = scenario.cause_of(case)
     message = result.actual_rca_message.lower()
     if cause is None or not message or not cause.required_keywords:
@@ -270,7 +315,7 @@ def _keywords(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mar
     return min(1.0, matched / cause.keyword_threshold), 1
 
 
-def _smoking_gun(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _smoking_gun(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     cause = scenario.cause_of(case)
     message = result.actual_rca_message.lower()
     if cause is None or not message or not cause.smoking_gun:
@@ -280,19 +325,19 @@ def _smoking_gun(scenario: Scenario, case: LabelledCase, result: CaseResult) -> 
     return bool(words) and hits * 2 >= len(words), 1
 
 
-def _component(scenario: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _component(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (right_component(scenario, case, result), 1) if case.rca_id else None
 
 
-def _path(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _path(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.actual_path == case.expected_path, 1
 
 
-def _loops(_: Scenario, case: LabelledCase, result: CaseResult) -> Mark | None:
+def _loops(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.actual_loops, case.expected_loops
 
 
-def _tokens(_: Scenario, __: LabelledCase, result: CaseResult) -> Mark | None:
+def _tokens(_: Scenario, __: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.prompt_tokens_total, len(result.actual_path)
 
 

@@ -1,12 +1,9 @@
-"""A scenario: failures whose causes are known, and what a perfect agent would answer about them.
+"""Scenarios: failures whose causes are known, and what a perfect agent would answer about them.
 
-Knows the form of the labels. Refuses to know files, agents and scores. Field names are those of
-the seeds' JSON form and are never renamed; what is ours beside them is said where it stands.
-
-Scenarios as files: the seeds' JSON form, a YAML form, and those that come with Interlock.
-
-Knows both forms and what may stand in them; refuses to judge labels (that is `scenario_check.py`).
-Nothing is lost in silence: a field nobody reads becomes a note.
+A scenario is a file in the seeds' JSON form or in a YAML form, or one that comes with Interlock.
+Field names are those of the seeds' form and are never renamed; fields of our own are marked. A
+field that nobody reads becomes a note, so that nothing is lost in silence. Whether labels make
+sense is for `scenario_check.py` to say.
 """
 
 import hashlib
@@ -14,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from interlock.runtime.benchmark import ScenarioFile, Split
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import MAX_CHARACTERS, read_yaml
 
-Split = Literal["", "train", "test"]
 Number = int | str
 """An id that some files write as a number and some as a word."""
 
@@ -193,6 +190,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """One word for all of it: results of other labels are not comparable."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
+    @property
+    def verified_count(self) -> int:
+        return sum(
+            case.verified or (cause is not None and cause.verified)
+            for case in self.cases
+            for cause in (self.cause_of(case),)
+        )
+
+    @property
+    def has_world(self) -> bool:
+        return bool(self.worlds)
+
     def cause_of(self, case: LabelledCase) -> RootCause | None:
         return self.causes.get(case.rca_id)
 
@@ -213,13 +222,6 @@ _RUNTIME = ("rp_issue_type", "rp_auto_analyzed", "expected_verdict")
 """Fields of the seeds' form that are no labels."""
 
 
-class ScenarioFile(NamedTuple):
-    """A scenario as it was read, and what in the file was not understood."""
-
-    scenario: Scenario
-    unread: tuple[str, ...]
-
-
 def shipped() -> list[str]:
     """The names of the scenarios that come with Interlock."""
     return sorted(
@@ -227,7 +229,7 @@ def shipped() -> list[str]:
     )
 
 
-def find_scenario(name: str) -> ScenarioFile:
+def find_scenario(name: str) -> ScenarioFile[Scenario]:
     """One that comes with Interlock, by its name, or a file, by its path."""
     if name in shipped():
         return read_scenario((_SHELF / f"{name}.yaml").read_bytes(), f"{name}.yaml")
@@ -242,7 +244,7 @@ def find_scenario(name: str) -> ScenarioFile:
         raise SourceError(f"{name} cannot be read: {error.strerror}") from None
 
 
-def read_scenario(content: bytes, file: str) -> ScenarioFile:
+def read_scenario(content: bytes, file: str) -> ScenarioFile[Scenario]:
     """JSON if it looks like JSON, else YAML."""
     if len(content) > LARGEST:
         raise SourceError(f"{file}: more than {LARGEST:,} bytes; split the scenario")

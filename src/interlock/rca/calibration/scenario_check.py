@@ -1,6 +1,6 @@
-"""Is a scenario sound? Labels that are missing, unknown or contradict each other are told.
+"""Is a scenario sound? Labels that are missing, unknown or contradict each other are reported.
 
-Knows what labels mean to each other, and which ways through F0 to F6 there are. An error makes
+Labels are held against each other and against the ways that lead through F0 to F6. An error makes
 scores wrong; a warning makes them doubtful; a note is worth knowing.
 """
 
@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from interlock.calibrate.metrics import metric_table
 from interlock.engine.verify.finding import Finding, Level
+from interlock.rca.calibration.marks import read_metrics
 from interlock.rca.calibration.scenario import LabelledCase, PlantedCommit, Scenario
 from interlock.rca.calibration.world import world_faults
 from interlock.rca.taxonomy import TAXONOMY
@@ -59,11 +59,11 @@ def _ids(scenario: Scenario) -> Iterator[Finding]:
     for kind, ids in groups.items():
         for id_, number in sorted(Counter(ids).items()):
             if number > 1:
-                told = f"{number} times there is a {kind} {id_!r}"
-                yield _finding("duplicate-id", "error", id_, told, "give each its own id")
+                text = f"{number} times there is a {kind} {id_!r}"
+                yield _finding("duplicate-id", "error", id_, text, "give each its own id")
             if not _ID.fullmatch(id_):
-                told = f"{id_[:80]!r} is no id of a {kind}"
-                yield _finding("bad-id", "error", id_[:80], told, "use letters, digits and ._/#-")
+                text = f"{id_[:80]!r} is no id of a {kind}"
+                yield _finding("bad-id", "error", id_[:80], text, "use letters, digits and ._/#-")
     if not scenario.cases:
         yield _finding("no-cases", "error", "", "there is nothing to score", "add cases")
 
@@ -84,13 +84,13 @@ def _unknown_ids(scenario: Scenario) -> Iterator[Finding]:
         named += [(case.id, "expected repositories", each, repos) for each in _repos_of(case)]
     for subject, field, word, known in named:
         if word and word not in known:
-            told = f"{field} names {word[:80]!r}, which is not there"
-            yield _finding("unknown-id", "error", subject, told, "name one that is, or add it")
-    metrics = {metric.id for metric in metric_table().metrics}
+            text = f"{field} names {word[:80]!r}, which is not there"
+            yield _finding("unknown-id", "error", subject, text, "name one that is, or add it")
+    metrics = {metric.id for metric in read_metrics().metrics}
     for word in scenario.dry_capped_metrics:
         if word not in metrics:
-            told = f"dry_capped_metrics names {word[:80]!r}"
-            yield _finding("unknown-id", "error", "", told, "use M1 to M20")
+            text = f"dry_capped_metrics names {word[:80]!r}"
+            yield _finding("unknown-id", "error", "", text, "use M1 to M20")
 
 
 def _repos_of(case: LabelledCase) -> Iterator[str]:
@@ -104,40 +104,40 @@ def _missing_labels(scenario: Scenario) -> Iterator[Finding]:
     for cause in scenario.rcas:
         for field in ("defect_type", "component", "category"):
             if not getattr(cause, field):
-                told = f"the root cause has no {field}"
-                yield _finding("missing-label", "error", cause.id, told, f"write its {field}")
+                text = f"the root cause has no {field}"
+                yield _finding("missing-label", "error", cause.id, text, f"write its {field}")
         if cause.required_keywords and cause.keyword_threshold < 1:
-            told = "keyword_threshold is below 1, so any message is relevant"
-            yield _finding("free-keywords", "error", cause.id, told, "say how many are needed")
+            text = "keyword_threshold is below 1, so any message is relevant"
+            yield _finding("free-keywords", "error", cause.id, text, "say how many are needed")
         if cause.keyword_threshold > len(cause.required_keywords) > 0:
-            told = "keyword_threshold is above the number of keywords, so no message is relevant"
-            yield _finding("too-many-keywords", "error", cause.id, told, "lower it")
+            text = "keyword_threshold is above the number of keywords, so no message is relevant"
+            yield _finding("too-many-keywords", "error", cause.id, text, "lower it")
     for case in scenario.cases:
         yield from _missing_of_case(case)
 
 
 def _missing_of_case(case: LabelledCase) -> Iterator[Finding]:
     if not case.test_name or not (case.error_message or case.log_snippet):
-        told = "there is no test_name, or neither error_message nor log_snippet"
-        yield _finding("nothing-to-read", "error", case.id, told, "write what an agent may read")
+        text = "there is no test_name, or neither error_message nor log_snippet"
+        yield _finding("nothing-to-read", "error", case.id, text, "write what an agent may read")
     if not case.expected_path:
         fix = "write the steps, F0 first"
         yield _finding("missing-label", "error", case.id, "there is no expected_path", fix)
     if not case.rca_id and not case.expect_skip:
-        told = "there is no rca_id, and the case is not to be skipped"
-        yield _finding("missing-label", "error", case.id, told, "name its root cause")
+        text = "there is no rca_id, and the case is not to be skipped"
+        yield _finding("missing-label", "error", case.id, text, "name its root cause")
     needed = {"F1": "expected_triage", "F3": "expected_invest"}
     for step, field in needed.items():
         if step in case.expected_path and getattr(case, field) is None:
-            told = f"the expected path visits {step}, and there is no {field}"
-            yield _finding("missing-label", "error", case.id, told, f"write {field}")
+            text = f"the expected path visits {step}, and there is no {field}"
+            yield _finding("missing-label", "error", case.id, text, f"write {field}")
     triage = case.expected_triage
     if triage and not triage.symptom_category:
-        told = "expected_triage has no symptom_category"
-        yield _finding("missing-label", "error", case.id, told, "write the category")
+        text = "expected_triage has no symptom_category"
+        yield _finding("missing-label", "error", case.id, text, "write the category")
     elif triage and TAXONOMY.category(triage.symptom_category) is None:
-        told = f"{triage.symptom_category[:80]!r} is no category"
-        yield _finding("unknown-word", "warning", case.id, told, ", ".join(TAXONOMY.categories))
+        text = f"{triage.symptom_category[:80]!r} is no category"
+        yield _finding("unknown-word", "warning", case.id, text, ", ".join(TAXONOMY.categories))
 
 
 def _twins(scenario: Scenario) -> Iterator[Finding]:
@@ -146,8 +146,8 @@ def _twins(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.cases:
         key = (case.version, case.job, case.test_name, case.error_message, case.log_snippet)
         if key in seen:
-            told = f"the same failure as {seen[key]}: version, job, test, message and log"
-            yield _finding("duplicate-case", "error", case.id, told, "remove one of them")
+            text = f"the same failure as {seen[key]}: version, job, test, message and log"
+            yield _finding("duplicate-case", "error", case.id, text, "remove one of them")
         seen.setdefault(key, case.id)
 
 
@@ -163,26 +163,26 @@ def _families(scenario: Scenario) -> Iterator[Finding]:
             families[case.rca_id].add(family)
     for family, those in sorted(causes.items()):
         if len(those) > 1:
-            told = f"the family has several causes: {', '.join(sorted(those))}"
-            yield _finding("contradictory-family", "error", family, told, "split the family")
+            text = f"the family has several causes: {', '.join(sorted(those))}"
+            yield _finding("contradictory-family", "error", family, text, "split the family")
     for cause, those in sorted(families.items()):
         if len(those) > 1:
-            told = f"one cause, several families: {', '.join(sorted(those))}"
-            yield _finding("contradictory-family", "error", cause, told, "make them one family")
+            text = f"one cause, several families: {', '.join(sorted(those))}"
+            yield _finding("contradictory-family", "error", cause, text, "make them one family")
     for family, found in sorted(splits.items()):
         if {"train", "test"} <= found:
-            told = "the family is in train and in test, so the test knows what was learnt"
-            yield _finding("leaking-split", "warning", family, told, "keep a family in one split")
+            text = "the family is in train and in test, so the test knows what was learnt"
+            yield _finding("leaking-split", "warning", family, text, "keep a family in one split")
     yield from _contradictory_symptoms(scenario)
 
 
 def _contradictory_symptoms(scenario: Scenario) -> Iterator[Finding]:
-    told = {symptom.id: symptom.maps_to_rca for symptom in scenario.symptoms}
+    causes = {symptom.id: symptom.maps_to_rca for symptom in scenario.symptoms}
     for case in scenario.cases:
-        cause = told.get(case.symptom_id, "")
+        cause = causes.get(case.symptom_id, "")
         if cause and cause != case.rca_id:
-            message = f"symptom {case.symptom_id} is of {cause}, the case is of {case.rca_id!r}"
-            yield _finding("contradictory-symptom", "error", case.id, message, "correct one")
+            text = f"symptom {case.symptom_id} is of {cause}, the case is of {case.rca_id!r}"
+            yield _finding("contradictory-symptom", "error", case.id, text, "correct one")
 
 
 def _paths(scenario: Scenario) -> Iterator[Finding]:
@@ -198,11 +198,11 @@ def _paths(scenario: Scenario) -> Iterator[Finding]:
         )
         if wrong:
             fix = "write a way that the circuit has"
-            told = f"no case goes from {wrong[:80]}"
-            yield _finding("impossible-path", "error", case.id, told, fix)
+            text = f"no case goes from {wrong[:80]}"
+            yield _finding("impossible-path", "error", case.id, text, fix)
         elif path and path[-1] not in _LAST:
-            told = f"no case ends at {path[-1]}"
-            yield _finding("impossible-path", "error", case.id, told, "end it at F6")
+            text = f"no case ends at {path[-1]}"
+            yield _finding("impossible-path", "error", case.id, text, "end it at F6")
         else:
             yield from _flags(case)
 
@@ -210,21 +210,21 @@ def _paths(scenario: Scenario) -> Iterator[Finding]:
 def _flags(case: LabelledCase) -> Iterator[Finding]:
     """What the flags of a case say must be what its path does."""
     hops = list(zip(case.expected_path, case.expected_path[1:], strict=False))
-    said = {
+    flags = {
         "expect_recall_hit": (case.expect_recall_hit, ("F0", "F5") in hops),
         "expect_skip": (case.expect_skip, ("F1", "F5") in hops),
     }
-    for name, (flag, done) in said.items():
+    for name, (flag, done) in flags.items():
         if hops and flag != done:
-            told = f"{name} is {str(flag).lower()}, the expected path says otherwise"
-            yield _finding("contradictory-path", "error", case.id, told, "correct one of them")
+            text = f"{name} is {str(flag).lower()}, the expected path says otherwise"
+            yield _finding("contradictory-path", "error", case.id, text, "correct one of them")
     if hops and hops.count(("F3", "F2")) != case.expected_loops:
-        told = f"expected_loops is {case.expected_loops}, and F3 goes back to F2 another number"
-        yield _finding("contradictory-path", "error", case.id, told, "count F3 to F2 in the path")
+        text = f"expected_loops is {case.expected_loops}, and F3 goes back to F2 another number"
+        yield _finding("contradictory-path", "error", case.id, text, "count F3 to F2 in the path")
     recall, match = case.expected_recall, case.expect_recall_hit
     if recall and recall.match != match and not (recall.match and recall.confidence < 0.8):
-        told = "expected_recall and expect_recall_hit disagree"
-        yield _finding("contradictory-path", "error", case.id, told, "correct one of them")
+        text = "expected_recall and expect_recall_hit disagree"
+        yield _finding("contradictory-path", "error", case.id, text, "correct one of them")
 
 
 def _order(scenario: Scenario) -> Iterator[Finding]:
@@ -233,18 +233,18 @@ def _order(scenario: Scenario) -> Iterator[Finding]:
     follows = {case.id: case.follows for case in scenario.cases if case.follows in places}
     rings = {min(ring): ring for case in follows if (ring := _ring(case, follows))}
     for ring in rings.values():
-        told = f"{' follows '.join((*ring, ring[0]))}: a circle"
-        yield _finding("cycle", "error", ring[0], told, "one of them must be the first")
+        text = f"{' follows '.join((*ring, ring[0]))}: a circle"
+        yield _finding("cycle", "error", ring[0], text, "one of them must be the first")
     in_rings = {case for ring in rings.values() for case in ring}
     known: set[str] = set()
     for case in scenario.cases:
         late = case.follows in places and places[case.follows] >= places[case.id]
         if late and case.id not in in_rings:
-            told = f"it follows {case.follows}, which comes later"
-            yield _finding("wrong-order", "error", case.id, told, "move it behind that")
+            text = f"it follows {case.follows}, which comes later"
+            yield _finding("wrong-order", "error", case.id, text, "move it behind that")
         if case.expect_recall_hit and case.rca_id not in known:
-            told = f"it expects to recall {case.rca_id!r}, which no earlier case found"
-            yield _finding("recall-before-found", "error", case.id, told, "move or relabel it")
+            text = f"it expects to recall {case.rca_id!r}, which no earlier case found"
+            yield _finding("recall-before-found", "error", case.id, text, "move or relabel it")
         if "F3" in case.expected_path and case.rca_id:
             known.add(case.rca_id)
 
@@ -263,15 +263,15 @@ def _ring(case: str, follows: dict[str, str]) -> tuple[str, ...]:
 def _worlds(scenario: Scenario) -> Iterator[Finding]:
     repos = {repo.name for repo in scenario.workspace.repos}
     for repo in sorted(scenario.worlds.keys() - repos):
-        told = f"a world is planted for {repo[:80]!r}, which is no repository here"
-        yield _finding("unknown-id", "error", repo[:80], told, "add it to workspace.repos")
+        text = f"a world is planted for {repo[:80]!r}, which is no repository here"
+        yield _finding("unknown-id", "error", repo[:80], text, "add it to workspace.repos")
     for repo, fault in world_faults(scenario.worlds):
         yield _finding("bad-world", "error", repo[:80], fault, "correct the planted commit")
     commits = {f"{repo}@{each.id}" for repo, those in scenario.worlds.items() for each in those}
     for cause in scenario.rcas:
         if cause.culprit and cause.culprit not in commits:
-            told = f"culprit {cause.culprit[:80]!r} is no planted commit"
-            yield _finding("unknown-id", "error", cause.id, told, "write repo@id of one that is")
+            text = f"culprit {cause.culprit[:80]!r} is no planted commit"
+            yield _finding("unknown-id", "error", cause.id, text, "write repo@id of one that is")
 
 
 def _evidence(scenario: Scenario) -> Iterator[Finding]:
@@ -285,14 +285,14 @@ def _evidence(scenario: Scenario) -> Iterator[Finding]:
             repo, path, name = [*ref.split(":", 2), "", ""][:3]
             known = texts.get(repo)
             if known is not None and not any(name in text for text in known.get(path, ())):
-                told = f"{ref[:120]!r} is not in the planted world"
-                yield _finding("missing-evidence", "error", case.id, told, "plant or correct it")
+                text = f"{ref[:120]!r} is not in the planted world"
+                yield _finding("missing-evidence", "error", case.id, text, "plant or correct it")
         if cause and cause.required_keywords:
-            message = expected.rca_message.lower()
-            met = sum(word.lower() in message for word in cause.required_keywords)
+            expected_text = expected.rca_message.lower()
+            met = sum(word.lower() in expected_text for word in cause.required_keywords)
             if met < cause.keyword_threshold:
-                told = f"the expected message has {met} of {cause.keyword_threshold} keywords"
-                yield _finding("unlike-keywords", "warning", case.id, told, "change one of them")
+                text = f"the expected message has {met} of {cause.keyword_threshold} keywords"
+                yield _finding("unlike-keywords", "warning", case.id, text, "change one of them")
 
 
 def _texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
@@ -308,8 +308,8 @@ def _candidates(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.candidates:
         cause = scenario.cause_of(case)
         why = "there is no fix" if cause and not cause.fix_prs else "the label is not verified"
-        told = f"a candidate, never scored: {why}"
-        yield _finding("candidate", "note", case.id, told, "verify it and move it to cases")
+        text = f"a candidate, never scored: {why}"
+        yield _finding("candidate", "note", case.id, text, "verify it and move it to cases")
 
 
 _LOOKS: Final[Sequence[Callable[[Scenario], Iterator[Finding]]]] = (

@@ -1,14 +1,16 @@
 """Grids of thresholds, from a user's words."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.calibrate.circuits import rca
 
 from interlock.calibrate.tune import axis, points
+from interlock.runtime.circuits import find_circuit
 from interlock.system.errors import SourceError
 
-RCA = rca()
+RCA = find_circuit("rca", Path("/nonexistent")).open().circuit
 
 
 def test_a_span_has_both_ends_and_so_many_values() -> None:

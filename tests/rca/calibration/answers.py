@@ -5,19 +5,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from interlock.rca.calibration.marks import CaseResult, StepCost
+from interlock.rca.calibration.marks import RcaCaseResult
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
+from interlock.runtime.benchmark import StepCost
 
 PRICE = {"F0": 750, "F1": 1490, "F2": 900, "F3": 1560, "F4": 870, "F5": 680, "F6": 890}
 
 
-def perfect(scenario: Scenario) -> tuple[CaseResult, ...]:
+def perfect(scenario: Scenario) -> tuple[RcaCaseResult, ...]:
     """Every label, as an agent that reads them would answer."""
-    stored: dict[str, CaseResult] = {}
+    stored: dict[str, RcaCaseResult] = {}
     return tuple(_answer(scenario, case, stored) for case in scenario.cases)
 
 
-def _answer(scenario: Scenario, case: LabelledCase, stored: dict[str, CaseResult]) -> CaseResult:
+def _answer(
+    scenario: Scenario, case: LabelledCase, stored: dict[str, RcaCaseResult]
+) -> RcaCaseResult:
     triage, invest = case.expected_triage, case.expected_invest
     repos = (
         [repo.name for repo in case.expected_resolve.selected_repos]
@@ -26,7 +29,7 @@ def _answer(scenario: Scenario, case: LabelledCase, stored: dict[str, CaseResult
     )
     if triage and len(triage.candidate_repos) == 1 and not repos:
         repos = [*triage.candidate_repos]
-    result = CaseResult(
+    result = RcaCaseResult(
         case_id=case.id,
         test_name=case.test_name,
         version=case.version,
@@ -75,7 +78,7 @@ def _costs(case: LabelledCase) -> Iterator[StepCost]:
         yield StepCost(step=step, prompt_tokens=PRICE[step], artifact_tokens=60, wall_clock_ms=400)
 
 
-def mistaken(scenario: Scenario, share: float, seed: int = 1) -> tuple[CaseResult, ...]:
+def mistaken(scenario: Scenario, share: float, seed: int = 1) -> tuple[RcaCaseResult, ...]:
     """The same with about so many answers wrong, and surer of the right ones."""
     chance = random.Random(seed)
     return tuple(
@@ -84,7 +87,7 @@ def mistaken(scenario: Scenario, share: float, seed: int = 1) -> tuple[CaseResul
     )
 
 
-def _wrong(result: CaseResult, chance: random.Random) -> CaseResult:
+def _wrong(result: RcaCaseResult, chance: random.Random) -> RcaCaseResult:
     return msgspec.structs.replace(
         result,
         actual_defect_type=chance.choice(["pb001", "ab001", "si001", "ti001"]),

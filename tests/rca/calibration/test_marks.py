@@ -9,17 +9,19 @@ import pytest
 from interlock.calibrate.metrics import (
     Measure,
     ScoringRules,
+    collect_marks,
     measure,
-    metric_table,
     overall_by,
     passing,
-    tally,
 )
-from interlock.rca.calibration.marks import CaseResult
+from interlock.rca.calibration.marks import RcaCaseResult, read_metrics, score_cases
 from interlock.rca.calibration.scenario import Scenario
+from interlock.runtime.benchmark import Marks
 from interlock.system.errors import SourceError
 
 Fields = Mapping[str, Any]
+RULES = ScoringRules(read_metrics())
+LATER = ScoringRules(read_metrics(), "v2")
 
 
 def scenario(*cases: Fields, **causes: Fields) -> Scenario:
@@ -34,16 +36,21 @@ def scenario(*cases: Fields, **causes: Fields) -> Scenario:
     )
 
 
-def results(*fields: Fields) -> list[CaseResult]:
+def results(*fields: Fields) -> list[RcaCaseResult]:
     told = [{"case_id": f"C{number}", **each} for number, each in enumerate(fields, 1)]
-    return [msgspec.convert(each, CaseResult) for each in told]
+    return [msgspec.convert(each, RcaCaseResult) for each in told]
+
+
+def tally(world: Scenario, given: list[RcaCaseResult], rules: ScoringRules) -> Marks:
+    scored = score_cases(world, given, rules.edition_name)
+    return collect_marks((case.result.case_id, case.marks) for case in scored)
 
 
 def of(
     metric: str,
     world: Scenario,
     *fields: Fields,
-    rules: ScoringRules = ScoringRules(),  # noqa: B008
+    rules: ScoringRules = RULES,
 ) -> Measure:
     runs = [tally(world, results(*fields), rules)]
     return next(each for each in measure(runs, rules) if each.id == metric)
@@ -198,7 +205,7 @@ def test_evidence_is_found_by_parts_of_its_text(
     world = scenario({"expected_invest": {"evidence_refs": [expected]}})
     said: Fields = {"actual_evidence_refs": [cited]}
     assert of("M12", world, said).value == v1
-    assert of("M12", world, said, rules=ScoringRules("v2")).value == v2
+    assert of("M12", world, said, rules=LATER).value == v2
 
 
 def test_m14_counts_keywords_up_to_what_is_needed_where_there_is_a_message() -> None:
@@ -274,7 +281,7 @@ def test_m18_is_measured_or_a_thousand_for_each_step() -> None:
 
 def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() -> None:
     world = scenario({})
-    found = {each.id: each for each in measure([tally(world, [], ScoringRules())], ScoringRules())}
+    found = {each.id: each for each in measure([tally(world, [], RULES)], RULES)}
     ratios = ["M1", "M2", "M3", "M5", "M6", "M7", "M9", "M10", "M12", "M13", "M14", "M14b", "M15"]
     assert [(found[name].value, found[name].honest) for name in ratios] == [(1.0, None)] * 13
     assert (found["M11"].value, found["M11"].honest) == (0.0, None), "1 - 0/0 is 1 - 1"
@@ -291,12 +298,12 @@ def test_m19_weighs_what_is_there() -> None:
     found = of("M19", world, *said)
     assert found.value == pytest.approx(0.20 * 0.5 + 0.10 * 5)
     assert found.honest == pytest.approx(0.20 * 0.5 / (0.20 + 0.15 + 0.15))
-    v2 = of("M19", world, *said, rules=ScoringRules("v2"))
+    v2 = of("M19", world, *said, rules=LATER)
     assert v2.value == pytest.approx(0.25 * 0.5 + 0.10 + 0.05 + 0.15 + 0.10 + 0.10)
-    capped = of("M19", world, *said, rules=ScoringRules(left_out=("M12",)))
+    capped = of("M19", world, *said, rules=ScoringRules(read_metrics(), left_out=("M12",)))
     assert capped.value == pytest.approx((0.20 * 0.5 + 0.10 * 4) / 0.9)
-    runs = [tally(world, results(*said), ScoringRules())]
-    original = overall_by(runs, ScoringRules())["original"]
+    runs = [tally(world, results(*said), RULES)]
+    original = overall_by(runs, RULES)["original"]
     assert original[0] == pytest.approx(0.20 * 0.5 + 0.15 * 4)
     assert original[1] == pytest.approx(0.20 * 0.5 / 0.40)
 
@@ -304,8 +311,8 @@ def test_m19_weighs_what_is_there() -> None:
 def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> None:
     world = scenario({"rca_id": "R"}, R={})
     good: Fields = {"actual_defect_type": "pb001", "actual_component": "core"}
-    runs = [tally(world, results(each), ScoringRules()) for each in (good, {}, {})]
-    found = {each.id: each for each in measure(runs, ScoringRules())}
+    runs = [tally(world, results(each), RULES) for each in (good, {}, {})]
+    found = {each.id: each for each in measure(runs, RULES)}
     assert found["M1"].value == pytest.approx(1 / 3)
     overall = [1.0, 0.65, 0.65]
     mean = sum(overall) / 3
@@ -324,7 +331,7 @@ def test_results_of_candidates_and_strangers_are_not_scored() -> None:
 
 
 def test_the_table_has_all_metrics_with_weights_that_add_up() -> None:
-    table = metric_table()
+    table = read_metrics()
     names = [*(f"M{number}" for number in range(1, 15)), "M14b", *(f"M{n}" for n in range(15, 21))]
     assert [metric.id for metric in table.metrics] == names
     for weights in table.weights.values():
@@ -332,7 +339,7 @@ def test_the_table_has_all_metrics_with_weights_that_add_up() -> None:
     v1 = {m.id: m.passes["v1"] for m in table.metrics}
     assert (v1["M1"], v1["M4"], v1["M17"]) == ((0.8, None), (None, 0.1), (0.5, 2.0))
     assert table.default == "v1"
-    assert ScoringRules().weights_name == "february"
+    assert RULES.weights_name == "february"
 
 
 def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
@@ -340,6 +347,6 @@ def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
     assert passing((None, 0.1), 0.1)
     assert not passing((0.5, 2.0), 2.01)
     with pytest.raises(SourceError, match="there is no edition 'v9'; use v1, v2"):
-        tally(scenario({}), [], ScoringRules("v9"))
+        tally(scenario({}), [], ScoringRules(read_metrics(), "v9"))
     with pytest.raises(SourceError, match="no weights 'heavy'"):
-        measure([tally(scenario({}), [], ScoringRules())], ScoringRules(weights="heavy"))
+        measure([tally(scenario({}), [], RULES)], ScoringRules(read_metrics(), weights="heavy"))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calibrate.worlds import built, small
+from tests.rca.calibration.worlds import built, small
 
 from interlock.rca.calibration.scenario import find_scenario
 from interlock.rca.calibration.world import plant

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.calibrate.worlds import small
+from tests.rca.calibration.worlds import small
 
 from interlock.rca.calibration.scenario import LARGEST, find_scenario, read_scenario, shipped
 from interlock.system.errors import SourceError

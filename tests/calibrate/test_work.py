@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.calibrate.campaign import SequentialCases
+from interlock.calibrate.work import SequentialCases
 from interlock.engine.case import Case
 from interlock.runtime.application import DefaultHooks
 

@@ -1,0 +1,309 @@
+"""The work of a campaign: its runs are begun, worked on, captured and scored, one after another.
+
+What the agent is called decides who answers: the ideal agent, the application's own, or any other,
+which is metered where it does not report what it used.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
+from interlock.agents.cli.profiles import NAMES
+from interlock.agents.function import PromptlessHandler
+from interlock.agents.registry import MCP
+from interlock.api.circuits import Circuit
+from interlock.api.project import Project
+from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.calibrate.campaign import STUB, Campaign, are_cases_together
+from interlock.calibrate.metrics import ScoringRules
+from interlock.calibrate.prices import Prices
+from interlock.calibrate.scorecard import About, Calibration, calibration
+from interlock.engine.case import OPEN, Case, Decision, Refused, Signal, Usage
+from interlock.engine.circuit import HUMAN
+from interlock.journal.database import writing
+from interlock.journal.history import cases_of
+from interlock.journal.journal import Effect
+from interlock.journal.runs import NewCase, Run, all_runs, find_run, set_options
+from interlock.runtime.agent_pool import AgentPool
+from interlock.runtime.application import CaseHooks, RunSetup
+from interlock.runtime.benchmark import (
+    BYTES_PER_TOKEN,
+    AnyBenchmark,
+    CaptureMode,
+    CaseResult,
+    Scenario,
+)
+from interlock.runtime.settings import RunConfig
+from interlock.signals.batch import Briefing
+
+BLIND = (
+    "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
+    "> read `.interlock/`, files about scenarios, or the folders of other cases.\n\n"
+)
+"""What every prompt of a calibration begins with."""
+_UNMETERED = ("exec", "script")
+"""Agents that do not say what they cost."""
+_OVER = ("done", "unhealthy")
+
+
+class CampaignResult(msgspec.Struct, frozen=True):
+    """What came of a campaign: the results of each run, and how the last work on one ended."""
+
+    runs: list[tuple[CaseResult, ...]]
+    last: RunResult | None
+    """None if nothing was left to do."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.last is None or self.last.status in _OVER
+
+
+class CampaignWork:
+    """Brings the runs of one campaign to their ends."""
+
+    def __init__(
+        self,
+        project: Project,
+        benchmark: AnyBenchmark,
+        scenario: Scenario,
+        campaign: Campaign,
+    ) -> None:
+        self._project = project
+        self._benchmark = benchmark
+        self._scenario = scenario
+        self._campaign = campaign
+        self._plan = campaign.plan
+
+    def work(
+        self,
+        circuit: Circuit,
+        thresholds: Mapping[str, Any],
+        change: Callable[[RunConfig], RunConfig],
+    ) -> CampaignResult:
+        """Work on all runs that are not over, in order; stop where one cannot be finished.
+
+        New runs begin with this circuit and these thresholds; `change` is what a later command
+        says anew, and is kept with each run."""
+        results: list[tuple[CaseResult, ...]] = []
+        last: RunResult | None = None
+        numbers = self._plan.numbers
+        for turn, number in enumerate(numbers, 1):
+            with writing(self._campaign.store(number)) as connection:
+                if not all_runs(connection):
+                    self._begin(connection, number, circuit, thresholds)
+                run = _change_config(connection, number, change)
+                if run.status not in _OVER:
+                    if len(numbers) > 1:
+                        note = f"run {turn} of {len(numbers)}: suite {number}"
+                        self._project.display.note(note)
+                    last = self._work_on(connection, run)
+                results.append(self._capture(connection, run))
+            if last is not None and last.status not in _OVER:
+                break
+        result = CampaignResult(results, last)
+        if result.is_whole and len(results) == len(numbers):
+            self._campaign.keep(msgspec.structs.replace(self._plan, is_done=True))
+        return result
+
+    def score(
+        self, result: CampaignResult, *, source: str, weights: str, prices: Prices
+    ) -> Calibration:
+        """The scorecard; `source` is the scenario in the words of whoever ran it."""
+        plan = self._plan
+        numbers = plan.numbers[: len(result.runs)]
+        about = About(
+            agent=plan.agent,
+            dispatch=plan.dispatch,
+            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            note=self._describe_partial(result),
+            source=source,
+            stores=tuple(str(self._campaign.store(number).resolve()) for number in numbers),
+        )
+        left_out = self._benchmark.left_out(self._scenario, plan.edition)
+        rules = ScoringRules(self._benchmark.metrics, plan.edition, weights, left_out)
+        return calibration(
+            self._benchmark, self._scenario, result.runs, about=about, rules=rules, prices=prices
+        )
+
+    def _describe_partial(self, result: CampaignResult) -> str:
+        """What a scorecard says of runs that are not whole."""
+        if result.is_whole or result.last is None:
+            return ""
+        over = sum(not each.pipeline_error for run in result.runs for each in run)
+        cases = len(self._scenario.cases) * len(self._plan.numbers)
+        status = result.last.status
+        why = "the token budget is spent" if status == "budget" else status
+        return f"PARTIAL ({why}): {over} of {cases} cases came to an end; --resume goes on"
+
+    def _begin(
+        self,
+        connection: Connection,
+        number: int,
+        circuit: Circuit,
+        thresholds: Mapping[str, Any],
+    ) -> None:
+        config = msgspec.structs.replace(
+            msgspec.convert(self._plan.options, RunConfig),
+            thresholds=dict(thresholds),
+            after=self._campaign.after(number),
+        )
+        prompts = {name: BLIND + text for name, text in circuit.bundle.prompts.items()}
+        bundle = msgspec.structs.replace(circuit.bundle, prompts=prompts)
+        self._benchmark.begin(
+            self._scenario,
+            connection,
+            circuit.source.circuit,
+            msgspec.json.encode(bundle).decode(),
+            number=number,
+            options=msgspec.to_builtins(config),
+            at=time.time(),
+        )
+
+    def _work_on(self, connection: Connection, run: Run) -> RunResult:
+        config = msgspec.convert(run.options, RunConfig)
+        # Workers look for whoever hands out work beside the project's own database.
+        db = None if self._plan.dispatch == MCP else self._campaign.store(run.run_id)
+        project = Project(self._project.path, db=db, display=self._project.display)
+        pool = project.build_pool(load_circuit(run), config)
+        pool = msgspec.structs.replace(
+            pool, carriers=self._choose_carriers(connection, run, pool), inbox=None
+        )
+        waiting = [case.case_id for case in cases_of(connection, run.run_id) if case.status == OPEN]
+
+        def change_setup(setup: RunSetup) -> RunSetup:
+            return self._change_setup(setup, config, waiting)
+
+        return work_on_run(
+            connection, run, pool, display=project.display, change_setup=change_setup
+        )
+
+    def _choose_carriers(
+        self, connection: Connection, run: Run, pool: AgentPool
+    ) -> Mapping[str, Carrier]:
+        """Who answers each role: agents of our own take the places of those in the pool."""
+        agent = self._plan.agent
+        if agent == STUB:
+            ideal = self._benchmark.ideal_agent(self._scenario, connection, run.run_id)
+            return dict.fromkeys(pool.carriers, PromptlessHandler(ideal))
+        if agent == self._benchmark.own_agent:
+            return {**pool.carriers, HUMAN: PromptlessHandler(self._benchmark.approve)}
+        if agent.partition(":")[0] in _UNMETERED:
+            # Roles that share a carrier share its meter.
+            meters = {id(each): MeteredCarrier(each) for each in pool.carriers.values()}
+            return {role: meters[id(each)] for role, each in pool.carriers.items()}
+        return pool.carriers
+
+    def _change_setup(self, setup: RunSetup, config: RunConfig, waiting: Sequence[str]) -> RunSetup:
+        """Cases one after another, unless they are worked on together; briefings that name the
+        scenario."""
+        enrich, hooks = setup.enrich, setup.hooks
+        if hooks is not None and not are_cases_together(self._plan, config.parallel):
+            hooks = SequentialCases(hooks, waiting)
+
+        def name_scenario(briefing: Briefing) -> Briefing:
+            plain = msgspec.structs.replace(briefing, scenario=self._plan.scenario)
+            return enrich(plain) if enrich else plain
+
+        return msgspec.structs.replace(setup, hooks=hooks, enrich=name_scenario)
+
+    def _capture(self, connection: Connection, run: Run) -> tuple[CaseResult, ...]:
+        agent = self._plan.agent
+        kind = agent.partition(":")[0]
+        mode = CaptureMode(
+            prompted=agent not in (STUB, self._benchmark.own_agent),
+            billed=kind in NAMES or kind == "acp",
+            edition=self._plan.edition,
+        )
+        results: tuple[CaseResult, ...] = self._benchmark.capture(
+            self._scenario, connection, run.run_id, load_circuit(run), mode
+        )
+        return results
+
+
+def _change_config(
+    connection: Connection, number: int, change: Callable[[RunConfig], RunConfig]
+) -> Run:
+    """The run of that number, with what a new command says about it."""
+    run = find_run(connection, number)
+    before = msgspec.convert(run.options, RunConfig)
+    if (after := change(before)) != before:
+        set_options(connection, number, msgspec.to_builtins(after))
+    return find_run(connection, number)
+
+
+class SequentialCases:
+    """Hooks that hold all cases back but the first that is not over: so knowledge grows from case
+    to case, as it does over days."""
+
+    def __init__(self, hooks: CaseHooks, waiting: Sequence[str]) -> None:
+        self._own = hooks
+        self._waiting = dict.fromkeys(waiting)
+        self._turn = next(iter(self._waiting), "")
+
+    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        return self._own.premises(case_no, case, dispatch_id)
+
+    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+        return self._own.facts(case_no, case, premises)
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        return self._own.examine(case_no, case, signal)
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        return self._own.effects(case_no, case, decision, data, by)
+
+    def held(self, case_no: int, case: Case) -> bool:
+        held = self._own.held(case_no, case)
+        if case.status != OPEN:
+            self._waiting.pop(case.case_id, None)
+        return held or case.case_id != self._turn
+
+    def let_go(self) -> Iterable[str]:
+        yield from self._own.let_go()
+        first = next(iter(self._waiting), "")
+        if first and first != self._turn:
+            self._turn = first
+            yield first
+
+    def news(self) -> Iterable[NewCase]:
+        return self._own.news()
+
+    def notes(self) -> Iterable[str]:
+        return self._own.notes()
+
+
+class MeteredCarrier:
+    """A carrier whose replies say what they cost, as estimated from bytes: so a budget of tokens
+    holds for agents that never report what they used."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        self._asked: dict[int, int] = {}
+
+    def start(self, deliver: Deliver) -> None:
+        self._carrier.start(lambda reply: deliver(self._add_usage(reply)))
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            self._asked[ask.dispatch_id] = len(ask.prompt.encode()) // BYTES_PER_TOKEN
+        self._carrier.send(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._asked.pop(dispatch_id, None)
+        self._carrier.settled(dispatch_id, error)
+
+    async def close(self) -> None:
+        await self._carrier.close()
+
+    def _add_usage(self, reply: Reply) -> Reply:
+        asked = self._asked.get(reply.dispatch_id)
+        if asked is None or reply.failure or reply.usage != Usage():
+            return reply
+        tokens = asked + len(reply.content) // BYTES_PER_TOKEN
+        return msgspec.structs.replace(reply, usage=Usage(tokens=tokens))

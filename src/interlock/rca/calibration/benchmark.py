@@ -1,0 +1,176 @@
+"""Root-cause analysis as a benchmark: failures whose causes are known.
+
+One place where everything meets that `calibrate` asks for: scenarios and their worlds, blind runs,
+the ideal agent, capture, marks, baselines.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.function import answer
+from interlock.engine.circuit import Circuit
+from interlock.engine.replay import Recorded
+from interlock.engine.verify.finding import Finding
+from interlock.rca.application import BASIC
+from interlock.rca.calibration import rescore
+from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
+from interlock.rca.calibration.blind_run import (
+    begin_scenario,
+    leaks_of,
+    refuse_unusable,
+    terms_of,
+)
+from interlock.rca.calibration.capture import capture
+from interlock.rca.calibration.ideal_agent import IdealAgent
+from interlock.rca.calibration.marks import RcaCaseResult, RcaMetrics, read_metrics, score_cases
+from interlock.rca.calibration.scenario import Scenario, find_scenario, shipped
+from interlock.rca.calibration.scenario_check import check_scenario
+from interlock.rca.calibration.world import plant
+from interlock.rca.steps import F5, F6
+from interlock.runtime.benchmark import (
+    BenchmarkTexts,
+    CaptureMode,
+    CaseView,
+    Column,
+    Leak,
+    ScenarioFile,
+    ScoredCase,
+)
+
+_WORLDS = "worlds"
+_HISTORIES = "histories"
+
+
+class RcaBenchmark:
+    """What `calibrate` asks of the circuit `rca`."""
+
+    result_type = RcaCaseResult
+    own_agent = BASIC
+    closing_steps = frozenset({F5, F6})
+    texts = BenchmarkTexts(
+        subject="Test",
+        place="Ver/Job",
+        label="defect type",
+        solved="defect type and component right",
+        reference=REFERENCE,
+        reference_meaning=REFERENCE_MEANING,
+        columns=(
+            Column("Defect type", 30),
+            Column("Component", 40, "text"),
+            Column("Path", 60),
+            Column("Sure", 20, "n"),
+            Column("What it said", 220, "text"),
+        ),
+    )
+
+    @property
+    def metrics(self) -> RcaMetrics:
+        return read_metrics()
+
+    def list_scenarios(self) -> list[str]:
+        return shipped()
+
+    def find_scenario(self, name: str) -> ScenarioFile[Scenario]:
+        return find_scenario(name)
+
+    def summarize_scenario(self, scenario: Scenario) -> dict[str, Any]:
+        return {
+            "name": scenario.name,
+            "description": scenario.description,
+            "cases": len(scenario.cases),
+            "causes": len(scenario.rcas),
+            "versions": len({case.version for case in scenario.cases}),
+            "repositories": len(scenario.workspace.repos),
+            "planted": len(scenario.worlds),
+            "test": sum(case.split == "test" for case in scenario.cases),
+            "digest": scenario.digest,
+        }
+
+    def check_scenario(self, scenario: Scenario, unread: Sequence[str]) -> tuple[Finding, ...]:
+        return check_scenario(scenario, unread)
+
+    def refuse_unusable(self, scenario: Scenario) -> None:
+        refuse_unusable(scenario)
+
+    def make_terms(self, scenario: Scenario, home: Path, *, in_families: bool) -> dict[str, Any]:
+        worlds = home / _WORLDS if scenario.has_world else None
+        config = terms_of(scenario, worlds, families=in_families, cache=home / _HISTORIES)
+        terms: dict[str, Any] = msgspec.to_builtins(config)
+        return terms
+
+    def make_world(self, scenario: Scenario, home: Path) -> None:
+        plant(scenario, home / _WORLDS)
+
+    def begin(
+        self,
+        scenario: Scenario,
+        connection: Connection,
+        circuit: Circuit,
+        text: str,
+        *,
+        number: int,
+        options: Mapping[str, Any],
+        at: float,
+    ) -> int:
+        return begin_scenario(
+            connection, scenario, circuit, text, number=number, options=options, at=at
+        )
+
+    def ideal_agent(
+        self, scenario: Scenario, connection: Connection, run_id: int
+    ) -> Callable[[Ask], Reply | None]:
+        return IdealAgent(scenario, connection, run_id).answer
+
+    def approve(self, ask: Ask) -> Reply | None:
+        return answer(ask, {"decision": "approve"})
+
+    def capture(
+        self,
+        scenario: Scenario,
+        connection: Connection,
+        run_id: int,
+        circuit: Circuit,
+        mode: CaptureMode,
+    ) -> tuple[RcaCaseResult, ...]:
+        return capture(connection, run_id, scenario, circuit, mode)
+
+    def find_leaks(
+        self, scenario: Scenario, connection: Connection, run_id: int, root: Path
+    ) -> list[Leak]:
+        return list(leaks_of(connection, run_id, scenario, root))
+
+    def score(
+        self, scenario: Scenario, results: Sequence[RcaCaseResult], edition: str
+    ) -> tuple[ScoredCase[RcaCaseResult], ...]:
+        return score_cases(scenario, results, edition)
+
+    def make_baselines(self, scenario: Scenario) -> Mapping[str, Sequence[RcaCaseResult]]:
+        return make_baselines(scenario)
+
+    def left_out(self, scenario: Scenario, edition: str) -> tuple[str, ...]:
+        by_later_rules = read_metrics().find_edition(edition).by_later_rules
+        return scenario.dry_capped_metrics if by_later_rules else ()
+
+    def describe(self, result: RcaCaseResult) -> CaseView:
+        sure = result.actual_convergence
+        return CaseView(
+            subject=result.test_name,
+            place=f"{result.version}/{result.job}".strip("/"),
+            cells=(
+                result.actual_defect_type,
+                result.actual_component,
+                " ".join(result.actual_path),
+                f"{sure:.2f}" if sure else "",
+                result.pipeline_error or result.actual_rca_message,
+            ),
+        )
+
+    def make_judge(
+        self, scenario: Scenario, connection: Connection, circuit: Circuit
+    ) -> Callable[[str, Recorded], bool]:
+        return rescore.make_judge(scenario, connection, circuit)

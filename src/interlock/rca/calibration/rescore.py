@@ -1,0 +1,99 @@
+"""Recorded runs decided again: what a case would have come to, and whether that is right.
+
+A case comes to the cause that its last word names: one that was investigated, recalled, linked, or
+put right by a reviewer.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.case import Decision
+from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.engine.replay import Recorded
+from interlock.rca.calibration.marks import RcaCaseResult, in_words_of, solved
+from interlock.rca.calibration.scenario import Scenario
+from interlock.rca.effects import find_effect
+from interlock.rca.knowledge.causes import causes
+from interlock.rca.steps import F1, F3, LINKED
+
+
+class FindingText(msgspec.Struct, frozen=True):
+    """What is said of a cause."""
+
+    defect_type: str = ""
+    component: str = ""
+    message: str = ""
+
+
+def make_judge(
+    scenario: Scenario, connection: Connection, circuit: Circuit
+) -> Callable[[str, Recorded], bool]:
+    """Whether a case is solved by these decisions; causes in the store are read now."""
+    labels = {case.id: case for case in scenario.cases}
+    known = {
+        each.rca.rca_id: FindingText(each.rca.defect_type, each.rca.component, each.rca.description)
+        for each in causes(connection, archived=True)
+    }
+
+    def is_solved(case_id: str, decided: Recorded) -> bool:
+        label = labels[case_id]
+        result = make_result(case_id, decided, circuit, known)
+        return solved(scenario, label, in_words_of(scenario, label, result))
+
+    return is_solved
+
+
+def make_result(
+    case_id: str, decided: Recorded, circuit: Circuit, known: Mapping[int, FindingText]
+) -> RcaCaseResult:
+    """What the case came to on this way."""
+    finding = FindingText()
+    category = ""
+    for decision, data in decided:
+        if decision.signal not in (ARTIFACT, LINKED):
+            continue
+        finding = _update_finding(finding, decision, data, circuit, known)
+        if decision.step == F1:
+            category = str(data.get("claimed_category", data["symptom_category"]))
+        if decision.step == F3 and "defect_type" in decision.adds:
+            defect_type = str(decision.adds["defect_type"])
+            finding = msgspec.structs.replace(finding, defect_type=defect_type)
+    return RcaCaseResult(
+        case_id=case_id,
+        actual_defect_type=finding.defect_type,
+        actual_component=finding.component,
+        actual_rca_message=finding.message,
+        actual_category=category,
+    )
+
+
+def _update_finding(
+    finding: FindingText,
+    decision: Decision,
+    data: Mapping[str, Any],
+    circuit: Circuit,
+    known: Mapping[int, FindingText],
+) -> FindingText:
+    """What is known of the cause after one more decision."""
+    match find_effect(circuit, decision.step, decision.rule, decision.signal):
+        case "link":
+            return known.get(data.get("linked_rca_id", 0), finding)
+        case "recall":
+            return known.get(data.get("prior_rca_id", 0), finding)
+        case "triage" if data["skip_investigation"]:
+            return FindingText(data["defect_type_hypothesis"])
+        case "triage":
+            return FindingText()
+        case "investigate":
+            return FindingText(data["defect_type"], data.get("component", ""), data["rca_message"])
+        case "review" if data.get("decision") == "overturn":
+            override = data.get("human_override", {})
+            return FindingText(
+                override.get("defect_type") or finding.defect_type,
+                finding.component,
+                override.get("rca_message") or finding.message,
+            )
+    return finding
