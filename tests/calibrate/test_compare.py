@@ -11,7 +11,7 @@ from interlock.calibrate.scorecard import Calibration, Results, calibration
 from interlock.calibrate.text import comparison_text
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
-from interlock.system.errors import SourceError
+from interlock.system.errors import UsageError
 
 RCA = RcaBenchmark()
 SHOP = find_scenario("web-shop").scenario
@@ -73,12 +73,12 @@ def test_runs_may_be_more_on_one_side() -> None:
 def test_strangers_are_not_compared() -> None:
     other = built(small())
     stranger = calibration(RCA, other, [perfect(other)], times=10)
-    with pytest.raises(SourceError, match="compare runs of the same scenario"):
+    with pytest.raises(UsageError, match="compare runs of the same scenario"):
         against(told(GOOD), stranger)
-    with pytest.raises(SourceError, match="other rules"):
+    with pytest.raises(UsageError, match="different rules"):
         against(told(GOOD), told(GOOD, rules=ScoringRules(RCA.metrics, "v2")))
     one = told(GOOD)
-    with pytest.raises(SourceError, match="same cases"):
+    with pytest.raises(UsageError, match="same cases"):
         compare(one, msgspec.structs.replace(one, records=one.records[1:]), RCA.metrics)
 
 

@@ -145,8 +145,8 @@ def test_the_json_is_read_back_as_it_was(half: Calibration, tmp_path: Path) -> N
     ("content", "says"),
     [
         (b"", "JSON"),
-        (b"[]", "no result"),
-        (b"{}", "no result"),
+        (b"[]", "not a result"),
+        (b"{}", "not a result"),
         (b'{"kind": "calibration", "schema_version": 9}', "another version"),
         (b'{"kind": "calibration", "schema_version": 1}', "missing required field"),
         (

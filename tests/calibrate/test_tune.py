@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.calibrate.tune import axis, points
 from interlock.runtime.circuits import find_circuit
-from interlock.system.errors import SourceError
+from interlock.system.errors import UsageError
 
 RCA = find_circuit("rca", Path("/nonexistent")).open().circuit
 
@@ -54,5 +54,5 @@ def test_axes_multiply() -> None:
     ],
 )
 def test_what_is_no_grid_is_refused(words: tuple[str, ...]) -> None:
-    with pytest.raises(SourceError):
+    with pytest.raises(UsageError):
         points(words, RCA)

@@ -160,8 +160,8 @@ def test_what_no_store_can_hold_is_refused(world: World) -> None:
     plain["cases"][1]["id"] = "C1"
     for cases, said in (
         ([], "has no cases to run"),
-        (plain["cases"], "two cases are called 'C1'"),
-        ([{**plain["cases"][0], "id": "../up"}], "'../up' is no name for a case"),
+        (plain["cases"], "two cases have the id 'C1'"),
+        ([{**plain["cases"][0], "id": "../up"}], "'../up' is not a valid case id"),
     ):
         put(world, {**small(), "cases": cases})
         found = world.say("calibrate", "--scenario", "lab.json", "--agent", "stub")

@@ -77,16 +77,16 @@ def test_a_threshold_file_is_written_only_when_told(recorded: World) -> None:
     assert written == {"thresholds": {"recall_hit": 0.8}}
     again = recorded.say(*words)
     assert (again.code, again.out) == (2, "")
-    assert "t.toml is there already" in again.err
+    assert "t.toml exists already" in again.err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("r.json",), "say what to try"),
+        (("r.json",), "name the values to try"),
         (("r.json", "--grid", "x=1,2"), "names: recall_hit"),
         (("gone.json", "--grid", "recall_hit=0.8,0.9"), "gone.json cannot be read"),
-        (("lab.json", "--grid", "recall_hit=0.8,0.9"), "no result of interlock calibrate"),
+        (("lab.json", "--grid", "recall_hit=0.8,0.9"), "not a result of interlock calibrate"),
     ],
 )
 def test_wrong_words_are_told(recorded: World, words: tuple[str, ...], said: str) -> None:
@@ -101,7 +101,7 @@ def test_other_labels_and_lost_stores_are_told(recorded: World) -> None:
     plain["cases"][0]["rca_id"] = "R2"
     put(recorded, plain)
     found = recorded.say("tune", "r.json", *grid)
-    assert "made with other labels than 'clock-lab' has now" in found.err
+    assert "the labels of 'clock-lab' have changed since" in found.err
     put(recorded)
     store = Path(
         json.loads((recorded.folder / "r.json").read_text())["scorecard"]["about"]["stores"][0]
@@ -109,4 +109,4 @@ def test_other_labels_and_lost_stores_are_told(recorded: World) -> None:
     store.unlink()
     found = recorded.say("tune", "r.json", *grid)
     assert (found.code, found.out) == (2, "")
-    assert "is gone; calibrate again" in found.err
+    assert "no longer exists; calibrate again" in found.err

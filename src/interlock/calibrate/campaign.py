@@ -16,7 +16,7 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.runtime.agent_pool import PARALLEL
 from interlock.runtime.benchmark import AnyBenchmark, Scenario
 from interlock.runtime.settings import RunConfig
-from interlock.system.errors import SourceError, StateError
+from interlock.system.errors import InterlockError, SourceError, StateError, UsageError
 from interlock.system.safe_file import write_whole
 
 FOLDER = Path(".interlock") / "calibrate"
@@ -115,7 +115,7 @@ def begin_campaign(
 ) -> Campaign:
     """A new campaign: its agent can be asked, its world is made, its plan is kept."""
     if request.agent and request.dispatch:
-        raise SourceError("--dispatch asks whoever watches, --agent names one: give one of them")
+        raise UsageError("--agent and --dispatch exclude each other: give one of them")
     benchmark.metrics.find_edition(request.edition)
     plan = CampaignPlan(
         scenario=scenario.name,
@@ -131,7 +131,7 @@ def begin_campaign(
     try:  # An agent that cannot be asked is refused before anything begins.
         store = campaign.store(plan.numbers[0])
         Project(project.path, db=store, display=project.display).build_pool(circuit, config)
-    except SourceError:
+    except InterlockError:
         campaign.forget()
         raise
     if plan.planted:
@@ -173,7 +173,7 @@ def are_cases_together(plan: CampaignPlan, parallel: int | None) -> bool:
 def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
     """Numbers for so many runs: none has a folder yet, here or among the signals."""
     if not 1 <= runs <= _MOST_RUNS:
-        raise SourceError(f"--runs {runs}: give a number from 1 to {_MOST_RUNS}")
+        raise UsageError(f"--runs {runs}: give a number from 1 to {_MOST_RUNS}")
     taken: list[int] = []
     number = max((*_numbered(project / FOLDER), *_numbered(root), FIRST - 1)) + 1
     while len(taken) < runs:
@@ -183,7 +183,9 @@ def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
         except FileExistsError:
             pass
         except OSError as error:
-            raise SourceError(f"{project / FOLDER}: {error.strerror}; make room there") from None
+            raise SourceError(
+                f"{project / FOLDER}: {error.strerror}; the folders of the runs go there"
+            ) from None
         number += 1
     return tuple(taken)
 
@@ -197,7 +199,7 @@ def find_unfinished(project: Path, digest: str, agent: str, dispatch: str) -> Ca
             continue
         if agent in ("", plan.agent) and dispatch in ("", plan.dispatch):
             return Campaign(project, plan)
-    raise StateError("there is no unfinished calibration of this scenario; begin without --resume")
+    raise StateError("there is no unfinished calibration of this scenario; omit --resume")
 
 
 def _read_plan(path: Path) -> CampaignPlan | None:

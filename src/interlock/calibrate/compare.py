@@ -25,7 +25,7 @@ from interlock.calibrate.statistics import (
     sums,
 )
 from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricTable
-from interlock.system.errors import SourceError
+from interlock.system.errors import UsageError
 
 FEWEST = 6
 """2 x 0.5**6 is the first below 0.05."""
@@ -97,7 +97,7 @@ def compare(
 def _refuse_strangers(one: Calibration, other: Calibration) -> None:
     first, second = one.scorecard, other.scorecard
     if first.digest != second.digest:
-        raise SourceError(
+        raise UsageError(
             f"A is of scenario {first.scenario!r} ({first.digest}), B of {second.scenario!r} "
             f"({second.digest}); compare runs of the same scenario"
         )
@@ -106,10 +106,10 @@ def _refuse_strangers(one: Calibration, other: Calibration) -> None:
         second.weights,
         second.left_out,
     ):
-        raise SourceError("A and B were counted by other rules; calibrate with the same ones")
+        raise UsageError("A and B were scored with different rules; calibrate again with the same")
     cases = [{record.result.case_id for record in each.records} for each in (one, other)]
     if cases[0] != cases[1] or not cases[0]:
-        raise SourceError("A and B do not hold the same cases; calibrate again")
+        raise UsageError("A and B do not contain the same cases; calibrate again")
 
 
 def marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:

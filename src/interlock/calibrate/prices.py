@@ -56,7 +56,7 @@ def prices_from(table: Mapping[str, Any]) -> Prices:
     except msgspec.ValidationError as error:
         raise SourceError(f"[calibrate.prices]: {str(error).replace('`', '')}") from None
     if not (0 <= found.input < _MILLION and 0 <= found.output < _MILLION):
-        raise SourceError("[calibrate.prices]: a price is money for a million tokens, 0 or more")
+        raise SourceError("[calibrate.prices]: write the price of a million tokens, 0 or more")
     return found
 
 

@@ -392,7 +392,7 @@ def read_calibration(path: Path, result_type: type[CaseResult]) -> Calibration:
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > _LARGEST:
-        raise SourceError(f"{path}: more than {_LARGEST:,} bytes; this is no result of calibrate")
+        raise SourceError(f"{path}: larger than {_LARGEST:,} bytes, so not a result of calibrate")
     return _parse_calibration(content, str(path), result_type)
 
 
@@ -406,11 +406,11 @@ def _parse_calibration(content: bytes, file: str, result_type: type[CaseResult])
     try:
         value: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"{file}: this is not readable as JSON: {error}") from None
+        raise SourceError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(value, dict) or value.get("kind") != _KIND:
-        raise SourceError(f"{file}: this is no result of interlock calibrate; give one")
+        raise SourceError(f"{file}: not a result of interlock calibrate --out")
     if value.get("schema_version") != SCHEMA_VERSION:
-        raise SourceError(f"{file}: made by another version of Interlock; calibrate again")
+        raise SourceError(f"{file}: written by another version of Interlock; calibrate again")
     try:
         return msgspec.convert(value, Calibration, dec_hook=read_result)
     except msgspec.ValidationError as error:

@@ -23,7 +23,7 @@ from interlock.engine.replay import Recorded, redecide
 from interlock.journal.database import reading
 from interlock.journal.runs import find_run, journal_of, load_cases
 from interlock.runtime.benchmark import AnyBenchmark, Scenario, Split
-from interlock.system.errors import SourceError
+from interlock.system.errors import SourceError, UsageError
 
 MOST = 20_000
 _MOST_VALUES = 1_000
@@ -35,20 +35,22 @@ def axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
     name, equals, text = word.partition("=")
     if not equals or name not in circuit.thresholds:
         known = ", ".join(circuit.thresholds)
-        raise SourceError(f"--grid {word!r}: write NAME=0.6..0.9/7 or NAME=0.6,0.8; names: {known}")
+        raise UsageError(f"--grid {word!r}: write NAME=0.6..0.9/7 or NAME=0.6,0.8; names: {known}")
     usual = circuit.thresholds[name]
     if isinstance(usual, bool) or not isinstance(usual, int | float):
-        raise SourceError(f"--grid {name}: {usual!r} is no number, so there is nothing between")
+        raise UsageError(
+            f"--grid {name}: {usual!r} is not a number, so there are no values between"
+        )
     try:
         found = tuple(_values(text))
     except ValueError:
-        raise SourceError(f"--grid {word!r}: write {name}=0.6..0.9/7 or {name}=0.6,0.8") from None
+        raise UsageError(f"--grid {word!r}: write {name}=0.6..0.9/7 or {name}=0.6,0.8") from None
     if isinstance(usual, int):
         if any(value != int(value) or value < 0 for value in found):
-            raise SourceError(f"--grid {name}: it is a whole number, such as {name}=0..3/4")
+            raise UsageError(f"--grid {name}: use whole numbers, for example {name}=0..3/4")
         return name, tuple(int(value) for value in found)
     if any(not 0 <= value <= 1 for value in found):
-        raise SourceError(f"--grid {name}: values are from 0 to 1")
+        raise UsageError(f"--grid {name}: use values from 0 to 1")
     return name, found
 
 
@@ -73,12 +75,12 @@ def points(words: Iterable[str], circuit: Circuit) -> list[Point]:
     for word in words:
         name, values = axis(word, circuit)
         if name in axes:
-            raise SourceError(f"--grid names {name} twice; give all its values at once")
+            raise UsageError(f"--grid names {name} twice; give all its values at once")
         axes[name] = values
     if not axes:
-        raise SourceError("say what to try: --grid recall_hit=0.6..0.9/7")
+        raise UsageError("name the values to try, for example --grid recall_hit=0.6..0.9/7")
     if (count := prod(map(len, axes.values()))) > MOST:
-        raise SourceError(f"{count:,} combinations; try at most {MOST:,}")
+        raise UsageError(f"{count:,} combinations are too many; try at most {MOST:,}")
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
@@ -133,19 +135,19 @@ def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: st
         scenario = scenario or benchmark.find_scenario(source or card.about.source).scenario
         if card.digest != scenario.digest:
             raise SourceError(
-                f"{path}: made with other labels than {scenario.name!r} has now; calibrate again, "
-                "or name the scenario as it was with --scenario"
+                f"{path}: the labels of {scenario.name!r} have changed since; calibrate again, "
+                "or name the old scenario with --scenario"
             )
         for store in card.about.stores:
             if not Path(store).exists():
-                raise SourceError(f"{path}: its run at {store} is gone; calibrate again")
+                raise SourceError(f"{path}: its run {store} no longer exists; calibrate again")
             with reading(Path(store)) as connection:
                 run = find_run(connection)
                 own = load_circuit(run)
                 circuit = circuit or own
                 recordings += read_recordings(benchmark, connection, run.run_id, scenario, own)
     if circuit is None or not recordings:
-        raise SourceError("there is no case that came to an end; calibrate without --token-budget")
+        raise SourceError("no case came to an end; calibrate without --token-budget")
     return RecordedCases(circuit, recordings)
 
 

@@ -29,7 +29,7 @@ from interlock.journal.history import cases_of
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run, all_runs, find_run, set_options
 from interlock.runtime.agent_pool import AgentPool
-from interlock.runtime.application import CaseHooks, RunSetup
+from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup
 from interlock.runtime.benchmark import (
     BYTES_PER_TOKEN,
     AnyBenchmark,
@@ -201,8 +201,8 @@ class CampaignWork:
         """Cases one after another, unless they are worked on together; briefings that name the
         scenario."""
         enrich, hooks = setup.enrich, setup.hooks
-        if hooks is not None and not are_cases_together(self._plan, config.parallel):
-            hooks = SequentialCases(hooks, waiting)
+        if not are_cases_together(self._plan, config.parallel):
+            hooks = SequentialCases(hooks or DefaultHooks(), waiting)
 
         def name_scenario(briefing: Briefing) -> Briefing:
             plain = msgspec.structs.replace(briefing, scenario=self._plan.scenario)

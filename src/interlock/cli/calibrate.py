@@ -46,7 +46,7 @@ from interlock.cli.output import (
 from interlock.cli.rca import PromptDir
 from interlock.cli.run import exit_with
 from interlock.rca.analyze import load_rca
-from interlock.system.errors import SourceError
+from interlock.system.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from interlock.calibrate.campaign import Campaign, CampaignRequest
@@ -82,7 +82,7 @@ def find_benchmark() -> "AnyBenchmark":
 
 @calibrate.command()
 def scenarios(json: Json = False) -> None:
-    """The scenarios that come with Interlock."""
+    """List the scenarios that come with Interlock."""
     benchmark = find_benchmark()
     rows = [
         benchmark.summarize_scenario(benchmark.find_scenario(name).scenario)
@@ -99,11 +99,14 @@ def scenarios(json: Json = False) -> None:
 @calibrate.command()
 def check(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A scenario, as JSON or YAML, or a shipped name.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A scenario file (JSON or YAML), or the name of a shipped one."
+        ),
     ],
     json: Json = False,
 ) -> None:
-    """Look for faults in a scenario's labels. Exit 6 if there is one that makes scores wrong."""
+    """Check a scenario's labels. Exit 6 if an error would make scores wrong."""
     benchmark = find_benchmark()
     scenario, unread = benchmark.find_scenario(file)
     findings = benchmark.check_scenario(scenario, unread)
@@ -130,10 +133,10 @@ def check(
 @calibrate.command()
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A result of calibrate, as JSON.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another of the same scenario.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another result of the same scenario.")],
     json: Json = False,
 ) -> None:
-    """Say in what two results differ, and which differences are more than noise."""
+    """Compare two results, and say which differences are more than noise."""
     from interlock.calibrate.compare import compare as compare_calibrations
     from interlock.calibrate.scorecard import read_calibration
     from interlock.calibrate.text import comparison_text
@@ -171,7 +174,7 @@ def run(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Run a scenario whose truth is known and score the agent. The verb need not be named."""
+    """Run a scenario with known answers and score the agent. `run` may be left out."""
     from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
     from interlock.calibrate.work import CampaignWork
     from interlock.rca.briefing import CALIBRATE
@@ -251,7 +254,7 @@ def read_gates(words: Sequence[str], table: "MetricTable") -> list[Gate]:
         except ValueError:
             value = float("nan")
         if metric not in known or not isfinite(value):
-            raise SourceError(f"--fail-under {word!r}: write 0.85, or M1=0.8 up to {known[-1]}=…")
+            raise UsageError(f"--fail-under {word!r}: write 0.85, or M1=0.8 up to {known[-1]}=…")
         gates.append((metric, value))
     return gates
 
@@ -354,15 +357,17 @@ def tune(
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            "--grid", metavar="NAME=A..B/N", help="Values to try, or NAME=A,B,…; repeatable."
+            "--grid",
+            metavar="NAME=A..B/N",
+            help="N values from A to B, or NAME=A,B,… for some; repeatable.",
         ),
     ] = None,
     scenario: Annotated[
-        str, typer.Option("--scenario", metavar="FILE", help="Where the scenario is now.")
+        str, typer.Option("--scenario", metavar="FILE", help="The scenario, if it has moved.")
     ] = "",
     write: Annotated[
         Path | None,
-        typer.Option("--write", metavar="FILE", help="Write the best as [thresholds] of TOML."),
+        typer.Option("--write", metavar="FILE", help="Write the best thresholds as TOML."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -392,7 +397,7 @@ def tune(
         return
     _show_trials(trials, usual, test, basis)
     if write is not None:
-        say(f"written to {write}: put it into interlock.toml when you agree")
+        say(f"written to {write}: copy it into interlock.toml if you agree")
 
 
 def _plain(trial: "Trial") -> dict[str, Any]:
@@ -443,7 +448,7 @@ def _write_thresholds(path: Path, thresholds: dict[str, Any]) -> None:
     from interlock.system.safe_file import write_whole
 
     if path.exists():
-        raise SourceError(f"{path} is there already; name a new file, and merge it by hand")
+        raise SourceError(f"{path} exists already; name a new file and merge it by hand")
     lines = [f"{name} = {value!r}" for name, value in sorted(thresholds.items())]
     try:
         write_whole(path, ("[thresholds]\n" + "\n".join(lines) + "\n").encode())

@@ -182,7 +182,10 @@ class Carried(StrEnum):
 
 
 ScenarioWord = Annotated[
-    str, typer.Option("--scenario", metavar="NAME|FILE", help="A shipped one, JSON or YAML.")
+    str,
+    typer.Option(
+        "--scenario", metavar="NAME|FILE", help="A shipped scenario, or a JSON or YAML file."
+    ),
 ]
 CalibrateAgent = Annotated[
     str,
@@ -193,7 +196,8 @@ CalibrateAgent = Annotated[
     ),
 ]
 CalibrateDispatch = Annotated[
-    Carried | None, typer.Option("--dispatch", help="Ask by files or workers, not an agent.")
+    Carried | None,
+    typer.Option("--dispatch", help="Ask through files or MCP workers instead of an agent."),
 ]
 CalibrateParallel = Annotated[
     int | None,
@@ -201,38 +205,44 @@ CalibrateParallel = Annotated[
         "--parallel",
         metavar="N",
         min=1,
-        help="Dispatches at once; above 1 one case of a family is investigated. Default 1.",
+        help="Dispatches at once, default 1; above 1, one case of each family is investigated.",
     ),
 ]
 TokenBudget = Annotated[
     int | None,
-    typer.Option("--token-budget", metavar="TOKENS", min=0, help="What each run may cost."),
+    typer.Option("--token-budget", metavar="TOKENS", min=0, help="Tokens that each run may use."),
 ]
-Runs = Annotated[int, typer.Option("--runs", metavar="K", help="Independent runs.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the last one.")]
+Runs = Annotated[int, typer.Option("--runs", metavar="K", help="Number of independent runs.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the last unfinished calibration.")]
 Edition = Annotated[
-    str, typer.Option("--edition", metavar="v1|v2", help="Whose rules and bounds count.")
+    str, typer.Option("--edition", metavar="v1|v2", help="Which rules and bounds to score with.")
 ]
 Weights = Annotated[
-    str, typer.Option("--weights", metavar="NAME", help="Of M19: original, february or v2.")
+    str, typer.Option("--weights", metavar="NAME", help="Weights of M19: original, february or v2.")
 ]
 CalibrateRoot = Annotated[
     Path | None,
-    typer.Option("--root", metavar="DIR", help="Of signals; default .asterisk/calibrate."),
+    typer.Option(
+        "--root", metavar="DIR", help="Folder of the signals; default .asterisk/calibrate."
+    ),
 ]
 FailUnder = Annotated[
     list[str] | None,
     typer.Option(
-        "--fail-under", metavar="[METRIC=]X", help="Exit 3 below it; alone of M19. Repeatable."
+        "--fail-under",
+        metavar="[METRIC=]X",
+        help="Exit 3 if the metric (M19 if none is named) is below X. Repeatable.",
     ),
 ]
 CheckLeaks = Annotated[
-    bool, typer.Option("--check-leaks", help="Exit 6 if the truth reached a prompt or file.")
+    bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
 ]
 Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="The scorecard as a page.")
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
 ]
 Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="The bill, as Markdown.")
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the cost bill as Markdown.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="All of it as JSON.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write everything as JSON.")
+]

@@ -16,7 +16,7 @@ from interlock.agents.carrier import Ask, Reply
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import Recorded
 from interlock.engine.verify.finding import Finding
-from interlock.system.errors import SourceError
+from interlock.system.errors import UsageError
 
 BYTES_PER_TOKEN = 4
 """How tokens are estimated where nobody said what was used."""
@@ -80,12 +80,12 @@ class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def find_edition(self, name: str) -> Edition:
         if name not in self.editions:
-            raise SourceError(f"there is no edition {name!r}; use {', '.join(self.editions)}")
+            raise UsageError(f"there is no edition {name!r}; use {', '.join(self.editions)}")
         return self.editions[name]
 
     def find_weights(self, name: str) -> Mapping[str, float]:
         if name not in self.weights:
-            raise SourceError(f"there are no weights {name!r}; use {', '.join(self.weights)}")
+            raise UsageError(f"there are no weights {name!r}; use {', '.join(self.weights)}")
         return self.weights[name]
 
     def _find_kind(self, kind: MetricKind) -> str:

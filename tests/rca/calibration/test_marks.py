@@ -17,7 +17,7 @@ from interlock.calibrate.metrics import (
 from interlock.rca.calibration.marks import RcaCaseResult, read_metrics, score_cases
 from interlock.rca.calibration.scenario import Scenario
 from interlock.runtime.benchmark import Marks
-from interlock.system.errors import SourceError
+from interlock.system.errors import UsageError
 
 Fields = Mapping[str, Any]
 RULES = ScoringRules(read_metrics())
@@ -346,7 +346,7 @@ def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
     assert passing((0.8, None), 0.8)
     assert passing((None, 0.1), 0.1)
     assert not passing((0.5, 2.0), 2.01)
-    with pytest.raises(SourceError, match="there is no edition 'v9'; use v1, v2"):
+    with pytest.raises(UsageError, match="there is no edition 'v9'; use v1, v2"):
         tally(scenario({}), [], ScoringRules(read_metrics(), "v9"))
-    with pytest.raises(SourceError, match="no weights 'heavy'"):
+    with pytest.raises(UsageError, match="no weights 'heavy'"):
         measure([tally(scenario({}), [], RULES)], ScoringRules(read_metrics(), weights="heavy"))

@@ -46,10 +46,10 @@ def test_fields_that_nobody_reads_are_named_and_run_time_ones_are_known() -> Non
     ("content", "says"),
     [
         (b"", "empty"),
-        (b"{", "not readable as JSON"),
+        (b"{", "not valid JSON"),
         (b"[]", "a scenario is an object"),
         (b"just words", "a scenario is an object"),
-        (b'{"name": "x"}', "there are no cases"),
+        (b'{"name": "x"}', "cases are missing"),
         (b'{"cases": []}', "missing required field name"),
         (b'{"name": "x", "cases": [{"id": 7}]}', r"quotes around it"),
         (b'{"name": "x", "cases": [{"id": "C", "split": "dev"}]}', "split"),
@@ -78,7 +78,7 @@ def test_shipped_ones_are_found_by_name_and_others_by_path(tmp_path: Path) -> No
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(small()))
     assert find_scenario(str(path)).scenario.name == "small"
-    with pytest.raises(SourceError, match="no scenario and no file 'nowhere'; there is data-pipe"):
+    with pytest.raises(SourceError, match="no scenario or file 'nowhere'; scenarios are data-pipe"):
         find_scenario("nowhere")
-    with pytest.raises(SourceError, match="no scenario and no file"):
+    with pytest.raises(SourceError, match="no scenario or file"):
         find_scenario(str(tmp_path))

@@ -41,9 +41,9 @@ def refuse_unusable(scenario: Scenario) -> None:
     seen: set[str] = set()
     for case in scenario.cases:
         if case.id in seen:
-            raise SourceError(f"two cases are called {case.id[:80]!r}; give each its own id")
+            raise SourceError(f"two cases have the id {case.id[:80]!r}; give each its own")
         if not _ID.fullmatch(case.id):
-            raise SourceError(f"{case.id[:80]!r} is no name for a case; write one such as C1")
+            raise SourceError(f"{case.id[:80]!r} is not a valid case id; use one like C1")
         seen.add(case.id)
 
 

@@ -46,7 +46,7 @@ class IdealAgent:
 
     def answer(self, ask: Ask) -> Reply | None:
         if ask.case is None or ask.case_id not in self._cases or ask.step not in self._steps:
-            raise StateError(f"the stub knows nothing of {ask.case_id!r} at {ask.step}")
+            raise StateError(f"the stub has no answer for {ask.case_id!r} at {ask.step}")
         return answer(ask, self._steps[ask.step](ask, ask.case, self._cases[ask.case_id]))
 
     def _recall(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def find_scenario(name: str) -> ScenarioFile[Scenario]:
     path = Path(name)
     if not path.is_file():
         known = ", ".join(shipped())
-        raise SourceError(f"there is no scenario and no file {name!r}; there is {known}")
+        raise SourceError(f"there is no scenario or file {name!r}; scenarios are {known}")
     try:
         with path.open("rb") as file:
             return read_scenario(file.read(LARGEST + 1), name)
@@ -247,7 +247,7 @@ def find_scenario(name: str) -> ScenarioFile[Scenario]:
 def read_scenario(content: bytes, file: str) -> ScenarioFile[Scenario]:
     """JSON if it looks like JSON, else YAML."""
     if len(content) > LARGEST:
-        raise SourceError(f"{file}: more than {LARGEST:,} bytes; split the scenario")
+        raise SourceError(f"{file}: larger than {LARGEST:,} bytes; split the scenario")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -266,13 +266,13 @@ def _json(text: str, file: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise SourceError(f"{file}: this is not readable as JSON: {error}") from None
+        raise SourceError(f"{file}: not valid JSON: {error}") from None
 
 
 def _yaml(text: str, file: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         most = f"{MAX_CHARACTERS:,} characters"
-        raise SourceError(f"{file}: a scenario in YAML has at most {most}; write it as JSON")
+        raise SourceError(f"{file}: a YAML scenario may have at most {most}; write it as JSON")
     try:
         return read_yaml(text, file).value
     except CircuitError as error:
@@ -301,7 +301,7 @@ def _unwrapped(value: Any, file: str) -> dict[str, Any]:
     if "source_pack" in plain:
         plain.setdefault("workspace", plain.pop("source_pack"))
     if "cases" not in plain:
-        raise SourceError(f"{file}: there are no cases; a scenario has name, rcas and cases")
+        raise SourceError(f"{file}: cases are missing; a scenario has name, rcas and cases")
     return plain
 
 

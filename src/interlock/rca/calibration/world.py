@@ -30,7 +30,7 @@ def world_faults(worlds: Mapping[str, World]) -> Iterator[tuple[str, str]]:
     """What git would not take, or what would leave the repository: repo and a sentence."""
     for repo in sorted(worlds):
         if not _REPO.fullmatch(repo) or repo.endswith((".", ".lock", ".git")):
-            yield repo, f"{repo[:80]!r} is no folder's name"
+            yield repo, f"{repo[:80]!r} is not a valid folder name"
         if not worlds[repo]:
             yield repo, "there are no commits"
         yield from ((repo, fault) for fault in _faults(worlds[repo]))
@@ -46,20 +46,24 @@ def _faults(world: World) -> Iterator[str]:
             yield f"{place}: the author is not 'Name <mail>'"
         moment = moment_of(commit.date)
         if moment is None:
-            yield f"{place}: {commit.date[:40]!r} is no time such as 2026-03-01T09:30:00Z"
+            yield f"{place}: {commit.date[:40]!r} is not a time like 2026-03-01T09:30:00Z"
         elif moment.timestamp() < last:
-            yield f"{place}: it is older than the commit before"
+            yield f"{place}: older than the commit before it"
         else:
             last = moment.timestamp()
         if not commit.message.strip():
-            yield f"{place}: there is no message"
-        yield from (f"{place}: {path[:80]!r} is no path" for path in commit.files if _bad(path))
+            yield f"{place}: the message is missing"
+        yield from (
+            f"{place}: {path[:80]!r} is not a valid path" for path in commit.files if _bad(path)
+        )
         gone = set(commit.remove) - tree
-        yield from (f"{place}: {path[:80]!r} is not there to remove" for path in sorted(gone))
+        yield from (
+            f"{place}: {path[:80]!r} cannot be removed: it does not exist" for path in sorted(gone)
+        )
         tree = (tree - set(commit.remove)) | set(commit.files)
         for name in filter(None, (commit.id, *commit.tags)):
             if name in names or not _TAG.fullmatch(name):
-                yield f"{place}: {name[:80]!r} is used twice or no word"
+                yield f"{place}: {name[:80]!r} is used twice or is not a valid name"
             names.add(name)
     yield from _collisions(tree)
 
@@ -68,7 +72,7 @@ def _collisions(tree: set[str]) -> Iterator[str]:
     for path in sorted(tree):
         parts = path.split("/")
         if any("/".join(parts[:end]) in tree for end in range(1, len(parts))):
-            yield f"{path[:80]!r} is in a folder that is a file, too"
+            yield f"{path[:80]!r} is below a path that is also a file"
 
 
 def _bad(path: str) -> bool:
@@ -95,7 +99,9 @@ def _plant(folder: Path, world: World) -> dict[str, str]:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise SourceError(f"{folder} cannot be made: {error.strerror}; choose a new one") from None
+        raise SourceError(
+            f"{folder} cannot be created: {error.strerror}; choose a new one"
+        ) from None
     git(folder, "init", "--quiet", "--template=", "--object-format=sha1")
     git(folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
     git(folder, "fast-import", "--quiet", "--date-format=raw", given=_stream(world))

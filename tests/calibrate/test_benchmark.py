@@ -1,0 +1,102 @@
+"""A benchmark of another circuit is measured like the built-in one, in words of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.calibrate.sums import CIRCUIT, FOUR, SumResult, SumsBenchmark
+
+from interlock.api.circuits import Circuit
+from interlock.api.project import Project
+from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
+from interlock.calibrate.compare import compare
+from interlock.calibrate.page import scorecard_html
+from interlock.calibrate.prices import Prices, cost_bill
+from interlock.calibrate.scorecard import Calibration, calibration, calibration_json
+from interlock.calibrate.scorecard import read_calibration as read
+from interlock.calibrate.text import comparison_text, scorecard_text
+from interlock.calibrate.tune import TuningBench, load_recordings, points
+from interlock.calibrate.work import CampaignWork
+from interlock.runtime.application import Application, find_application
+from interlock.runtime.benchmark import AnyBenchmark
+from interlock.system.errors import StateError
+
+SUMS: AnyBenchmark = SumsBenchmark()
+RIGHT = [SumResult(case_id=each.id, said=each.a + each.b, sure=0.9) for each in FOUR.cases]
+HALF = [*RIGHT[:2], *(SumResult(case_id=each.case_id, said=1, sure=0.4) for each in RIGHT[2:])]
+FOREIGN = ("defect", "M19", "Test<", "F0", "majority", "component")
+
+
+@pytest.fixture
+def half() -> Calibration:
+    return calibration(SUMS, FOUR, [HALF], times=50)
+
+
+def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> None:
+    part = half.scorecard.parts[0]
+    assert (part.solved, part.row("all").honest) == (2, 0.5)
+    assert part.row("sure").honest == pytest.approx(1.0)
+    assert [(row.label, row.right, row.cases) for row in part.classes] == [("even", 2, 4)]
+    text = "\n".join(scorecard_text(half.scorecard, SUMS))
+    page = scorecard_html(half, SUMS)
+    bill = cost_bill("four", [HALF], Prices(), SUMS)
+    for word in ("solved (the number is right)", "all with weights plain", "parity"):
+        assert word in text
+    for word in ("Right by true parity", "always nought", "<th>Sum</th>", "sum S1", "all overall"):
+        assert word in page
+    assert "| Case | Sum | Book |" in bill
+    for shown in (text, page, bill):
+        assert not [word for word in FOREIGN if word in shown]
+
+
+def test_its_results_are_read_back_and_compared(half: Calibration, tmp_path: Path) -> None:
+    path = tmp_path / "half.json"
+    path.write_text(calibration_json(half))
+    assert read(path, SUMS.result_type) == half
+    whole = calibration(SUMS, FOUR, [RIGHT], times=50)
+    found = compare(read(path, SUMS.result_type), whole, SUMS.metrics, times=50)
+    assert [each.id for each in found.differences] == ["right", "sure", "all"]
+    assert found.fixed == ("S3", "S4")
+    assert comparison_text(found)[-2] == "solved in B alone: 2 (S3, S4)"
+
+
+def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    circuit = Circuit.parse(CIRCUIT)
+    request = CampaignRequest(
+        agent="stub", runs=2, edition="one", files={"root": str(tmp_path / "signals")}
+    )
+    campaign = begin_campaign(project, SUMS, FOUR, circuit.source.circuit, request)
+    assert campaign.plan.numbers == (1001, 1002)
+    assert find_unfinished(tmp_path, FOUR.digest, "", "").plan == campaign.plan
+    work = CampaignWork(project, SUMS, FOUR, campaign)
+    result = work.work(circuit, {}, lambda config: config)
+    assert (result.is_whole, [len(run) for run in result.runs]) == (True, [4, 4])
+    with pytest.raises(StateError, match="no unfinished calibration"):
+        find_unfinished(tmp_path, FOUR.digest, "", "")
+    found = work.score(result, source="four", weights="", prices=Prices())
+    assert found.scorecard.parts[0].solved == 4
+    assert [each.name for each in found.scorecard.parts] == ["all cases", "train", "test"]
+
+    path = tmp_path / "found.json"
+    path.write_text(calibration_json(found))
+    recorded = load_recordings(SUMS, [path], "")
+    assert len(recorded.of_split("test")) == 4
+    bench = TuningBench(recorded.circuit, recorded.recordings, SUMS.closing_steps)
+    trials = [bench.trial(point) for point in points(["sure_enough=0.5,0.95"], recorded.circuit)]
+    assert [(each.right, each.known, each.changed) for each in trials] == [(8, 8, 0), (0, 8, 8)]
+
+
+def test_an_application_has_no_benchmark_unless_it_brings_one() -> None:
+    assert Application("plain").benchmark is None
+    assert find_application("rca").benchmark is not None
+
+
+def test_an_application_is_loaded_without_its_benchmark() -> None:
+    code = (
+        "import sys; from interlock.runtime.application import find_application;"
+        "find_application('rca'); print([name for name in sys.modules if 'calibrat' in name])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
