@@ -170,7 +170,7 @@ class SumsBenchmark:
             insert_cases(raw, circuit, run_id, cases)
         return run_id
 
-    def ideal_agent(
+    def make_ideal_agent(
         self, scenario: Sums, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
         sums = {each.id: each.a + each.b for each in scenario.cases}
@@ -232,7 +232,7 @@ class SumsBenchmark:
     def make_baselines(self, scenario: Sums) -> Mapping[str, Sequence[SumResult]]:
         return {"zero": [SumResult(case_id=each.id, said=0) for each in scenario.cases]}
 
-    def left_out(self, scenario: Sums, edition: str) -> tuple[str, ...]:
+    def list_left_out(self, scenario: Sums, edition: str) -> tuple[str, ...]:
         return ()
 
     def describe(self, result: SumResult) -> CaseView:

@@ -35,7 +35,7 @@ def test_a_sound_scenario_passes_and_a_broken_one_is_told(world: World) -> None:
     world.write("bad.json", json.dumps(plain))
     said = world.say("calibrate", "check", "bad.json")
     assert said.code == 6
-    assert "error: C1: rca_id names 'R9', which is not there [unknown-id]" in said.out
+    assert "error: C1: rca_id names 'R9', which does not exist [unknown-id]" in said.out
     assert said.out.endswith("not sound\n")
     found = world.say("calibrate", "check", "bad.json", "--json")
     assert found.code == 6

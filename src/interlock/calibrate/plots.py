@@ -38,7 +38,7 @@ class Bar(msgspec.Struct, frozen=True):
     mark: float | None = None
 
 
-def reliability_dots(bins: tuple[Bin, ...]) -> list[PlotDot]:
+def make_reliability_dots(bins: tuple[Bin, ...]) -> list[PlotDot]:
     """Confidence to the right, accuracy upwards; the area is the number of answers."""
     most = max((each.count for each in bins), default=1)
     return [
@@ -52,7 +52,7 @@ def reliability_dots(bins: tuple[Bin, ...]) -> list[PlotDot]:
     ]
 
 
-def class_bars(classes: tuple[ClassRow, ...]) -> list[Bar]:
+def make_class_bars(classes: tuple[ClassRow, ...]) -> list[Bar]:
     """The share of each class that was right, with its interval."""
     return [
         Bar(
@@ -67,7 +67,7 @@ def class_bars(classes: tuple[ClassRow, ...]) -> list[Bar]:
     ]
 
 
-def cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
+def make_cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
     """Tokens of each step, read and written."""
     most = max((cost.tokens for cost in by_step.values()), default=0) or 1
     return [
@@ -82,7 +82,7 @@ def cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
     ]
 
 
-def metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
+def make_metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
     """Metrics that are best at 1, with their intervals; the mark is a baseline's value."""
     shown = [row for row in rows if row.passes[0] is not None and row.passes[1] is None]
     return [

@@ -123,7 +123,7 @@ class CampaignWork:
             source=source,
             stores=tuple(str(self._campaign.store(number).resolve()) for number in numbers),
         )
-        left_out = self._benchmark.left_out(self._scenario, plan.edition)
+        left_out = self._benchmark.list_left_out(self._scenario, plan.edition)
         rules = ScoringRules(self._benchmark.metrics, plan.edition, weights, left_out)
         return calibration(
             self._benchmark, self._scenario, result.runs, about=about, rules=rules, prices=prices
@@ -187,7 +187,7 @@ class CampaignWork:
         """Who answers each role: agents of our own take the places of those in the pool."""
         agent = self._plan.agent
         if agent == STUB:
-            ideal = self._benchmark.ideal_agent(self._scenario, connection, run.run_id)
+            ideal = self._benchmark.make_ideal_agent(self._scenario, connection, run.run_id)
             return dict.fromkeys(pool.carriers, PromptlessHandler(ideal))
         if agent == self._benchmark.own_agent:
             return {**pool.carriers, HUMAN: PromptlessHandler(self._benchmark.approve)}

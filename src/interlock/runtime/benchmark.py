@@ -308,7 +308,7 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
     ) -> int:
         """Write down a run of that number. No label may reach the database."""
 
-    def ideal_agent(
+    def make_ideal_agent(
         self, scenario: ScenarioT, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
         """An agent that answers from the labels: what a perfect one would score."""
@@ -341,7 +341,7 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
     def make_baselines(self, scenario: ScenarioT) -> Mapping[str, Sequence[ResultT]]:
         """What one would answer without looking, by the name of the trick."""
 
-    def left_out(self, scenario: ScenarioT, edition: str) -> tuple[str, ...]:
+    def list_left_out(self, scenario: ScenarioT, edition: str) -> tuple[str, ...]:
         """Metrics that do not count for this scenario by the rules of that edition."""
 
     def describe(self, result: ResultT) -> CaseView:

@@ -103,7 +103,7 @@ def test_a_circle_of_three_is_one_finding_that_shows_it() -> None:
     plain["cases"].append({**plain["cases"][1], "id": "C3", "test_name": "t3", "follows": "C2"})
     plain["cases"][0]["follows"] = "C3"
     found = [each.message for each in check_scenario(built(plain)) if each.id == "cycle"]
-    assert found == ["C1 follows C3 follows C2 follows C1: a circle"]
+    assert found == ["C1 follows C3 follows C2 follows C1: a cycle"]
 
 
 def test_unread_fields_are_notes() -> None:

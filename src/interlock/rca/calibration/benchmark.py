@@ -121,7 +121,7 @@ class RcaBenchmark:
             connection, scenario, circuit, text, number=number, options=options, at=at
         )
 
-    def ideal_agent(
+    def make_ideal_agent(
         self, scenario: Scenario, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
         return IdealAgent(scenario, connection, run_id).answer
@@ -152,7 +152,7 @@ class RcaBenchmark:
     def make_baselines(self, scenario: Scenario) -> Mapping[str, Sequence[RcaCaseResult]]:
         return make_baselines(scenario)
 
-    def left_out(self, scenario: Scenario, edition: str) -> tuple[str, ...]:
+    def list_left_out(self, scenario: Scenario, edition: str) -> tuple[str, ...]:
         by_later_rules = read_metrics().find_edition(edition).by_later_rules
         return scenario.dry_capped_metrics if by_later_rules else ()
 

@@ -38,12 +38,12 @@ def make_judge(
         for each in causes(connection, archived=True)
     }
 
-    def is_solved(case_id: str, decided: Recorded) -> bool:
+    def judge(case_id: str, decided: Recorded) -> bool:
         label = labels[case_id]
         result = make_result(case_id, decided, circuit, known)
         return solved(scenario, label, in_words_of(scenario, label, result))
 
-    return is_solved
+    return judge
 
 
 def make_result(

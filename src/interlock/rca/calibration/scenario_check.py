@@ -59,13 +59,13 @@ def _ids(scenario: Scenario) -> Iterator[Finding]:
     for kind, ids in groups.items():
         for id_, number in sorted(Counter(ids).items()):
             if number > 1:
-                text = f"{number} times there is a {kind} {id_!r}"
+                text = f"the {kind} {id_!r} is there {number} times"
                 yield _finding("duplicate-id", "error", id_, text, "give each its own id")
             if not _ID.fullmatch(id_):
-                text = f"{id_[:80]!r} is no id of a {kind}"
+                text = f"{id_[:80]!r} is not a valid id of a {kind}"
                 yield _finding("bad-id", "error", id_[:80], text, "use letters, digits and ._/#-")
     if not scenario.cases:
-        yield _finding("no-cases", "error", "", "there is nothing to score", "add cases")
+        yield _finding("no-cases", "error", "", "the scenario has no cases", "add cases")
 
 
 def _unknown_ids(scenario: Scenario) -> Iterator[Finding]:
@@ -84,8 +84,8 @@ def _unknown_ids(scenario: Scenario) -> Iterator[Finding]:
         named += [(case.id, "expected repositories", each, repos) for each in _repos_of(case)]
     for subject, field, word, known in named:
         if word and word not in known:
-            text = f"{field} names {word[:80]!r}, which is not there"
-            yield _finding("unknown-id", "error", subject, text, "name one that is, or add it")
+            text = f"{field} names {word[:80]!r}, which does not exist"
+            yield _finding("unknown-id", "error", subject, text, "name one that exists, or add it")
     metrics = {metric.id for metric in read_metrics().metrics}
     for word in scenario.dry_capped_metrics:
         if word not in metrics:
@@ -118,25 +118,25 @@ def _missing_labels(scenario: Scenario) -> Iterator[Finding]:
 
 def _missing_of_case(case: LabelledCase) -> Iterator[Finding]:
     if not case.test_name or not (case.error_message or case.log_snippet):
-        text = "there is no test_name, or neither error_message nor log_snippet"
+        text = "test_name is missing, or both error_message and log_snippet are"
         yield _finding("nothing-to-read", "error", case.id, text, "write what an agent may read")
     if not case.expected_path:
         fix = "write the steps, F0 first"
-        yield _finding("missing-label", "error", case.id, "there is no expected_path", fix)
+        yield _finding("missing-label", "error", case.id, "expected_path is missing", fix)
     if not case.rca_id and not case.expect_skip:
-        text = "there is no rca_id, and the case is not to be skipped"
+        text = "rca_id is missing, and the case is not to be skipped"
         yield _finding("missing-label", "error", case.id, text, "name its root cause")
     needed = {"F1": "expected_triage", "F3": "expected_invest"}
     for step, field in needed.items():
         if step in case.expected_path and getattr(case, field) is None:
-            text = f"the expected path visits {step}, and there is no {field}"
+            text = f"the expected path visits {step}, but {field} is missing"
             yield _finding("missing-label", "error", case.id, text, f"write {field}")
     triage = case.expected_triage
     if triage and not triage.symptom_category:
         text = "expected_triage has no symptom_category"
         yield _finding("missing-label", "error", case.id, text, "write the category")
     elif triage and TAXONOMY.category(triage.symptom_category) is None:
-        text = f"{triage.symptom_category[:80]!r} is no category"
+        text = f"{triage.symptom_category[:80]!r} is not a category"
         yield _finding("unknown-word", "warning", case.id, text, ", ".join(TAXONOMY.categories))
 
 
@@ -161,17 +161,17 @@ def _families(scenario: Scenario) -> Iterator[Finding]:
         if case.rca_id:
             causes[family].add(case.rca_id)
             families[case.rca_id].add(family)
-    for family, those in sorted(causes.items()):
-        if len(those) > 1:
-            text = f"the family has several causes: {', '.join(sorted(those))}"
+    for family, own_causes in sorted(causes.items()):
+        if len(own_causes) > 1:
+            text = f"the family has several causes: {', '.join(sorted(own_causes))}"
             yield _finding("contradictory-family", "error", family, text, "split the family")
-    for cause, those in sorted(families.items()):
-        if len(those) > 1:
-            text = f"one cause, several families: {', '.join(sorted(those))}"
+    for cause, own_families in sorted(families.items()):
+        if len(own_families) > 1:
+            text = f"the cause has several families: {', '.join(sorted(own_families))}"
             yield _finding("contradictory-family", "error", cause, text, "make them one family")
     for family, found in sorted(splits.items()):
         if {"train", "test"} <= found:
-            text = "the family is in train and in test, so the test knows what was learnt"
+            text = "the family is in both train and test, so the test is not independent"
             yield _finding("leaking-split", "warning", family, text, "keep a family in one split")
     yield from _contradictory_symptoms(scenario)
 
@@ -181,8 +181,8 @@ def _contradictory_symptoms(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.cases:
         cause = causes.get(case.symptom_id, "")
         if cause and cause != case.rca_id:
-            text = f"symptom {case.symptom_id} is of {cause}, the case is of {case.rca_id!r}"
-            yield _finding("contradictory-symptom", "error", case.id, text, "correct one")
+            text = f"symptom {case.symptom_id} belongs to {cause}, the case to {case.rca_id!r}"
+            yield _finding("contradictory-symptom", "error", case.id, text, "correct one of them")
 
 
 def _paths(scenario: Scenario) -> Iterator[Finding]:
@@ -197,7 +197,7 @@ def _paths(scenario: Scenario) -> Iterator[Finding]:
             "",
         )
         if wrong:
-            fix = "write a way that the circuit has"
+            fix = "write a path that the circuit allows"
             text = f"no case goes from {wrong[:80]}"
             yield _finding("impossible-path", "error", case.id, text, fix)
         elif path and path[-1] not in _LAST:
@@ -218,8 +218,9 @@ def _flags(case: LabelledCase) -> Iterator[Finding]:
         if hops and flag != done:
             text = f"{name} is {str(flag).lower()}, the expected path says otherwise"
             yield _finding("contradictory-path", "error", case.id, text, "correct one of them")
-    if hops and hops.count(("F3", "F2")) != case.expected_loops:
-        text = f"expected_loops is {case.expected_loops}, and F3 goes back to F2 another number"
+    loops = hops.count(("F3", "F2"))
+    if hops and loops != case.expected_loops:
+        text = f"expected_loops is {case.expected_loops}, the path goes from F3 to F2 {loops} times"
         yield _finding("contradictory-path", "error", case.id, text, "count F3 to F2 in the path")
     recall, match = case.expected_recall, case.expect_recall_hit
     if recall and recall.match != match and not (recall.match and recall.confidence < 0.8):
@@ -233,7 +234,7 @@ def _order(scenario: Scenario) -> Iterator[Finding]:
     follows = {case.id: case.follows for case in scenario.cases if case.follows in places}
     rings = {min(ring): ring for case in follows if (ring := _ring(case, follows))}
     for ring in rings.values():
-        text = f"{' follows '.join((*ring, ring[0]))}: a circle"
+        text = f"{' follows '.join((*ring, ring[0]))}: a cycle"
         yield _finding("cycle", "error", ring[0], text, "one of them must be the first")
     in_rings = {case for ring in rings.values() for case in ring}
     known: set[str] = set()
@@ -263,15 +264,15 @@ def _ring(case: str, follows: dict[str, str]) -> tuple[str, ...]:
 def _worlds(scenario: Scenario) -> Iterator[Finding]:
     repos = {repo.name for repo in scenario.workspace.repos}
     for repo in sorted(scenario.worlds.keys() - repos):
-        text = f"a world is planted for {repo[:80]!r}, which is no repository here"
+        text = f"a world is planted for {repo[:80]!r}, which is not a repository of the scenario"
         yield _finding("unknown-id", "error", repo[:80], text, "add it to workspace.repos")
     for repo, fault in world_faults(scenario.worlds):
         yield _finding("bad-world", "error", repo[:80], fault, "correct the planted commit")
-    commits = {f"{repo}@{each.id}" for repo, those in scenario.worlds.items() for each in those}
+    commits = {f"{repo}@{each.id}" for repo, world in scenario.worlds.items() for each in world}
     for cause in scenario.rcas:
         if cause.culprit and cause.culprit not in commits:
-            text = f"culprit {cause.culprit[:80]!r} is no planted commit"
-            yield _finding("unknown-id", "error", cause.id, text, "write repo@id of one that is")
+            text = f"culprit {cause.culprit[:80]!r} is not a planted commit"
+            yield _finding("unknown-id", "error", cause.id, text, "write repo@id of a planted one")
 
 
 def _evidence(scenario: Scenario) -> Iterator[Finding]:

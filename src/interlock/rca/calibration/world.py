@@ -1,7 +1,7 @@
 """Planted worlds: real git repositories grown from a scenario, the same to the hash everywhere.
 
-Knows git's import stream and what may stand in it. Nothing is planted over what is there already,
-and no file of a world can leave its repository.
+Written through git's import stream. Nothing is planted over what exists already, and no file of a
+world can leave its repository.
 """
 
 import re
