@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 import httpx2
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.cli.world import COMMAND, LIMIT, World
-
-from mcp import Client
 
 TOKEN = "a-token-of-ours-0123456789"
 

@@ -11,7 +11,6 @@ Knows names only. Who sits at the keyboard is the system's word (the user, the o
 whose name they speak is their own, and another's only if they may speak for others.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
+from interlock.system.files import write_file
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,13 +73,7 @@ def leave_answer(folder: Path, answer: HumanAnswer) -> Path:
     """Put an answer where the run will find it; it appears whole or not at all."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{answer.question_id}.json"
-    fresh = folder / f".{answer.question_id}.{os.getpid()}.new"
-    fresh.touch(mode=0o600)
-    with fresh.open("wb") as file:
-        file.write(msgspec.json.encode(answer))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(path)
+    write_file(path, msgspec.json.encode(answer))
     return path
 
 

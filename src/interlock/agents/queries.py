@@ -15,7 +15,6 @@ Only the very word `allow` allows. Refuses to know protocols, agents and policie
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -28,6 +27,7 @@ from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.human import EVERYBODY, AnswerPolicy, owner_of
 from interlock.journal.events import Notification, Tell, silence
 from interlock.system.errors import InterlockError, SourceError, StateError
+from interlock.system.files import UnreadableFile, read_file, write_file
 
 MOST_QUERIES: Final = 20
 LONGEST_TEXT: Final = 8_000
@@ -151,24 +151,20 @@ def open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
 
 
 def _put(path: Path, record: msgspec.Struct) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh.touch(mode=0o600)
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(path)
+        write_file(path, msgspec.json.encode(record))
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _get(path: Path, kind: type[_T]) -> _T | None:
+    raw = read_file(path, _LARGEST)
+    if isinstance(raw, UnreadableFile):
+        return None
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_LARGEST), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

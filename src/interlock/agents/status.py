@@ -13,8 +13,8 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.agents.cli.health import AgentHealth
+from interlock.system.files import read_file, write_file
 from interlock.system.process_table import Census, Process, census
-from interlock.system.safe_file import read_regular, write_whole
 
 EVERY = 5.0
 _FIRST = 1.0
@@ -83,7 +83,7 @@ class AgentStatusFile:
                 words = (ask.dispatch_id, ask.run_id, ask.case_id, ask.step, name, seen.word)
                 found.append(AgentStanding(*words, seen.reasons, process.pid, now))
         with suppress(OSError):
-            write_whole(self._path, msgspec.json.encode(found), sync=False)
+            write_file(self._path, msgspec.json.encode(found), sync=False)
         self._cancel = self._clock.call_at(now + EVERY, self._look)
 
 
@@ -91,7 +91,7 @@ def read_standings(root: Path) -> list[AgentStanding]:
     """What the carriers of a workspace last wrote, by dispatch."""
     found: list[AgentStanding] = []
     for path in sorted(root.glob("standing-*.json")):
-        raw = read_regular(path, _LARGEST)
+        raw = read_file(path, _LARGEST)
         try:
             if isinstance(raw, bytes):
                 found += msgspec.json.decode(raw, type=list[AgentStanding])

@@ -26,6 +26,7 @@ from sqlalchemy import Connection, create_engine, exc, pool, text
 
 from interlock.rca.knowledge.schema import all_tables
 from interlock.system.errors import StoreError
+from interlock.system.files import place_file
 
 _TRIES = 20
 _PAUSE = 0.005
@@ -235,17 +236,7 @@ def _create(path: Path) -> None:
         all_tables.create_all(connection)
         connection.execute(text("create table alembic_version (version_num varchar(32) not null)"))
         connection.execute(text("insert into alembic_version values (:head)"), {"head": HEAD})
-    _sync(fresh)
-    fresh.rename(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    place_file(fresh, path)
 
 
 def _foreign(path: Path, found: str | None) -> str:

@@ -154,14 +154,14 @@ def folder_of(name: str, out: Path | None) -> Path:
 def write_report(findings: "Findings", folder: Path) -> list[Path]:
     """Write all documents; drafts of an earlier report that are no more true are removed."""
     from interlock.rca.report.document import documents
-    from interlock.system.safe_file import write_whole
+    from interlock.system.files import write_file
 
     names = []
     _make_way(folder)
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
         for name, raw in documents(findings):
-            write_whole(folder / name, raw, sync=False, mode=0o666)
+            write_file(folder / name, raw, sync=False, mode=0o666)
             names.append(name)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import SourceError
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
 from interlock.testing.responder.inbox import take
 
 HOLD = """
 import sys
 from pathlib import Path
 from interlock.testing.responder.inbox import take
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
 claim = take(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
 print(claim is not None, flush=True)
 sys.stdin.read()

@@ -22,8 +22,8 @@ from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.timeouts import ClockName, Sight, TimeoutWatch
 from interlock.agents.queries import Leave, PermissionBroker, PermissionRequest
 from interlock.engine.circuit import CRASH, TIMEOUT
+from interlock.system.open_folder import OpenFolder
 from interlock.system.process_table import Census, Process, ProcessSnapshot, census
-from interlock.system.work_files import OpenFolder
 
 _COURTESY = 1.0
 """Seconds for an agent to stop by itself when its turn is cancelled."""

@@ -41,8 +41,8 @@ from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError, SourceError
+from interlock.system.files import read_file, write_file
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.safe_file import read_regular, write_whole
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", re.ASCII)
 _LARGEST = 100_000
@@ -68,13 +68,13 @@ class WorkFolder(msgspec.Struct, frozen=True):
 
     def write_prompt(self, paper: Path, prompt: str) -> None:
         try:
-            write_whole(paper, prompt.encode(errors="replace"))
+            write_file(paper, prompt.encode(errors="replace"))
         except OSError as error:
             raise SourceError(f"the prompt {paper} cannot be written: {error.strerror}") from None
 
     def session(self) -> Session | None:
         """The session that was left here, if its note can be read."""
-        raw = read_regular(self._note(), _LARGEST)
+        raw = read_file(self._note(), _LARGEST)
         try:
             found = msgspec.json.decode(raw, type=Session) if isinstance(raw, bytes) else None
         except (msgspec.DecodeError, UnicodeError):
@@ -98,7 +98,7 @@ class WorkFolder(msgspec.Struct, frozen=True):
 
     def _write(self, path: Path, what: object) -> None:
         try:
-            write_whole(path, msgspec.json.encode(what), sync=False)
+            write_file(path, msgspec.json.encode(what), sync=False)
         except OSError:
             return
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, cast
 
 import anyio
 import msgspec
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -17,7 +18,6 @@ from interlock import __version__
 from interlock.agents.mcp.messages import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
 from interlock.agents.mcp.stdio import HANDSHAKES, NAME, StdioTransport
 from interlock.agents.mcp.worker import Worker
-from mcp import types
 
 SESSION: Final = "mcp-session-id"
 _MARKDOWN: Final = "text/markdown"

@@ -10,7 +10,6 @@ a few rules of its own. Nothing from outside is ever markup.
 The report of a delivery, written beside its workshop, or where the user says.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from interlock.delivery.report import outline
 from interlock.delivery.report.records import Delivered, TaskReport
 from interlock.rca.report.page import policy
 from interlock.system.errors import SourceError
+from interlock.system.files import write_file
 from interlock.system.html import render, source
 from interlock.system.text import block, code, counted, fence, prose, when, writable
 
@@ -219,13 +219,10 @@ def write_report(
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise SourceError(f"{path} is a folder; name a file for the report")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        write_file(path, text.encode(), mode=0o666)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise SourceError(f"{path} cannot be written ({error}); name another file") from None

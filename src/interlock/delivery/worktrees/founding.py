@@ -15,7 +15,7 @@ from interlock.delivery.worktrees.ledger import RefLedger
 from interlock.delivery.worktrees.names import line_ref
 from interlock.delivery.worktrees.source import SourceRepo
 from interlock.system.errors import SourceError
-from interlock.system.files import remove, write_whole
+from interlock.system.files import remove, save_file
 from interlock.system.git import first_line
 from interlock.system.workshop_git import MAIL, NAME, PATIENCE, CloneGit, Heed, program
 
@@ -37,9 +37,9 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     _settings(git, home, found, keep_hooks)
     _rename_branches(git, slug)
     origin = refs_of(git)
-    write_whole(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
-    write_whole(home / CONFIG, (making / "config").read_bytes())
-    write_whole(home / EXCLUDE, b"")
+    save_file(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
+    save_file(home / CONFIG, (making / "config").read_bytes())
+    save_file(home / EXCLUDE, b"")
     remove(home / LEDGER)
     RefLedger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
     heed("rename")

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import write_whole
+from interlock.system.files import save_file
 from interlock.system.git import first_line
 from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
@@ -100,7 +100,7 @@ class RefLedger:
 
     def _write(self, page: RefRecord) -> None:
         self._heed("ledger")
-        write_whole(self.file, msgspec.json.encode(page, order="sorted"))
+        save_file(self.file, msgspec.json.encode(page, order="sorted"))
         self._page = page
 
 

@@ -30,7 +30,7 @@ from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import is_folder, remove, write_whole
+from interlock.system.files import is_folder, remove, save_file
 from interlock.system.git import first_line
 from interlock.system.workshop_git import CloneGit, dated
 
@@ -69,7 +69,7 @@ class MergeTree:
         return pick(self.git, commit)
 
     def stand_on(self, commit: str) -> None:
-        write_whole(self.admin / "HEAD", f"{commit}\n".encode())
+        save_file(self.admin / "HEAD", f"{commit}\n".encode())
 
     def drop(self) -> None:
         for place in (self.root, self.admin, self.index):
@@ -84,7 +84,7 @@ class MergeTree:
             self.admin.mkdir(parents=True)
         facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}
         for name, content in {**facts, "HEAD": commit}.items():
-            write_whole(self.admin / name, f"{content}\n".encode())
+            save_file(self.admin / name, f"{content}\n".encode())
         clear(self.admin)
         align(self.git, self.index, commit)
         self.git.run("clean", "-ffdq")

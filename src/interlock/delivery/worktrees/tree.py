@@ -36,7 +36,7 @@ from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.watch import RefGuard, RefPosition
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, put_aside, remove, write_whole
+from interlock.system.files import exists, is_folder, put_aside, remove, save_file
 from interlock.system.workshop_git import dated
 
 _LEFT_BEHIND = (
@@ -61,7 +61,7 @@ def mend_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
         if is_folder(link):
             put_aside(link, aside)
         remove(link)
-        write_whole(link, wanted)
+        save_file(link, wanted)
         sentence = f"{link} was removed or replaced and is put back; never run git init there"
         found.append(Violation("git-file", sentence))
     return found
@@ -77,14 +77,14 @@ def mend_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
     if not _is_file_with(admin / "HEAD", head):
         said = _said(admin / "HEAD")
         remove(admin / "HEAD")
-        write_whole(admin / "HEAD", head)
+        save_file(admin / "HEAD", head)
         sentence = f"HEAD was at {said}, not on {_short(branch)}; stay on that branch"
         found.append(Violation("head-moved", sentence))
     facts = {"commondir": "../..\n", "gitdir": f"{folder / '.git'}\n", "locked": "interlock\n"}
     for name, content in facts.items():
         if not _is_file_with(admin / name, content.encode()):
             remove(admin / name)
-            write_whole(admin / name, content.encode())
+            save_file(admin / name, content.encode())
     return found
 
 
@@ -324,13 +324,13 @@ class TaskTree:
 
     def _write(self, record: TreeRecord) -> None:
         self.shop.heed("record")
-        write_whole(self.shop.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
+        save_file(self.shop.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
         self.record = record
 
     def share_index(self) -> None:
         """The agent's git sees the tree as we do."""
         remove(self.admin / "index.lock")
-        write_whole(self.admin / "index", self.index.read_bytes())
+        save_file(self.admin / "index", self.index.read_bytes())
 
 
 def _read(shop: DeliveryWorkspace, name: str) -> TreeRecord | None:

@@ -27,7 +27,7 @@ from interlock.delivery.worktrees.ledger import RefLedger
 from interlock.delivery.worktrees.names import checked_slug
 from interlock.delivery.worktrees.source import SourceRepo, look
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, remove, write_whole
+from interlock.system.files import exists, is_folder, remove, save_file
 from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class DeliveryWorkspace:
                     found=found,
                 )
                 heed("manifest")
-                write_whole(home / ".gitignore", b"*\n")
-                write_whole(home / MANIFEST, msgspec.json.encode(manifest))
+                save_file(home / ".gitignore", b"*\n")
+                save_file(home / MANIFEST, msgspec.json.encode(manifest))
             else:
                 _same(manifest, source, slug, base)
             if not is_folder(home / CLONE):
@@ -205,7 +205,7 @@ class DeliveryWorkspace:
             new = [line for line in lines if line not in known and "\n" not in line]
             if new:
                 text = "\n".join([*filter(None, known), *new, ""])
-                write_whole(file, text.encode(errors="surrogateescape"))
+                save_file(file, text.encode(errors="surrogateescape"))
         self.keep_settings()
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def _keep(kept: Path, file: Path) -> None:
     if not file.is_file() or file.is_symlink() or file.read_bytes() != content:
         remove(file)
         file.parent.mkdir(exist_ok=True)
-        write_whole(file, content)
+        save_file(file, content)
 
 
 def _seen(home: Path) -> bool:

@@ -31,8 +31,8 @@ from interlock.signals.batch import (
 )
 from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
 from interlock.system.errors import SourceError
+from interlock.system.open_folder import OpenFolder
 from interlock.system.strict_json import Problem
-from interlock.system.tree import OpenFolder
 
 Record = TypeVar("Record", SignalFile, BatchManifest)
 SIGNAL = "signal.json"
@@ -208,7 +208,7 @@ class DispatchClaim:
 
     def settle(self) -> None:
         """The work is done: the file goes while we still hold it."""
-        with suppress(OSError, SourceError), self._tree.folder_of(self._path) as (folder, name):
+        with suppress(OSError, SourceError), self._tree.open_parent(self._path) as (folder, name):
             os.unlink(name, dir_fd=folder)
         self.leave()
 
@@ -224,7 +224,7 @@ def take(
     path = signal_path.with_name(f".claim-{name}")
     create = 0 if only_abandoned else os.O_CREAT
     try:
-        with tree.folder_of(path) as (folder, file):
+        with tree.open_parent(path) as (folder, file):
             descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | create, 0o600, dir_fd=folder)
             if _locked(descriptor) and _same(descriptor, folder, file):
                 _sign(descriptor)

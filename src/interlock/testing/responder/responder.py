@@ -40,8 +40,8 @@ from interlock.signals.signal_file import (
     read_artifact,
 )
 from interlock.system.errors import SourceError
+from interlock.system.open_folder import OpenFolder
 from interlock.system.strict_json import Problem, decode_object
-from interlock.system.tree import OpenFolder
 from interlock.testing.responder.inbox import (
     SIGNAL,
     DispatchClaim,
@@ -80,7 +80,7 @@ class Answerer:
             return self._fail(waiting, str(error))
         artifact = encode_artifact(Artifact(waiting.signal.dispatch_id, data))
         try:
-            written = waiting.tree.replace(artifact_path, artifact, lambda: self._ours(waiting))
+            written = waiting.tree.write(artifact_path, artifact, lambda: self._ours(waiting))
         except (OSError, SourceError) as error:
             return self._fail(waiting, f"the artifact cannot be written: {error}")
         return AnswerResult("answered" if written else "overtaken")
@@ -97,7 +97,7 @@ class Answerer:
         reason = reason[:_LONGEST_REASON]
         error = encode_signal(move_signal(waiting.signal, "error", reason))
         try:
-            ours = waiting.tree.replace(waiting.path, error, lambda: self._ours(waiting))
+            ours = waiting.tree.write(waiting.path, error, lambda: self._ours(waiting))
         except (OSError, SourceError) as problem:
             return AnswerResult("failed", f"{reason}; the signal cannot be written: {problem}")
         return AnswerResult("failed" if ours else "overtaken", reason)
@@ -204,7 +204,7 @@ class Notes:
             return
         after = _noted(before, batch.entry.case_id, status, self._now())
         if after != before:
-            tree.replace(
+            tree.write(
                 batch.path,
                 encode_manifest(after),
                 lambda: self._lookout.manifest(tree, batch.path) == before,
