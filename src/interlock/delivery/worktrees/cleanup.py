@@ -23,8 +23,8 @@ from interlock.delivery.worktrees.workshop import (
     LOCK,
     MANIFEST,
     DeliveryWorkspace,
+    lock_workspace,
     read_manifest,
-    take_lock,
 )
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove
@@ -54,7 +54,7 @@ def clean(
     if not is_folder(home) or read_manifest(home) is None:
         raise SourceError(f"{home} is not a workshop of Interlock, so nothing is removed there")
     if force or not is_folder(home / CLONE):
-        lock = take_lock(home)
+        lock = lock_workspace(home)
         try:
             return _take_all(home, dry_run, also)
         finally:

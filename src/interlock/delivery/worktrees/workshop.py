@@ -4,7 +4,6 @@ Knows how it is founded, and opened again after a crash at any point. One proces
 to know what is done in a tree and what is merged.
 """
 
-import fcntl
 import os
 import re
 import time
@@ -28,6 +27,7 @@ from interlock.delivery.worktrees.names import checked_slug
 from interlock.delivery.worktrees.source import SourceRepo, look
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove, save_file
+from interlock.system.locks import take_lock
 from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 MANIFEST = "workshop.json"
 LOCK = "lock"
 _FORM = 1
-_TRIES, _PAUSE = 40, 0.05
+_PATIENCE = 2.0
+"""Seconds for a git that outlived its run and still holds the lock."""
 """For as long, a git that a killed process left may need to end."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
@@ -91,7 +92,7 @@ class DeliveryWorkspace:
         """Make it, or open what is there. The base of the first time stays."""
         checked_slug(slug)
         seen = _seen(home)
-        lock = take_lock(home)
+        lock = lock_workspace(home)
         try:
             manifest = read_manifest(home) if seen else None
             if manifest is None:
@@ -283,22 +284,18 @@ def _seen(home: Path) -> bool:
     return False
 
 
-def take_lock(home: Path) -> int:
+def lock_workspace(home: Path) -> int:
     """The lock on the folder; it dies with its process."""
     try:
         home.mkdir(parents=True, exist_ok=True)
-        number = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        taken = take_lock(home / LOCK, f"{os.getpid()}\n".encode(), wait=_PATIENCE)
     except OSError as error:
         raise SourceError(f"{home} cannot be used: {error}; name another folder") from None
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(_PAUSE)
-        else:
-            return number
-    os.close(number)
-    raise StateError(f"{home} is in use by another process; wait for it, or stop that run first")
+    if taken is None:
+        raise StateError(
+            f"{home} is in use by another process; wait for it, or stop that run first"
+        )
+    return taken
 
 
 def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:

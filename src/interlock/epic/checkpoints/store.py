@@ -13,7 +13,6 @@ One supervisor for one epic: the lock that says so, and ends with its process.
 It lies where no reset and no clean reaches, so two workspaces on one repository meet here too.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -40,7 +39,7 @@ from interlock.system.files import (
     sync_folder,
     write_files,
 )
-from interlock.system.locks import locked
+from interlock.system.locks import LockHeldError, hold_lock
 
 _GRAVE: Final[tuple[UnreadKind, ...]] = ("CORRUPT", "INVALID")
 _OURS: Final = 4
@@ -178,6 +177,7 @@ _ARCHIVE: Final = "archive"
 _LOCK: Final = ".lock"
 """One for all epics: they share the pointer."""
 _SMALL: Final = 1_000
+_PATIENCE: Final = 20.0
 
 Change = Callable[[Checkpoint | None], Checkpoint]
 
@@ -234,7 +234,7 @@ class Checkpoints:
     @contextmanager
     def _writing(self, epic_id: str) -> Iterator[None]:
         make_folders(self.place)
-        with locked(self.place.safest / _LOCK):
+        with _waiting_lock(self.place.safest / _LOCK):
             self._refuse_odd(epic_id)
             try:
                 yield
@@ -309,6 +309,16 @@ class Checkpoints:
         return done
 
 
+@contextmanager
+def _waiting_lock(path: Path) -> Iterator[None]:
+    """Who changes the files waits for whoever does so already."""
+    try:
+        with hold_lock(path, wait=_PATIENCE):
+            yield
+    except LockHeldError as held:
+        raise SourceError(str(held)) from None
+
+
 def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
     """Every file of an epic in a folder."""
     return (current(folder, epic_id), previous(folder, epic_id), folder / f"{epic_id}.attempts")
@@ -349,9 +359,6 @@ def _is_old(path: Path) -> bool:
     )
 
 
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 class LockedError(StateError):
     """Somebody else works on this epic."""
 
@@ -362,20 +369,10 @@ def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
     make_folders(place)
     path = place.safest / f".{epic_id}.run"
     try:
-        opened = os.open(path, _OPEN, 0o600)
-    except OSError as error:
-        raise StateError(f"{path} cannot be opened: {error.strerror}") from None
-    try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.pread(opened, 20, 0).decode("ascii", "replace").strip() or "?"
-            raise LockedError(
-                f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
-            ) from None
-        os.ftruncate(opened, 0)
-        os.pwrite(opened, f"{os.getpid()}\n".encode(), 0)
-        yield
-        os.ftruncate(opened, 0)
-    finally:
-        os.close(opened)
+        with hold_lock(path, f"{os.getpid()}\n".encode()):
+            yield
+    except LockHeldError as held:
+        who = held.owner.decode("ascii", "replace").strip() or "?"
+        raise LockedError(
+            f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
+        ) from None

@@ -8,14 +8,12 @@ The nightly job of the small world: clones side by side, and the job's own scrip
 Knows how the job is started; what it does is in the world's repositories.
 """
 
-import fcntl
 import hashlib
-import os
+import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -23,6 +21,7 @@ import msgspec
 from interlock.rca.demo.history import Planted, pages, planted, read_history
 from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
+from interlock.system.locks import hold_lock
 from interlock.system.repository import (
     BRANCH,
     check_out,
@@ -110,7 +109,8 @@ def build_world(folder: Path) -> World:
     _own(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
+        # Whoever makes the same world at the same time waits, and finds it finished.
+        with hold_lock(folder, wait=math.inf):
             hashes = _finished(folder) or _make(folder)
     except OSError as error:
         raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
@@ -139,17 +139,6 @@ def _own(folder: Path) -> _Mark | None:
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
             raise StateError(problem) from None
     return None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Whoever makes the same world at the same time waits, and finds it finished."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
 
 
 def _finished(folder: Path) -> dict[str, dict[str, str]] | None:

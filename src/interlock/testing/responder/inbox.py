@@ -10,7 +10,6 @@ claim file without a lock is therefore free to be taken over. Refuses to know pr
 the host in the file are for people.
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -31,6 +30,7 @@ from interlock.signals.batch import (
 )
 from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
 from interlock.system.errors import SourceError
+from interlock.system.locks import take_lock
 from interlock.system.open_folder import OpenFolder
 from interlock.system.strict_json import Problem
 
@@ -222,37 +222,10 @@ def take(
 ) -> DispatchClaim | None:
     """The claim of that name beside a signal, unless another living responder holds it."""
     path = signal_path.with_name(f".claim-{name}")
-    create = 0 if only_abandoned else os.O_CREAT
+    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode() + b"\n"
     try:
         with tree.open_parent(path) as (folder, file):
-            descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | create, 0o600, dir_fd=folder)
-            if _locked(descriptor) and _same(descriptor, folder, file):
-                _sign(descriptor)
-                return DispatchClaim(tree, path, descriptor)
-            os.close(descriptor)
+            taken = take_lock(Path(file), owner, create=not only_abandoned, dir_fd=folder)
     except FileNotFoundError:
-        pass
-    return None
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _same(descriptor: int, folder: int, name: str) -> bool:
-    """Whether what we locked still has its name: its last owner may just have removed it."""
-    try:
-        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)
-
-
-def _sign(descriptor: int) -> None:
-    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, owner.encode() + b"\n", 0)
+        return None
+    return None if taken is None else DispatchClaim(tree, path, taken)
