@@ -49,8 +49,8 @@ def send(process: Process, number: int) -> bool:
         return False
 
 
-def send_group(group: int, number: int) -> None:
-    """To a whole process group; the caller knows that the number still belongs to it."""
+def kill_group(group: int, number: int = signal.SIGKILL) -> None:
+    """End a whole process group; the caller knows that the number still belongs to it."""
     with suppress(OSError):
         os.killpg(group, number)
 
@@ -120,7 +120,7 @@ async def fell(
     rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
     if rest:
         if group is not None:
-            send_group(group, signal.SIGKILL)
+            kill_group(group, signal.SIGKILL)
         rest = await _kill(rest, find, clock, told)
     remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
     return KillReport(tuple(sorted(told.values())), remaining)

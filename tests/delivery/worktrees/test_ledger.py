@@ -7,7 +7,7 @@ from tests.world.git_repo import GitRepo
 
 from interlock.delivery.worktrees.ledger import GONE, MovedError, RefLedger
 from interlock.system.errors import SourceError
-from interlock.system.workshop_git import CloneGit, Heed, unheeded
+from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 
@@ -24,8 +24,9 @@ def at(repo: GitRepo, back: int) -> str:
     return repo.git("rev-parse", f"main~{back}")
 
 
-def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, CloneGit]:
-    return RefLedger(repo.folder / "ledger.json", heed), CloneGit(repo.folder / ".git", heed=heed)
+def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, Git]:
+    git = Git(repo.folder / ".git", OWN_CLONE, heed=heed)
+    return RefLedger(repo.folder / "ledger.json", heed), git
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

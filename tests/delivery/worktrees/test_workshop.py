@@ -1,7 +1,11 @@
 """Founding a workshop: every kind of repository, and what is left of an earlier try."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -290,3 +294,32 @@ def test_a_damaged_file_of_ours_is_a_sentence(bench: Workbench, name: str) -> No
     (bench.home / name).write_bytes(kept)
     with bench.shop() as shop:
         assert shop.tree("one").violations() == []
+
+
+def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    bench.shop().close()
+    text = (
+        "from pathlib import Path\n"
+        "from interlock.delivery.worktrees.workshop import DeliveryWorkspace\n"
+        f"shop = DeliveryWorkspace.open(Path({str(bench.home)!r}))\n"
+        "print('open', flush=True)\n"
+        "shop.git.run('-c', 'alias.hang=!echo $$ >&2; exec cat fifo', 'hang')\n"
+    )
+    fifo = bench.home / "repo.git" / "fifo"
+    os.mkfifo(fifo)
+    source = Path(__file__).parents[3] / "src"
+    child = subprocess.Popen(
+        [sys.executable, "-c", text],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        with fifo.open("wb"):  # opens when the other end is: git is running now
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            with pytest.raises(StateError, match="in use"):
+                bench.shop()
+    bench.shop().close()

@@ -7,7 +7,7 @@ from tests.rca.demo.junit import failing, read_results
 
 from interlock.rca.demo.world import World, run_job, run_nightly
 from interlock.system.errors import SourceError
-from interlock.system.repository import check_out, git
+from interlock.system.git import SEED, Git, check_out
 
 QUIET = "1198"  # a build in which no mail is slow
 BEGAN = "2026-11-12T05:30:00+00:00"
@@ -32,7 +32,7 @@ def test_without_the_culprit_its_family_passes_and_no_other(
     guilty = next(each for each in world.truth if each.family_id == family_id)
     for name, branch in heads(world).items():
         check_out(world.folder / "repos" / name, branch, tmp_path / "ci" / name)
-    git(tmp_path / "ci" / guilty.repo, "revert", "--no-commit", guilty.commit)
+    Git(tmp_path / "ci" / guilty.repo, SEED).ask("revert", "--no-commit", guilty.commit)
     assert not run_job(tmp_path / "ci", tmp_path / QUIET, began=BEGAN)
     left = {test for each in world.truth for test in each.tests if each.commit and each != guilty}
     assert failing(read_results(tmp_path / QUIET)) == left

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from interlock.rca.demo.world import World
-from interlock.system.repository import git
+from interlock.system.git import SEED, Git
 
 CODES = {"product": "pb001", "automation": "ab001", "infra": "si001", "flake": "nd001"}
 
@@ -21,7 +21,7 @@ def test_every_culprit_came_since_last_green(world: World) -> None:
             assert (each.repo, each.commit) == ("", "")
             continue
         folder = world.folder / "repos" / each.repo
-        since = git(folder, "rev-list", "last-green..main").split()
+        since = Git(folder, SEED).ask("rev-list", "last-green..main").split()
         assert each.commit in since[1:], "the newest commit would be too easy a guess"
 
 

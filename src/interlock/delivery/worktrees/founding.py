@@ -5,8 +5,6 @@ seen as `origin/...`, so that the only branches are ours. The objects are hard l
 never writes to. Refuses to know tasks.
 """
 
-import os
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -16,8 +14,7 @@ from interlock.delivery.worktrees.names import line_ref
 from interlock.delivery.worktrees.source import SourceRepo
 from interlock.system.errors import SourceError
 from interlock.system.files import remove, save_file
-from interlock.system.git import first_line
-from interlock.system.workshop_git import MAIL, NAME, PATIENCE, CloneGit, Heed, program
+from interlock.system.git import MAIL, NAME, OWN_CLONE, Git, Heed, read_user_setting
 
 CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
 ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclude"
@@ -29,8 +26,8 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     making = home / MAKING
     remove(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = CloneGit(making, heed=heed, safe=found.safe, lock=lock)
-    _clone(CloneGit(home, heed=heed, safe=found.safe, lock=lock), found, making)
+    git = Git(making, OWN_CLONE, heed=heed, safe=found.safe, lock=lock)
+    _clone(Git(home, OWN_CLONE, heed=heed, safe=found.safe, lock=lock), found, making)
     if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
@@ -46,7 +43,7 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     making.rename(home / CLONE)
 
 
-def refs_of(git: CloneGit) -> dict[str, str]:
+def refs_of(git: Git) -> dict[str, str]:
     """Every ref and where it leads."""
     said = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
     # Of this clone no line is anything else; names cannot hold blanks.
@@ -59,20 +56,19 @@ def _plain(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _clone(git: CloneGit, found: SourceRepo, making: Path) -> None:
+def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
         ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
         if ran.fine:
             return
         remove(making)
-    raise SourceError(
-        f"{found.folder} could not be cloned: {first_line(ran.complaint)}; git fsck may tell more"
-    )
+    raise SourceError(f"{found.folder} could not be cloned: {ran.reason}; git fsck may tell more")
 
 
-def _settings(git: CloneGit, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
-    name, mail = (_of_user(found, key) for key in ("user.name", "user.email"))
+def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
+    # Agents commit under the user's name.
+    name, mail = (read_user_setting(Path(found.folder), key) for key in ("user.name", "user.email"))
     hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
     settings = {
         "core.hooksPath": hooks,
@@ -87,12 +83,12 @@ def _settings(git: CloneGit, home: Path, found: SourceRepo, keep_hooks: bool) ->
     for key, value in settings.items():
         git.ask("config", key, value)
     git.run("config", "--remove-section", "remote.origin")
-    remove(git.git_dir / "FETCH_HEAD")
-    (git.git_dir / "info").mkdir(exist_ok=True)
-    (git.git_dir / "worktrees").mkdir(exist_ok=True)
+    remove(git.folder / "FETCH_HEAD")
+    (git.folder / "info").mkdir(exist_ok=True)
+    (git.folder / "worktrees").mkdir(exist_ok=True)
 
 
-def _rename_branches(git: CloneGit, slug: str) -> None:
+def _rename_branches(git: Git, slug: str) -> None:
     """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
     said = git.ask("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []
@@ -104,24 +100,7 @@ def _rename_branches(git: CloneGit, slug: str) -> None:
     git.ask("update-ref", "--no-deref", "--stdin", feed=feed)
 
 
-def _of_user(found: SourceRepo, key: str) -> str:
-    """A setting as the user's own git sees it: agents commit under the user's name."""
-    around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        ran = subprocess.run(  # noqa: S603
-            [program(), "config", "--get", key],
-            cwd=found.folder,
-            env=around,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ran.stdout.decode(errors="surrogateescape").strip()
-
-
 def _hooks(found: SourceRepo) -> str:
     """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
-    return _of_user(found, "core.hooksPath") or str(Path(found.shared) / "hooks")
+    own = read_user_setting(Path(found.folder), "core.hooksPath")
+    return own or str(Path(found.shared) / "hooks")

@@ -31,8 +31,7 @@ from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import is_folder, remove, save_file
-from interlock.system.git import first_line
-from interlock.system.workshop_git import CloneGit, dated
+from interlock.system.git import Git, dated
 
 NAME = "_line"
 """No task's folder is called so."""
@@ -95,12 +94,12 @@ class MergeTree:
         fill_submodules(self.git, self.shop.manifest.found)
 
 
-def pick(git: CloneGit, commit: str) -> list[bytes]:
+def pick(git: Git, commit: str) -> list[bytes]:
     """Bring the change of one commit into a tree that is clean. The files that are in conflict."""
     ran = git.run("cherry-pick", "--no-commit", "--allow-empty", commit)
     files = git.paths("diff", "--name-only", "--diff-filter=U", "-z")
     if not ran.fine and not files:
-        raise SourceError(f"{commit[:12]} cannot be brought in: {first_line(ran.complaint)}")
+        raise SourceError(f"{commit[:12]} cannot be brought in: {ran.reason}")
     return sorted(set(files))
 
 
@@ -137,7 +136,7 @@ def publish(shop: DeliveryWorkspace, tip: str) -> Publication:
         user.ask(*words, "--no-auto-maintenance", str(shop.repo), line_ref(shop.slug))
         old = at or "0" * len(tip)
         ran = user.run("update-ref", "--no-deref", "-m", "interlock: publish", ref, tip, old)
-        problem = "" if ran.fine else f"git did not move {branch}: {first_line(ran.complaint)}"
+        problem = "" if ran.fine else f"git did not move {branch}: {ran.reason}"
     if problem:
         return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
     shop.ledger.publishing(tip)
@@ -158,7 +157,7 @@ def moved_branches(shop: DeliveryWorkspace) -> list[str]:
     ]
 
 
-def _problem(shop: DeliveryWorkspace, user: CloneGit, ref: str, at: str, tip: str) -> str:
+def _problem(shop: DeliveryWorkspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
@@ -178,7 +177,7 @@ def _problem(shop: DeliveryWorkspace, user: CloneGit, ref: str, at: str, tip: st
     return ""
 
 
-def _is_checked_out(user: CloneGit, ref: str) -> bool:
+def _is_checked_out(user: Git, ref: str) -> bool:
     rows = user.ask("worktree", "list", "--porcelain").split("\n")
     return f"branch {ref}" in rows
 

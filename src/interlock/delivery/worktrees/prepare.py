@@ -22,7 +22,7 @@ from interlock.delivery.worktrees.snapshot import changed, untracked
 from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 PATIENCE = 600.0
 _TAIL = 16_000
@@ -35,7 +35,7 @@ class PrepareTarget(Protocol):
     shop: DeliveryWorkspace
     root: Path
     folder: Path
-    git: CloneGit
+    git: Git
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]: ...
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.git import Git, declared_safe, first_line
+from interlock.system.git import Git, declared_safe
 
 _FACTS = ("is-bare-repository", "is-shallow-repository", "absolute-git-dir", "show-prefix")
 _PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
@@ -77,7 +77,7 @@ def _enter(folder: Path) -> tuple[Git, list[str]]:
     git = Git(folder)
     ran = git.run(*words)
     if not ran.fine and "dubious ownership" in ran.complaint:
-        git = Git(folder, declared_safe())
+        git = Git(folder, safe=declared_safe())
         ran = git.run(*words)
     if ran.fine:
         said = ran.out.decode(errors="surrogateescape").split("\n")
@@ -91,7 +91,7 @@ def _enter(folder: Path) -> tuple[Git, list[str]]:
         raise SourceError(
             f"{folder} is not in a git repository; make it one: git init, git add, git commit"
         )
-    raise SourceError(f"{folder} cannot be read: {first_line(ran.complaint)}")
+    raise SourceError(f"{folder} cannot be read: {ran.reason}")
 
 
 def _tip(git: Git, base: str) -> tuple[str, str]:

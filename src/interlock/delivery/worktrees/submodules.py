@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 from interlock.delivery.worktrees.source import SourceRepo
-from interlock.system.git import first_line
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 _KEY = re.compile(r"submodule\.(.+)\.path\n(.*)", re.DOTALL)
 
 
-def fill_submodules(git: CloneGit, found: SourceRepo) -> list[str]:
+def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
     """A note for each that stays empty."""
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
@@ -23,7 +22,7 @@ def fill_submodules(git: CloneGit, found: SourceRepo) -> list[str]:
     return [note for name, path in pairs if (note := _fill(git, found, name, path))]
 
 
-def _fill(git: CloneGit, found: SourceRepo, name: str, path: str) -> str:
+def _fill(git: Git, found: SourceRepo, name: str, path: str) -> str:
     store = Path(found.shared) / "modules" / name
     inside = Path(found.shared, "modules") in store.resolve().parents
     if not inside or not (store / "objects").is_dir() or name.startswith("-"):
@@ -36,4 +35,4 @@ def _fill(git: CloneGit, found: SourceRepo, name: str, path: str) -> str:
     git.run("config", "--remove-section", f"submodule.{name}")
     if ran.fine:
         return ""
-    return f"submodule {path!r} is empty in the task trees: {first_line(ran.complaint)}"
+    return f"submodule {path!r} is empty in the task trees: {ran.reason}"

@@ -37,7 +37,7 @@ from interlock.delivery.worktrees.watch import RefGuard, RefPosition
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, put_aside, remove, save_file
-from interlock.system.workshop_git import dated
+from interlock.system.git import dated
 
 _LEFT_BEHIND = (
     *("index.lock", "HEAD.lock", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "SQUASH_MSG"),

@@ -13,7 +13,7 @@ import msgspec
 from interlock.delivery.worktrees.founding import refs_of
 from interlock.delivery.worktrees.ledger import GONE, RefLedger
 from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 _STASH = "refs/stash"
 
@@ -30,7 +30,7 @@ class RefGuard:
 
     def __init__(
         self,
-        git: CloneGit,
+        git: Git,
         ledger: RefLedger,
         slug: str,
         origin: Mapping[str, str],

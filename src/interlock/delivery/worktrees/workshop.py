@@ -27,8 +27,8 @@ from interlock.delivery.worktrees.names import checked_slug
 from interlock.delivery.worktrees.source import SourceRepo, look
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove, save_file
+from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
 from interlock.system.locks import take_lock
-from interlock.system.workshop_git import CloneGit, Heed, unheeded
 
 if TYPE_CHECKING:
     from interlock.delivery.worktrees.merge_branch import MergeBranch
@@ -168,11 +168,12 @@ class DeliveryWorkspace:
         tree: Path | None = None,
         index: Path | None = None,
         safe: tuple[str, ...] = (),
-    ) -> CloneGit:
+    ) -> Git:
         """git on that directory; with a tree it is one of ours, which shares our clone."""
         shared = self.repo if tree is not None else None
-        return CloneGit(
+        return Git(
             git_dir,
+            OWN_CLONE,
             tree=tree,
             index=index,
             shared=shared,

@@ -38,7 +38,7 @@ from interlock.epic.recovery.policy import (
 from interlock.signals.lines import canonical_line
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import UnreadableFile, append_line, read_file
-from interlock.system.own_git import Git
+from interlock.system.git import USER_TREE, Git
 
 _LARGEST: Final = 1 << 22
 
@@ -144,7 +144,7 @@ class _Attempt:
         self._epic_id = epic_id
         self._emit = emit
         self._at = at
-        self._git = Git(checkpoints.place.root)
+        self._git = Git(checkpoints.place.root, USER_TREE)
 
     def carry_out(
         self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
@@ -275,7 +275,7 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
         raise StateError(f"there is uncommitted work ({changed}): commit it first")
-    apply_stash(Git(checkpoints.place.root), wanted[-1].stash)
+    apply_stash(Git(checkpoints.place.root, USER_TREE), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
     checkpoints.update(epic_id, _Change(done, None, "").apply, at)
     return done

@@ -10,26 +10,29 @@ Knows how the job is started; what it does is in the world's repositories.
 
 import hashlib
 import math
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from interlock.rca.demo.history import Planted, pages, planted, read_history
+from interlock.rca.demo.history import (
+    PEOPLE,
+    DemoCommit,
+    Planted,
+    pages,
+    planted,
+    read_history,
+    trees,
+)
 from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
+from interlock.system.git import BRANCH, SeedCommit, check_out, is_installed, seed_repository
 from interlock.system.locks import hold_lock
-from interlock.system.repository import (
-    BRANCH,
-    check_out,
-    plain_environment,
-    require_git,
-    revisions,
-    write_repository,
-)
 
 _PATIENCE = 120.0
 
@@ -53,7 +56,7 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
         done = subprocess.run(  # noqa: S603
             [sys.executable, script, workspace, results, "--build", results.name, "--began", began],
             cwd=workspace,
-            env=plain_environment(),
+            env=_plain_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -67,6 +70,19 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
         why = said[-1] if said else f"see {results / 'logs' / 'console.log'}"
         raise SourceError(f"the tests in {workspace} could not be run: {why}")
     return done.returncode == 0
+
+
+def _plain_environment() -> dict[str, str]:
+    """The user's environment without what would steer git, Python or Interlock."""
+    steering = ("GIT_", "PYTHON", "INTERLOCK_", "FORCE_COLOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    return {
+        **kept,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 PURPOSES = {
@@ -104,7 +120,8 @@ class _Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_world(folder: Path) -> World:
     """The world in that folder: as it is there already, or made anew."""
-    require_git()
+    if not is_installed():
+        raise SourceError("the demo makes git repositories, and git is not there: install git")
     folder = folder.resolve()
     _own(folder)
     try:
@@ -123,7 +140,7 @@ def build_world(folder: Path) -> World:
         earlier=folder / "results" / EARLIER[0],
         today=folder / "results" / TODAY[0],
         green_before=GREEN_BEFORE,
-        last_green=revisions(hashes, "last-green"),
+        last_green=_revisions(hashes, "last-green"),
         truth=planted(hashes),
     )
 
@@ -159,9 +176,34 @@ def _make(folder: Path) -> dict[str, dict[str, str]]:
     for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
         workspace = folder / "ci" / build
         results = folder / "results" / build
-        run_nightly(repos, revisions(hashes, name), workspace, results, began=began)
+        run_nightly(repos, _revisions(hashes, name), workspace, results, began=began)
     _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
     return hashes
+
+
+def write_repository(folder: Path, changes: Iterable[DemoCommit]) -> dict[str, str]:
+    """A repository with that history, checked out. Returns the hash of each id and tag."""
+    folder.mkdir(parents=True)
+    return seed_repository(
+        folder,
+        (
+            SeedCommit(
+                author=PEOPLE[change.by],
+                at=datetime.fromisoformat(change.at).astimezone(UTC),
+                message=change.say,
+                write={path: text for path, text in after.items() if before.get(path) != text},
+                remove=tuple(before.keys() - after.keys()),
+                id=change.id,
+                tags=change.tags,
+            )
+            for change, before, after in trees(changes)
+        ),
+    )
+
+
+def _revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[str, str]:
+    """Of each repository, the commit that has this name."""
+    return {repo: known[name] for repo, known in hashes.items()}
 
 
 def _sign(folder: Path, mark: _Mark) -> None:
