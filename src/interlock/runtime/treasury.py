@@ -16,7 +16,7 @@ from interlock.runtime.limits import Words, read_limits
 from interlock.runtime.occasions import EventCollector
 from interlock.runtime.purse import RunBudget
 from interlock.system.errors import SourceError
-from interlock.system.runner_strict_json import decode
+from interlock.system.strict_json import Problem, read_object
 
 KIND = "budget"
 RAISE, STOP = "raise", "stop"
@@ -122,7 +122,9 @@ class BudgetQuestion:
     def _told(self, question_id: int, reply: Reply, at: float) -> InquiryAnswered:
         if reply.failure:
             raise ValueError(f"The answer cannot be read ({reply.reason}).")
-        data = decode(reply.content)
+        data = read_object(reply.content)
+        if isinstance(data, Problem):
+            raise ValueError(f"The answer cannot be read ({data.sentence}).")
         words = {name: value for name, value in data.items() if name not in _NOT_LIMITS}
         if data.get("decision") == STOP:
             return InquiryAnswered(question_id, reply.answered_by, reply.content)

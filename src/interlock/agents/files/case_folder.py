@@ -30,7 +30,7 @@ from interlock.engine.case import Usage
 from interlock.signals.signal_file import SignalFile, encode_signal, read_artifact, read_signal
 from interlock.system.errors import SourceError
 from interlock.system.files import read_file, write_file
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.strict_json import Problem, read_object
 
 SIGNAL = "signal.json"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
@@ -202,7 +202,7 @@ def _foreign(sentence: str, ask: Ask) -> Foreign:
 
 
 def _named(raw: bytes) -> Any:
-    wrapper = decode_object(raw)
+    wrapper = read_object(raw)
     return None if isinstance(wrapper, Problem) else wrapper["dispatch_id"]
 
 

@@ -60,7 +60,7 @@ from interlock.system.files import (
     write_file,
 )
 from interlock.system.folder_watch import FolderWatch, Mode
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.strict_json import Problem, read_object
 
 SECOND_LOOK = 1.0
 """Seconds between the two looks at a file that is no valid JSON."""
@@ -234,7 +234,7 @@ class PendingFile:
         """Why this is not our signal. An error that carries our id ends the dispatch."""
         if isinstance(raw, UnreadableFile):
             return Problem("wrong-field", raw.reason)
-        found = decode_object(raw)
+        found = read_object(raw)
         if isinstance(found, Problem):
             return found
         named = found.get("dispatch_id")
@@ -405,7 +405,7 @@ def read_saved(path: Path, dispatch_id: int) -> Artifact:
     raw = read_file(path.resolve(), LARGEST)
     if isinstance(raw, UnreadableFile):
         raise SourceError(f"{raw.reason}; nothing was saved")
-    found = decode_object(raw)
+    found = read_object(raw)
     if isinstance(found, dict):
         if not found.keys() >= {"dispatch_id", "data"}:
             return Artifact(dispatch_id, found)
@@ -424,7 +424,7 @@ def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
 def items_in(path: Path) -> list[int]:
     """The items that an artifact says it is about, if it can be read and does."""
     raw = read_file(path.resolve(), LARGEST)
-    found = None if isinstance(raw, UnreadableFile) else decode_object(raw)
+    found = None if isinstance(raw, UnreadableFile) else read_object(raw)
     data = found.get("data", found) if isinstance(found, dict) else {}
     items = data.get("case_ids") if isinstance(data, dict) else ()
     known = items if isinstance(items, list) else ()

@@ -41,7 +41,7 @@ from interlock.signals.signal_file import (
 )
 from interlock.system.errors import SourceError
 from interlock.system.open_folder import OpenFolder
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.strict_json import Problem, read_object
 from interlock.testing.responder.inbox import (
     SIGNAL,
     DispatchClaim,
@@ -159,7 +159,7 @@ async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
 
 def _data(content: bytes, dispatch_id: int) -> dict[str, Any]:
     """The answer's own object; an agent that knows the wrapper may have put it on already."""
-    found = decode_object(content)
+    found = read_object(content)
     if isinstance(found, Problem):
         raise SourceError(f"the agent must print one JSON object: {found.sentence}")
     if set(found) != {"dispatch_id", "data"}:
