@@ -17,10 +17,11 @@ from interlock.agents.cli.ours import NOBODYS, WorkspaceOwner
 from interlock.agents.cli.reap import OrphanReport
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
-from interlock.agents.cli.timeouts import OutputLine, Sight, Timeouts
+from interlock.agents.cli.timeouts import Sight, Timeouts
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.errors import SourceError
+from interlock.system.process_tree import OutputLine
 
 _TAIL = 2_000
 _FENCES = (b"```", b"~~~")

@@ -13,6 +13,7 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.tag import TAGS
 from interlock.system.files import read_file, write_file
 from interlock.system.process_table import Census, Process, census
 
@@ -73,7 +74,7 @@ class AgentStatusFile:
             self._path.unlink(missing_ok=True)
 
     def _look(self) -> None:
-        people = census()
+        people = census(TAGS)
         now = self._clock.now()
         found = []
         for ask, name, agent in self._agents.values():

@@ -8,16 +8,14 @@ once; a run neither waits for it nor fails because of it.
 import asyncio
 import hashlib
 import hmac
-import os
-import signal
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from interlock.agents.carrier import Clock
 from interlock.journal.events import Notification, as_json, joined
+from interlock.system.process_tree import kill_group
 
 if TYPE_CHECKING:
     import httpx
@@ -132,8 +130,7 @@ class Notifier:
             elif process.returncode:
                 self._say(f"notify command {self._command[0]!r}: exit code {process.returncode}")
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             await process.wait()
 
     async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:

@@ -13,7 +13,7 @@ from tests.world.bench import appears
 from tests.world.leap import LeapClock
 from tests.world.rogue import WORKSPACE
 
-from interlock.agents.cli.tag import ProcessTag
+from interlock.agents.cli.tag import TAGS, ProcessTag
 from interlock.delivery.checks.records import (
     NATIVE,
     Check,
@@ -51,7 +51,7 @@ def left_of(where: Site) -> list[str]:
     mark = f"{where.tag}."
     return [
         seen.name
-        for seen in census().values()
+        for seen in census(TAGS).values()
         if any(tag.startswith(mark) for tag in seen.tags) and seen.alive
     ]
 

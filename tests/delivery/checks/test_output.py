@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.timeouts import OutputLine
 from interlock.delivery.checks.run import OutputTail, Printed
+from interlock.system.process_tree import OutputLine
 
 RUNNERS = {
     "pytest": ("=== 2 failed, 10 passed, 3 skipped, 1 xfailed in 1.20s ===", 13, 2),

@@ -16,6 +16,7 @@ from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, workplace
 from interlock.agents.cli.environment import cleaned
 from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.command import variables_of
 from interlock.agents.queries import PermissionBroker
 from interlock.agents.status import AgentStatusFile
@@ -43,7 +44,7 @@ class AcpAgent:
         self._terms = terms or AcpSettings()
         self._desk = desk
         self.queries = desk.queries if desk else None
-        self._lookout = ProcessSnapshot()
+        self._lookout = ProcessSnapshot(TAGS)
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
         self._standings = AgentStatusFile(station.root / f"standing-{self._name}.json", clock)

@@ -19,6 +19,7 @@ from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.carrier import WorkFolder
 from interlock.agents.cli.health import AgentHealth, facts_of, standing
 from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import ClockName, Sight, TimeoutWatch
 from interlock.agents.queries import Leave, PermissionBroker, PermissionRequest
 from interlock.engine.circuit import CRASH, TIMEOUT
@@ -74,7 +75,7 @@ class AcpDispatch:
 
     def standing(self, people: Census | None = None) -> AgentHealth:
         """How the agent stands now."""
-        kin = self._agent.kin(people if people is not None else census()) if self._agent else {}
+        kin = self._agent.kin(people if people is not None else census(TAGS)) if self._agent else {}
         leader = kin.get(self._agent.process) if self._agent else None
         now = self._clock.now()
         return standing(

@@ -35,6 +35,7 @@ from interlock.agents.cli.profiles import (
 )
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.command import variables_of
 from interlock.agents.files.case_folder import run_folder
 from interlock.agents.status import AgentStatusFile
@@ -157,7 +158,7 @@ class ProcessAgent:
         self._clock = clock
         self._clocks = clocks_of(profile, settings)
         self._environment = environment(profile, settings, station.environ)
-        self._lookout = ProcessSnapshot()
+        self._lookout = ProcessSnapshot(TAGS)
         self._talks: dict[int, _Talk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Task[None]

@@ -30,7 +30,6 @@ from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.profiles import OutcomeRule, Profile, When
 from interlock.agents.cli.timeouts import (
     Alive,
-    OutputLine,
     RateLimited,
     ResultSeen,
     Sight,
@@ -55,6 +54,7 @@ from interlock.signals.streams.events import (
     TurnEnd,
     UsageReported,
 )
+from interlock.system.process_tree import OutputLine
 
 _LONGEST_REASON = 2_000
 

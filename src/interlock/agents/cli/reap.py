@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from interlock.agents.cli.start import owner
-from interlock.agents.cli.tag import ProcessTag, read_tag
+from interlock.agents.cli.tag import TAGS, ProcessTag, read_tag
 from interlock.system.process_table import (
     Census,
     Process,
@@ -23,7 +23,7 @@ from interlock.system.process_table import (
     is_there,
     line_above,
 )
-from interlock.system.process_tree import Clock, KillReport, Survivor, fell, send
+from interlock.system.process_tree import Clock, KillReport, Survivor, kill_tree, send
 
 
 class OrphanReport(msgspec.Struct, frozen=True):
@@ -53,14 +53,14 @@ async def reap(
             send(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, SeenProcess]:
-        people = census(stop_it) if stop else census()
+        people = census(TAGS, stop_it) if stop else census(TAGS)
         spared.update(our_own(people))
         found, orphaned = orphans(people, workspace, over)
         tags.update(orphaned)
         return found
 
     kin = await find(False)
-    felled = await fell(kin, find, clock, grace) if kin else KillReport()
+    felled = await kill_tree(kin, find, clock, grace) if kin else KillReport()
     return OrphanReport(tuple(sorted(tags)), felled.left, felled.remaining)
 
 

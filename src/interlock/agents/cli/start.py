@@ -6,7 +6,6 @@ sentence.
 
 import fcntl
 import os
-import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ import msgspec
 
 from interlock.system.errors import SourceError
 from interlock.system.process_table import HAS_PROC, look
+from interlock.system.process_tree import kill_group
 
 WIDE: Final = 512 * 1024
 """Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
@@ -75,7 +75,7 @@ def _fd(pipe: IO[bytes] | None) -> int:
 
 def abandon(child: "subprocess.Popen[bytes]") -> None:
     """End one that was born but cannot be watched; what it started so far goes with it."""
-    os.killpg(child.pid, signal.SIGKILL)
+    kill_group(child.pid)
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()

@@ -6,11 +6,9 @@ copy from outside the user's folder, and to know what the command is for.
 
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +21,7 @@ from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
 from interlock.system.git import Git
+from interlock.system.process_tree import kill_group
 
 PATIENCE = 600.0
 _TAIL = 16_000
@@ -177,8 +176,7 @@ def _run(
         process.wait(patience)
     except subprocess.TimeoutExpired:
         is_late = True
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process.pid)
     process.wait()
     # A process that left the group may hold the pipe for ever; it is not waited for.
     reader.join(1.0)

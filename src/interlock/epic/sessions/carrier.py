@@ -21,6 +21,7 @@ from interlock.agents.cli.carrier import AgentHome, WorkFolder, workplace
 from interlock.agents.cli.ended import ProcessEnd, why
 from interlock.agents.cli.start import ProcessSpec
 from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import variables_of
 from interlock.agents.status import AgentStatusFile
@@ -109,7 +110,7 @@ class SessionAgent:
             wall=limits.session,
             after_result=max(limits.grace, own.after_result),
         )
-        self._lookout = ProcessSnapshot()
+        self._lookout = ProcessSnapshot(TAGS)
         self._errands = TaskSet(self._carry)
         self._ready: asyncio.Task[Any]
         self._standings = AgentStatusFile(station.root / f"standing-{tongue.name}.json", clock)
