@@ -36,8 +36,9 @@ from interlock.journal.usage import last_inquiry, newest_pauses, spent_by_role, 
 from interlock.runtime.application import CaseHooks
 from interlock.runtime.limits import BudgetLimits, BudgetUsage, read_limits
 from interlock.runtime.loop import RunCounts, RunLoop
-from interlock.runtime.purse import Day, RunBudget
+from interlock.runtime.purse import RunBudget
 from interlock.runtime.treasury import KIND, BudgetQuestion
+from interlock.system.time import Day
 
 
 def hours(at: float) -> Day:

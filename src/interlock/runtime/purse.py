@@ -5,22 +5,14 @@ told how many dispatches are left and which roles get none, the journal what tim
 """
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 
 from interlock.engine.schedule import NO_LIMITS, Budget, Spent, dispatches_left
 from interlock.journal.journal import WorkTime
 from interlock.runtime.limits import LOW, BudgetLimits, BudgetUsage, parts
+from interlock.system.time import Day
 
 _NO_LIMITS = BudgetLimits()
 _NONE: frozenset[str] = frozenset()
-
-
-class Day(NamedTuple):
-    """A day by its name, and from when to when it goes."""
-
-    name: str
-    begins: float
-    ends: float
 
 
 def _one_long_day(_at: float) -> Day:

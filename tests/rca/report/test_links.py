@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.world.findings import LINKS
 
 from interlock.rca.records import Launch, Repo, Suspect
-from interlock.rca.report.words import commit_link, launch_link, safe_link, suspect_link
+from interlock.rca.report.words import commit_link, launch_link, suspect_link
+from interlock.system.text import safe_link
 
 SHA = "4be1c07d92aa41c5"
 

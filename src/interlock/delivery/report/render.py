@@ -11,16 +11,17 @@ The report of a delivery, written beside its workshop, or where the user says.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.delivery.report import outline
 from interlock.delivery.report.records import Delivered, TaskReport
-from interlock.rca.report.page import policy
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
-from interlock.system.html import render, source
+from interlock.system.html import content_policy, source_in, templates_of
 from interlock.system.text import block, code, counted, fence, prose, when, writable
 
 ROOM = 60_000
@@ -156,15 +157,17 @@ BUDGET = 12_000_000
 """Bytes for cards; what does not fit is only listed."""
 ROWS = 6_000
 _PAGE_OUTPUT = 4_000
+_MESSAGE = 4_000
 
 
 def delivery_page(told: Delivered) -> str:
     """`report.html` of a run of deliver."""
     tasks = outline.ordered(told)
     cards = _cards(tasks)
-    style, script = source("page.css") + source("delivery.css"), source("page.js")
-    html = render(
-        "delivery.html.j2",
+    made = _environment()
+    style = source_in(made, "page.css") + source_in(made, "delivery.css")
+    script = source_in(made, "page.js")
+    html = made.get_template("delivery.html.j2").render(
         told=told,
         verdict=outline.verdict(told),
         cards=cards,
@@ -173,19 +176,26 @@ def delivery_page(told: Delivered) -> str:
         outline=outline,
         style=Markup(style),  # noqa: S704 -- our own files
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=policy(style, script),
+        policy=content_policy(style, script),
     )
     return writable(html)
 
 
+@cache
+def _environment() -> Environment:
+    made = templates_of("delivery/report")
+    made.globals["message"] = lambda said: block(said, _MESSAGE)
+    return made
+
+
 def _cards(tasks: list[TaskReport]) -> list[Markup]:
+    template = _environment().get_template("delivery-task.html.j2")
     found: list[Markup] = []
     spent = 0
     for number, task in enumerate(tasks[:CARDS], 1):
         looks = outline.matrix(task.proofs)
         output = looks.last_failure.output if looks.last_failure else ""
-        html = render(
-            "delivery-task.html.j2",
+        html = template.render(
             task=task,
             number=number,
             looks=looks,
