@@ -8,7 +8,8 @@ import pytest
 from tests.rca.world import BARE, FAILURE, LAUNCH, RICH, SHORTS, rendered
 
 from interlock.rca.prompt_data.instructions import CONDITIONS, GUARDS, guard_page, guards_for
-from interlock.rca.records import PriorKnowledge, TestCounts
+from interlock.rca.records import PriorKnowledge
+from interlock.system.test_output import TestCounts
 
 FAMILIES = {
     "clock-skew": "F1",

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from interlock.rca.records import TestCounts, Ticket
+from interlock.rca.records import Ticket
 from interlock.rca.sources.envelope import read_envelope
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 
 PLAIN: dict[str, Any] = {
     "run_id": "4711",

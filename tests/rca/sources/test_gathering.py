@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.records import Launch, TestCounts
+from interlock.rca.records import Launch
 from interlock.rca.sources.read import SourceLaunch, read_sources
+from interlock.system.test_output import TestCounts
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

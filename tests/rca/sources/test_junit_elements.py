@@ -2,8 +2,9 @@
 
 import io
 
-from interlock.rca.records import Failure, TestCounts
+from interlock.rca.records import Failure
 from interlock.rca.sources.junit import JUnitReport, read_junit
+from interlock.system.test_output import TestCounts
 
 
 def read(text: str, name: str = "report.xml") -> tuple[list[Failure], JUnitReport]:

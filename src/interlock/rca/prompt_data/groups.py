@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE, between, find_skew, spell, took
 from interlock.rca.prompt_data.subject import Subject
-from interlock.rca.records import Launch, TestCounts
+from interlock.rca.records import Launch
 from interlock.runtime.fence import MISSING
+from interlock.system.test_output import TestCounts
 
 _NO_LAUNCH: Final = Launch(launch_id="")
 _NAMED: Final = {

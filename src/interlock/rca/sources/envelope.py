@@ -19,11 +19,12 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Launch, TestCounts
+from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.build_facts import with_build_facts
 from interlock.rca.sources.reportportal import rp_items
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem, read_object
+from interlock.system.test_output import TestCounts
 from interlock.system.text import bounded
 from interlock.system.time import rfc3339
 

@@ -10,10 +10,11 @@ from typing import Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Job, TestCounts
+from interlock.rca.records import Failure, Job
 from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.junit_case import JUnitCase, JUnitResult, JUnitSuite, failure_of
 from interlock.rca.sources.xml_repair import restored
+from interlock.system.test_output import TestCounts
 from interlock.system.text import LOG_BOUND, ClippedText
 from interlock.system.time import after, rfc3339
 
