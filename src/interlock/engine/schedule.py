@@ -7,6 +7,7 @@ depends on what may go, not on how many cases wait. Refuses to know what a dispa
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import merge
 from itertools import islice
 
@@ -64,25 +65,19 @@ def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
         for need in needs:
             if need not in after:
                 raise StateError(f"case {case_id!r} comes after {need!r}, which is not in the file")
-    done: set[str] = set()
-    for start in after:
-        trail: dict[str, None] = {}
-        branches = [iter([start])]
-        while branches:
-            found = next(branches[-1], None)
-            if found is None:
-                branches.pop()
-                if trail:
-                    done.add(trail.popitem()[0])
-            elif found in trail:
-                raise StateError(_circle([*trail], found))
-            elif found not in done:
-                trail[found] = None
-                branches.append(iter(after[found]))
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        raise StateError(_describe_circle(error.args[1], list(after))) from None
 
 
-def _circle(trail: list[str], found: str) -> str:
-    circle = [*trail[trail.index(found) :], found]
+def _describe_circle(found: list[str], order: list[str]) -> str:
+    """The circle from the case that stands first in the file; a long one without its middle."""
+    # graphlib lists a case before the ones that wait for it, and the first again at the end.
+    circle = found[:0:-1]
+    members = set(circle)
+    first = circle.index(next(name for name in order if name in members))
+    circle = [*circle[first:], *circle[:first], circle[first]]
     if len(circle) > _SHOWN:
         circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
     return f"these cases wait for each other: {' after '.join(circle)}"
