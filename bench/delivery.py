@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler
 from interlock.agents.human import HumanCarrier
-from interlock.delivery.delivery import staff
+from interlock.delivery.application import staff
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess, supervise
+from interlock.agents.cli.process import AgentProcess, ProcessSpec, supervise
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
 from interlock.system.process_table import ProcessSnapshot, census

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.profiles_page import agents_page
+from docs.pages.agents import render_agents_page
+from docs.pages.protocols import render_pages, render_schemas
 from interlock.agents.mcp.messages import tools_page
 from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
 from interlock.rca.prompt_data.instructions import guard_page
 from interlock.rca.report.document import document_schema
-from interlock.runtime.circuits import bundle, shelves
-from interlock.signals.pages import render_pages, render_schemas
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 DOCS = Path(__file__).parent
 
@@ -24,11 +24,10 @@ def pages() -> dict[str, str]:
     """Every generated file under docs/, by its path."""
     schemas = {"circuit": circuit_schema(), "report": document_schema()}
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
-    _, built_in = shelves(DOCS.parent)
-    for name, file in built_in.files().items():
+    for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = guard_page()
-    found["agents.md"] = agents_page()
+    found["agents.md"] = render_agents_page()
     found["mcp-tools.md"] = tools_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}
@@ -40,7 +39,7 @@ def _json(value: object) -> str:
 
 
 def circuit_page(name: str, file: Path) -> str:
-    written = bundle(file).open()
+    written = load_bundle(file).open()
     worst = verify(written).worst_case
     return (
         f"# Circuit `{name}`\n\n"

@@ -15,7 +15,6 @@ import msgspec
 from session import Session, job_parser, read_pragmas
 from workload import STEPS, opening, prompt
 
-from interlock import __version__
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
@@ -24,6 +23,7 @@ from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
 from interlock.runtime.loop import RunLoop
 from interlock.system.time import SystemClock
+from interlock.version import __version__
 
 CIRCUIT: dict[str, Any] = {
     "circuit": "seven",

@@ -1,3 +1,87 @@
-"""Interlock: a deterministic, durable coordinator for AI agents."""
+"""Interlock: a deterministic, durable coordinator for AI agents.
 
-__version__ = "0.1.0"
+Agents do the thinking; Interlock reads their signals, decides the route by the rules of a circuit,
+and never loses its place. A program begins with a project:
+
+    import interlock
+
+    def judge(dispatch: interlock.Dispatch) -> dict:
+        return {"score": 0.9}
+
+    with interlock.Project(".") as project:
+        run = project.start("note", [{"id": "C1", "topic": "rain"}], agents={"critic": judge})
+        for event in run.events():
+            print(event)
+
+Every name is loaded when it is first used: importing this package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from interlock.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from interlock import testing
+    from interlock.agents.carrier import Reply
+    from interlock.agents.function import Dispatch
+    from interlock.api.circuits import Circuit
+    from interlock.api.inbox import Question, SavedAnswer
+    from interlock.api.inspect import CaseLife
+    from interlock.api.project import Project
+    from interlock.api.run import Event, Run
+    from interlock.api.work import RunResult
+    from interlock.engine.verify.finding import Finding
+    from interlock.journal.history import CaseSummary as Case
+    from interlock.runtime.application import Application
+    from interlock.system.errors import InterlockError
+
+__all__ = [
+    "Application",
+    "Case",
+    "CaseLife",
+    "Circuit",
+    "Dispatch",
+    "Event",
+    "Finding",
+    "InterlockError",
+    "Project",
+    "Question",
+    "Reply",
+    "Run",
+    "RunResult",
+    "SavedAnswer",
+    "testing",
+]
+
+_PLACES = {
+    "Application": "interlock.runtime.application",
+    "Case": "interlock.journal.history:CaseSummary",
+    "CaseLife": "interlock.api.inspect",
+    "Circuit": "interlock.api.circuits",
+    "Dispatch": "interlock.agents.function",
+    "Event": "interlock.api.run",
+    "Finding": "interlock.engine.verify.finding",
+    "InterlockError": "interlock.system.errors",
+    "Project": "interlock.api.project",
+    "Question": "interlock.api.inbox",
+    "Reply": "interlock.agents.carrier",
+    "Run": "interlock.api.run",
+    "RunResult": "interlock.api.work",
+    "SavedAnswer": "interlock.api.inbox",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("interlock.testing")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _PLACES[name].partition(":")
+    found = getattr(import_module(module), attribute or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

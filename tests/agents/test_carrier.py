@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,13 +11,14 @@ from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, TaskSet
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.agents.command import CommandAgent
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
 from interlock.agents.files.file import FileCarrier, ManualCarrier
+from interlock.agents.function import Dispatch, FunctionCarrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import Next, Submit
@@ -25,6 +26,7 @@ from interlock.agents.queries import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
+from interlock.system.errors import SourceError
 from interlock.system.time import SystemClock
 
 
@@ -46,6 +48,18 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     environ = {"PATH": os.environ["PATH"]}
     station = AgentHome(folder / "agents", folder, WorkspaceOwner("contract"), environ, nonce)
     return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, SystemClock())
+
+
+def function(_folder: Path, _clock: FakeClock) -> Carrier:
+    return FunctionCarrier(lambda dispatch: {"n": dispatch.id})
+
+
+def async_function(_folder: Path, _clock: FakeClock) -> Carrier:
+    async def judge(dispatch: Dispatch) -> str:
+        await asyncio.sleep(0)
+        return f'{{"n":{dispatch.id}}}'
+
+    return FunctionCarrier(judge)
 
 
 def acp(folder: Path, _clock: FakeClock) -> Carrier:
@@ -143,7 +157,7 @@ Make = Callable[[], Bench]
 
 @pytest.fixture(
     params=[
-        *(command, process, acp, human, script, slow_script),
+        *(command, process, acp, human, script, slow_script, function, async_function),
         *(file, polled_file, manual, batch, pulled),
     ],
     ids=lambda each: each.__name__,
@@ -226,3 +240,99 @@ async def test_close_before_anything_was_sent(bench: Make) -> None:
     async with bench() as made:
         pass
     assert made.replies == []
+
+
+class Working:
+    """A carrier that is nothing but its tasks."""
+
+    def __init__(
+        self,
+        work: Callable[[Ask], Awaitable[Reply]],
+        first: Callable[[], Awaitable[object]] | None = None,
+        stop: Callable[[int], bool] = lambda _dispatch_id: False,
+    ) -> None:
+        self._tasks = TaskSet(work, stop)
+        self._first = first
+        self.reported: list[str] = []
+
+    def start(self, deliver: Deliver) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(
+            lambda _loop, told: self.reported.append(f"{told['exception']!r}")
+        )
+        self._tasks.start(deliver, self._first() if self._first else None)
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self._tasks.begin(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._tasks.drop(dispatch_id)
+
+    async def close(self) -> None:
+        await self._tasks.end()
+        await asyncio.sleep(0)  # what is called when a task is done is called after it
+        asyncio.get_running_loop().set_exception_handler(None)
+
+
+async def echo(ask: Ask) -> Reply:
+    return Reply(ask.dispatch_id)
+
+
+async def test_a_task_that_breaks_is_a_crash_and_is_reported() -> None:
+    async def work(ask: Ask) -> Reply:
+        raise KeyError(ask.dispatch_id)
+
+    carrier = Working(work)
+    async with Bench(carrier) as bench:
+        bench.carrier.send([case(1), case(2)])
+        replies = await bench.until(2)
+    assert [each.failure for each in replies] == ["crash", "crash"]
+    assert replies[0].reason == "a fault in Interlock itself: KeyError: 1"
+    assert carrier.reported == ["KeyError(1)", "KeyError(2)"]
+
+
+async def test_a_reply_that_cannot_be_delivered_is_reported() -> None:
+    def deliver(_reply: Reply) -> None:
+        arrived.set()
+        raise RuntimeError("nobody there")
+
+    arrived = asyncio.Event()
+    carrier = Working(echo)
+    carrier.start(deliver)
+    carrier.send([case(1)])
+    await arrived.wait()
+    await carrier.close()
+    assert carrier.reported == ["RuntimeError('nobody there')"]
+
+
+async def test_what_every_task_waits_for_may_fail() -> None:
+    async def first() -> None:
+        await asyncio.sleep(0)
+        raise SourceError("no process can be seen")
+
+    async with Bench(Working(echo, first)) as bench:
+        bench.carrier.send([case(1), case(2)])
+        replies = await bench.until(2)
+    assert [each.reason for each in replies] == ["no process can be seen"] * 2
+
+
+async def test_a_dispatch_can_be_sent_again_as_soon_as_its_reply_is_there() -> None:
+    """After a rate limit it comes again without being settled."""
+    async with Bench(Working(echo)) as bench:
+        bench.carrier.send([case(1)])
+        await bench.until(1)
+        bench.carrier.send([case(1)])
+        await bench.until(2)
+
+
+async def test_what_is_dropped_before_it_began_is_never_begun() -> None:
+    begun: list[int] = []
+
+    async def work(ask: Ask) -> Reply:
+        begun.append(ask.dispatch_id)
+        return Reply(ask.dispatch_id)
+
+    async with Bench(Working(work, stop=begun.__contains__)) as bench:
+        bench.carrier.send([case(1)])
+        bench.carrier.settled(1)
+    assert begun == []

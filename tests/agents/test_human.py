@@ -1,4 +1,4 @@
-"""The human desk: finds what was written for its questions, and nothing else."""
+"""Answers of people: files that are found, and who may give them."""
 
 import stat
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Reply
-from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanAnswer, HumanCarrier, leave_answer
 
 YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
@@ -129,3 +129,30 @@ async def test_a_day_of_waiting_takes_few_looks_and_the_first_minute_quick_ones(
         leave_answer(tmp_path / "answers", YES)
         bench.clock.advance()
         assert bench.replies == [REPLY]
+
+
+POLICY = AnswerPolicy(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open": ()})
+
+
+@pytest.mark.parametrize(
+    ("step", "by", "user", "problem"),
+    [
+        ("review", "ann", "ann", ""),
+        ("review", "bob", "ann", ""),
+        ("review", "ann", "bob", "bob may not answer in the name of ann; [inbox] proxies says who"),
+        ("review", "eve", "ann", "eve may not answer at review; these may: ann, bob"),
+        ("review", "ann", "eve", "eve may not answer at review; these may: ann, bob"),
+        ("review", "cy", "cy", "cy may not answer at review"),
+        ("publish", "cy", "cy", ""),
+        ("publish", "ann", "ann", "ann may not answer at publish; these may: bob, cy"),
+        ("open", "eve", "eve", ""),
+    ],
+)
+def test_who_may(step: str, by: str, user: str, problem: str) -> None:
+    found = POLICY.problem(step, by, user)
+    assert found.startswith(problem)
+    assert bool(found) == bool(problem)
+
+
+def test_without_names_everybody_may_in_any_name() -> None:
+    assert EVERYBODY.problem("review", "ann", "eve") == ""

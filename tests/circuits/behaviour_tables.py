@@ -12,10 +12,10 @@ import msgspec
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Case, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
-from interlock.runtime.circuits import shelves
+from interlock.runtime.circuits import list_installed_circuits
 from interlock.system.yaml_text import read_yaml
 
-SHIPPED: dict[str, Path] = shelves(Path())[1].files()
+SHIPPED: dict[str, Path] = list_installed_circuits()
 _TABLES = Path(__file__).with_name("behaviour")
 _ENDING = ("end", "context", "why", "rules", "holds")
 

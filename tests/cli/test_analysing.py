@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.config import RcaConfig, agreed
+from interlock.rca.config import RcaConfig, change_config
 from interlock.rca.records import Repo
 
 REPOS = tuple(Repo(name=name, path=name) for name in ("shop", "tests"))
@@ -21,4 +21,4 @@ def test_the_last_green_revision_that_was_typed_counts(
     words: list[str], greens: dict[str, str]
 ) -> None:
     before = RcaConfig(repos=REPOS, last_green={"shop": "v1", "tests": "v2"})
-    assert agreed(before, None, None, words).last_green == greens
+    assert change_config(before, None, None, words).last_green == greens

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.world import Said, World, ended, until
 
-from interlock.api.inbox import user
+from interlock.api.inbox import find_user
 
 CIRCUIT = """\
 circuit: talk
@@ -33,7 +33,7 @@ rules:
 otherwise: silent
 """
 RUN = ("run", "talk", "--cases", "cases.jsonl")
-ME = user()
+ME = find_user()
 
 
 @pytest.fixture

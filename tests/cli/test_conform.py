@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from interlock.testing.conform.scenarios import SCENARIOS, markdown
+from interlock.testing.conform.scenarios import SCENARIOS
 
 WATCHERS = Path(__file__).parents[1] / "testing" / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))
@@ -42,7 +42,7 @@ def test_table_of_a_good_watcher() -> None:
         "two-cases       pass     two signals waiting at once are both answered, each with its o"
         "wn        answered 4102 and 4104\n"
         "prompt-missing  pass     a prompt that cannot be read is reported or left alone, never "
-        "answered  reported, then lived on\n"
+        "answered  reported it, then went on\n"
         "\n"
         "3 passed, 0 failed, 0 skipped\n"
     )
@@ -117,7 +117,7 @@ def test_list_shows_every_scenario() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "which watcher? Say it after --"),
+        ((), "name the watcher's command after --"),
         (("--", "nosuchwatcher"), "there is no command 'nosuchwatcher' to run"),
         (("--only", "none", "--", "true"), "--only 'none': there is one-step, several-steps"),
         (("--timeout", "0", "--", "true"), "'0' is no duration"),
@@ -166,7 +166,8 @@ def _runs(pid: int) -> bool:
 def test_how_to_shows_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "howto" / "check-a-watcher.md"
     text = page.read_text(encoding="utf-8")
-    assert markdown() in text
+    rows = [f"| `{each.name}` | {each.checks} | {each.why} |" for each in SCENARIOS]
+    assert "\n".join(["| scenario | what must be seen | why |", "|---|---|---|", *rows]) in text
     assert set(re.findall(r"--[a-z]+", text)) <= {
         "--only",
         "--timeout",

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from interlock.api.project import RunConfig
 from interlock.delivery.delivering import DeliveryOptions, free_slug, with_roles, with_stand_ins
-from interlock.runtime.settings import RoleSettings, Settings
+from interlock.runtime.settings import RoleSettings, RunConfig, Settings
 
 
 def test_three_agents_are_enough() -> None:

@@ -37,7 +37,7 @@ def test_prints_the_canonical_line(world: World, words: list[str], line: str) ->
         (["HITL_HALT"], f"HITL_HALT lacks issue: write SAGE_SIGNAL:HITL_HALT:{ISSUE}"),
         (["STORY_STARTD"], "'STORY_STARTD' is no signal type; did you mean STORY_STARTED?"),
         (["epic-started", "e"], "'epic-started' is no signal type; did you mean EPIC_STARTED?"),
-        (["FATAL_ERROR", "x\x00y"], "a payload holds no control characters"),
+        (["FATAL_ERROR", "x\x00y"], "a payload must not contain control characters"),
     ],
 )
 def test_says_why_not(world: World, words: list[str], sentence: str) -> None:

@@ -12,8 +12,8 @@ from tests.cli import triage
 from tests.cli.world import LIMIT, World, until
 from tests.world.bench import gone, noted
 
-from interlock.agents.agents import ours
 from interlock.agents.cli.tag import ProcessTag
+from interlock.agents.registry import workspace_owner
 from interlock.journal.runs import FINISHED
 
 DAEMON = """\
@@ -78,7 +78,7 @@ def test_a_second_interlock_that_lives_keeps_its_agents(tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", ["1", "2", "99", "x", "9" * 60])
 def test_which_runs_are_over_is_what_the_database_says(tmp_path: Path, run: str) -> None:
     world = triage.lay_out(World(tmp_path))
-    our = ours(world.db)
+    our = workspace_owner(world.db)
     assert not our.is_over(ProcessTag(our.workspace, run, "1", "a")), "there is no database yet"
     assert triage.done(world).code == 3
     assert world.say("runs", "--json").json["runs"][0]["status"] in FINISHED

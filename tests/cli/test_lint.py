@@ -39,7 +39,9 @@ def test_a_prompt_for_a_role(world: World) -> None:
     world.write("critic.md", "Say\n\n    READY_FOR_REVIEW: [task_id]\n")
     said = world.say("lint", "critic.md", "--as", "prompt", "--role", "critic")
     assert said.code == 6
-    assert said.out.startswith("critic.md:3: signal.wrong-role: READY_FOR_REVIEW is not said by")
+    assert said.out.startswith(
+        "critic.md:3: signal.wrong-role: The critic may not send READY_FOR_REVIEW."
+    )
 
 
 def test_an_accepted_transcript(world: World) -> None:
@@ -51,8 +53,8 @@ def test_an_accepted_transcript(world: World) -> None:
 def test_a_refused_transcript(world: World) -> None:
     world.write("a.txt", "**READY_FOR_REVIEW: t1**\n")
     out = (
-        "a.txt:1: refused Malformed: A line names READY_FOR_REVIEW but is no legal signal. Write it"
-        " alone on its line, at column 0, without markup, outside fences and quotes, exactly:"
+        "a.txt:1: refused Malformed: A line names READY_FOR_REVIEW but is not a legal signal. Write"
+        " it alone on its line, at column 0, without markup, outside fences and quotes, exactly:"
         " `READY_FOR_REVIEW: t1`.\n"
     )
     assert world.say("lint", "a.txt", *ROLE) == Said(6, out, "")

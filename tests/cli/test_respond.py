@@ -254,7 +254,7 @@ def test_an_agent_may_wrap_its_answer_itself(desk: Desk) -> None:
         ("prompt_path", "{suite}/latin.md", "is not UTF-8"),
         ("artifact_path", "{folder}/stolen.json", "stolen.json is not inside "),
         ("artifact_path", "relative.json", "relative.json is not inside "),
-        ("artifact_path", "{suite}/7/signal.json", "is no place for an artifact"),
+        ("artifact_path", "{suite}/7/signal.json", "an artifact may not be written to"),
         ("artifact_path", "{suite}/link.md", "link.md is a symlink"),
         ("artifact_path", "{suite}/none/artifact.json", "the artifact cannot be written: "),
     ],
@@ -380,7 +380,10 @@ def test_signals_that_come_later_are_answered(desk: Desk) -> None:
         (("--agent", "nobody"), "'nobody' names no agent"),
         (("--agent", "exec:nosuchcommand"), "there is no command 'nosuchcommand' to run"),
         (("--agent", "exec:true", "--timeout", "soon"), "'soon' is no duration"),
-        (("--agent", "exec:true", "/etc/hostname"), "/etc/hostname is no signal.json, no batch"),
+        (
+            ("--agent", "exec:true", "/etc/hostname"),
+            "/etc/hostname is neither a folder nor a signal.json",
+        ),
     ],
 )
 def test_wrong_words_are_a_users_mistake(

@@ -7,7 +7,7 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World
 
-from interlock.cli.show import harmless, printable
+from interlock.cli.output import harmless, printable
 
 EVIL = "\x1b[2J\x1b]0;owned\x07 \x9b31m \x7f \r back \u202e reversed \u2028 \U000e0001"
 AGENT = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.findings import example
 
-from interlock.rca.suites import write_report
+from interlock.rca.analyze import write_report
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

@@ -1,6 +1,5 @@
 """A task of an invented product, told in full and barely, and how prompts are made of it."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert,
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.runtime import prompts
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 FENCE = "5e1fc0ffee42"
 GATES = ("CLARIFY", "INFRA_GATE")
@@ -79,7 +78,7 @@ CONTEXT: dict[str, Any] = {
 
 
 def delivery() -> Circuit:
-    return bundle(shelves(Path())[1].files()["delivery"]).open().circuit
+    return load_bundle(list_installed_circuits()["delivery"]).open().circuit
 
 
 CIRCUIT = delivery()

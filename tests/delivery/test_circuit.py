@@ -1,7 +1,6 @@
 """What must hold for delivery on every way through it, whatever anybody answers."""
 
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,11 +16,11 @@ from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Hop
 from interlock.engine.verify.proof import Proof
 from interlock.engine.verify.routes import paths_from, signals_at, target_of
-from interlock.runtime.circuits import shelves
+from interlock.runtime.circuits import list_installed_circuits
 from interlock.signals.catalogue import legal_for, rows
 from interlock.system.yaml_text import read_yaml
 
-FILE = shelves(Path())[1].files()["delivery"]
+FILE = list_installed_circuits()["delivery"]
 REPAIRING = {"REMEDIATE", "HEALTH_CHECK", "HEALTH_AUDIT", "MERGE_FIX", "INFRA_GATE"}
 PASSES = {
     "CHECK": "artifact",

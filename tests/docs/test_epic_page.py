@@ -8,7 +8,7 @@ from interlock.cli.epic import _CODES
 from interlock.engine.circuit_file import read_circuit
 from interlock.epic.status import ENDINGS, LOCKED_EXIT, table
 from interlock.epic.terms import EpicSettings
-from interlock.runtime.circuits import shelves
+from interlock.runtime.circuits import list_installed_circuits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()
 
@@ -22,7 +22,7 @@ def test_every_outcome_is_in_the_page_and_in_the_help_with_its_code() -> None:
 
 
 def test_the_circuit_ends_as_the_table_says() -> None:
-    file = shelves(Path())[1].files()["epic"]
+    file = list_installed_circuits()["epic"]
     assert set(read_circuit(file.read_text(), "epic").circuit.ends) == set(ENDINGS)
 
 

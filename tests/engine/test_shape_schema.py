@@ -1,6 +1,5 @@
 """What an agent is told is what is checked: read back, the schema is the shape."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.engine.shape import schema_of, shape_of
-from interlock.runtime.circuits import bundle, shelves
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 _LEAVES = st.sampled_from(
     [
@@ -48,10 +47,9 @@ def test_read_back_it_is_the_same_shape(schema: dict[str, Any]) -> None:
     assert shape_of(schema_of(shape)) == shape
 
 
-@pytest.mark.parametrize("name", sorted(shelves(Path())[1].files()))
+@pytest.mark.parametrize("name", sorted(list_installed_circuits()))
 def test_every_answer_of_our_circuits_can_be_told(name: str) -> None:
-    _, built_in = shelves(Path())
-    for step in bundle(built_in.files()[name]).open().circuit.steps.values():
+    for step in load_bundle(list_installed_circuits()[name]).open().circuit.steps.values():
         assert shape_of(schema_of(step.shape)) == step.shape
 
 

@@ -25,7 +25,7 @@ from interlock.journal.journal import read_blob
 from interlock.rca.config import RcaConfig
 from interlock.rca.records import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 
 MESSAGE = str(CAUSE["rca_message"])
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
@@ -74,7 +74,7 @@ def test_all_seven_templates_are_filled_from_the_store(room: Caseroom) -> None:
 
 def test_no_failure_is_its_own_sibling(room: Caseroom) -> None:
     def meet(ours: RunSetup) -> None:
-        work = ours.application
+        work = ours.hooks
         assert work is not None
 
         for number, name in ((1, "alpha"), (2, "beta")):
@@ -119,9 +119,9 @@ def test_fences_of_prompts_differ(room: Caseroom) -> None:
 
     def meet(ours: RunSetup) -> None:
 
-        assert ours.application is not None
+        assert ours.hooks is not None
         for _ in range(5):
-            facts = ours.application.facts(1, Case("C1", F1, input={"id": "alpha"}), NO_PREMISES)
+            facts = ours.hooks.facts(1, Case("C1", F1, input={"id": "alpha"}), NO_PREMISES)
             fences.add(facts["fence"]["mark"])
 
     room.take_in(launch(told("alpha")))
@@ -132,9 +132,9 @@ def test_fences_of_prompts_differ(room: Caseroom) -> None:
 def test_nothing_is_gathered_for_prompts_that_nobody_reads(room: Caseroom) -> None:
     def meet(ours: RunSetup) -> None:
 
-        assert ours.application is not None
-        assert ours.application.facts(1, Case("C1", F1), NO_PREMISES) == {}
-        assert ours.application.facts(1, Case("C1", F5, input={"id": "alpha"}), NO_PREMISES) != {}
+        assert ours.hooks is not None
+        assert ours.hooks.facts(1, Case("C1", F1), NO_PREMISES) == {}
+        assert ours.hooks.facts(1, Case("C1", F5, input={"id": "alpha"}), NO_PREMISES) != {}
 
     room.take_in(launch(told("alpha")))
     room.sit(None, meet=meet)

@@ -9,7 +9,7 @@ from interlock.engine.schedule import Budget
 from interlock.rca.briefing import enriched
 from interlock.rca.config import RcaConfig
 from interlock.rca.families import Families
-from interlock.runtime.staff import RunSetup
+from interlock.runtime.application import RunSetup
 from interlock.signals.batch import Briefing, Phase
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

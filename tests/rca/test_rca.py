@@ -2,29 +2,27 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
+from tests.world.clock import FakeClock
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.function import Handler
 from interlock.agents.human import HumanCarrier
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.agents.specs import UnstaffedRole
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import writing
-from interlock.journal.runs import begin_run, find_run
-from interlock.rca.application import RcaApplication
+from interlock.journal.runs import find_run
+from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
-from interlock.rca.intake import begin_cases
+from interlock.rca.hooks import RcaHooks
 from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.rca import staff, terms_of
-from interlock.runtime import apps
-from interlock.runtime.apps import beginning, prompt_names
+from interlock.runtime.application import RunSetup, find_application
 from interlock.runtime.settings import Settings
-from interlock.runtime.staff import RunSetup
 from interlock.system.errors import SourceError
 
 
@@ -42,7 +40,10 @@ def staffed(
     given[HUMAN] = HumanCarrier(room.answers, room.clock)
     with writing(room.db) as connection:
         run = find_run(connection, 1)
-        return staff(connection, run, room.circuit, given, msgspec.to_builtins(terms)), given
+        ours = Rca("rca").set_up_run(
+            connection, run, room.circuit, given, msgspec.to_builtins(terms), clock=room.clock
+        )
+        return ours, given
 
 
 def script(room: Caseroom) -> Carrier:
@@ -50,9 +51,9 @@ def script(room: Caseroom) -> Carrier:
 
 
 def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
-    ours, given = staffed(room, UnstaffedRole(), RcaConfig())
-    assert isinstance(ours.application, RcaApplication)
-    assert ours.application.families is not None, "it investigates families"
+    ours, given = staffed(room, BuiltinAnalystRole(), RcaConfig())
+    assert isinstance(ours.hooks, RcaHooks)
+    assert ours.hooks.families is not None, "it investigates families"
     assert ours.carriers[HUMAN] is given[HUMAN]
     desks = {id(ours.carriers[role]) for role in room.circuit.roles if role != HUMAN}
     assert len(desks) == 1, "roles that share a carrier still share one"
@@ -89,25 +90,30 @@ def test_our_programs_go_before_agents_only_where_that_was_agreed(
 def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.begin("A")
-    given: dict[str, Carrier] = {"author": UnstaffedRole()}
+    given: dict[str, Carrier] = {"author": BuiltinAnalystRole()}
     with writing(world.db) as connection:
-        ours = apps.staff(connection, find_run(connection, 1), world.circuit, given, {})
-    assert (ours.carriers, ours.application, ours.enrich) == (given, None, None)
+        ours = find_application("paper").set_up_run(
+            connection, find_run(connection, 1), world.circuit, given, {}, clock=FakeClock()
+        )
+    assert (ours.carriers, ours.hooks, ours.enrich) == (given, None, None)
     assert ours.circuit is world.circuit
 
 
 def test_what_a_project_agrees_to(tmp_path: Path) -> None:
-    usual = Settings(
+    def terms_of(**tables: Any) -> RcaConfig:
+        terms = Rca("rca").default_terms(Settings(written=tables), tmp_path)
+        return msgspec.convert(terms, RcaConfig)
+
+    terms = terms_of(
         repo=[{"name": "boat", "path": "boat", "purpose": "floats"}],
         last_green="v1",
         defect_codes={"leak": "firmware"},
     )
-    terms = terms_of(usual, tmp_path)
     assert [each.name for each in terms.repos] == ["boat"]
     assert (terms.last_green, terms.codes) == ({"": "v1"}, {"leak": "firmware"})
     assert Path(terms.cache).is_relative_to(tmp_path)
-    assert terms_of(Settings(last_green={"boat": "v2"}), tmp_path).last_green == {"boat": "v2"}
-    assert terms_of(Settings(), tmp_path).last_green == {}
+    assert terms_of(last_green={"boat": "v2"}).last_green == {"boat": "v2"}
+    assert terms_of().last_green == {}
 
 
 def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom) -> None:
@@ -115,8 +121,6 @@ def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom)
         staffed(room, script(room), RcaConfig(codes={"leak": "goblins"}))
 
 
-def test_cases_begin_as_the_circuit_needs() -> None:
-    assert beginning("rca") is begin_cases
-    assert beginning("change") is begin_run
-    assert prompt_names("rca") == NAMES
-    assert prompt_names("change") == ()
+def test_the_prompts_of_rca_read_more_names_than_those_of_other_circuits() -> None:
+    assert find_application("rca").prompt_names == NAMES
+    assert find_application("change").prompt_names == ()

@@ -14,7 +14,7 @@ from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import Case, Decision, Refused, Signal
 from interlock.journal.history import life_of
 from interlock.journal.journal import Effect
-from interlock.runtime.application import DefaultApplication
+from interlock.runtime.application import DefaultHooks
 from interlock.system.errors import StoreError
 
 NOTES = "create table if not exists notes (note text not null)"
@@ -29,7 +29,7 @@ def notes(world: World) -> list[str]:
     return [str(row[0]) for row in world.rows("select note from notes order by rowid")]
 
 
-class Diary(DefaultApplication):
+class Diary(DefaultHooks):
     """Writes down every decision, in a table of its own."""
 
     def effects(
@@ -69,7 +69,7 @@ def test_an_effect_that_cannot_be_written_leaves_no_decision_either(world: World
     assert notes(world) == ["1 write judge", "1 judge sign", "1 sign done"]
 
 
-class Strict(DefaultApplication):
+class Strict(DefaultHooks):
     """Refuses what it sees first; raises the mark of what it sees then."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def test_rules_see_an_answer_as_it_was_examined(world: World) -> None:
     assert world.faults() == []
 
 
-class Facts(DefaultApplication):
+class Facts(DefaultHooks):
     def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         return {"weather": f"rain on {case_no}"}
 
@@ -108,7 +108,7 @@ def test_prompts_can_read_the_facts_of_an_application(tmp_path: Path) -> None:
     assert (b"rain on 1",) in world.rows("select data from blobs")
 
 
-class Convoy(DefaultApplication):
+class Convoy(DefaultHooks):
     """Lets nobody be judged before everybody has written."""
 
     def __init__(self, size: int) -> None:

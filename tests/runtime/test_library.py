@@ -6,8 +6,15 @@ import msgspec
 import pytest
 from tests.world.paper import ONE_STEP
 
-from interlock.runtime.circuits import Bundle, bundle, find_circuit, read_text, shelves
+from interlock.runtime.circuits import (
+    Bundle,
+    find_circuit,
+    list_installed_circuits,
+    list_project_circuits,
+    load_bundle,
+)
 from interlock.system.errors import CircuitError, SourceError
+from interlock.system.files import read_text
 from interlock.system.yaml_text import MAX_CHARACTERS
 
 
@@ -50,7 +57,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(tmp_path: Path, name: str) 
     write(tmp_path / "circuits" / "mine.yaml", ONE_STEP)
     with pytest.raises(SourceError) as caught:
         find_circuit(name, tmp_path)
-    known = sorted({each for shelf in shelves(tmp_path) for each in shelf.files()})
+    known = sorted({*list_installed_circuits(), *list_project_circuits(tmp_path)})
     assert str(caught.value) == (
         f"there is no circuit {name[:80]!r}; known are {', '.join(known)}; "
         f"your own go into {tmp_path / 'circuits'}, or give a path ending in .yaml"
@@ -59,7 +66,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(tmp_path: Path, name: str) 
 
 def test_prompt_files_travel_with_the_circuit(tmp_path: Path) -> None:
     write(tmp_path / "prompts" / "work.md", "Do it, {{ case.id }}.\n")
-    made = bundle(write(tmp_path / "one.yaml", with_prompt("prompts/work.md")))
+    made = load_bundle(write(tmp_path / "one.yaml", with_prompt("prompts/work.md")))
     (tmp_path / "prompts" / "work.md").unlink()
     (tmp_path / "one.yaml").unlink()
     again = msgspec.json.decode(msgspec.json.encode(made), type=Bundle)
@@ -68,7 +75,7 @@ def test_prompt_files_travel_with_the_circuit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prompt", ["'Read notes.md first'", "Work!", "'work.py'"])
 def test_a_prompt_that_names_no_file_is_the_text_itself(tmp_path: Path, prompt: str) -> None:
-    made = bundle(write(tmp_path / "one.yaml", with_prompt(prompt)))
+    made = load_bundle(write(tmp_path / "one.yaml", with_prompt(prompt)))
     assert made.prompts == {}
     assert made.open().circuit.steps["work"].prompt == prompt.strip("'")
 
@@ -82,7 +89,7 @@ def test_a_prompt_outside_the_folder_is_refused(tmp_path: Path, name: str) -> No
     name = name.format(outside=tmp_path)
     file = write(home / "one.yaml", with_prompt(name))
     with pytest.raises(CircuitError) as caught:
-        bundle(file)
+        load_bundle(file)
     assert str(caught.value) == f"{file}: prompt {name!r} must lie beside the circuit"
 
 
@@ -92,13 +99,13 @@ def test_a_folder_that_links_out_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home" / "prompts").symlink_to(tmp_path / "outside")
     file = write(tmp_path / "home" / "one.yaml", with_prompt("prompts/work.md"))
     with pytest.raises(CircuitError, match="must lie beside the circuit"):
-        bundle(file)
+        load_bundle(file)
 
 
 def test_a_missing_prompt_is_told(tmp_path: Path) -> None:
     file = write(tmp_path / "one.yaml", with_prompt("work.md"))
     with pytest.raises(CircuitError) as caught:
-        bundle(file)
+        load_bundle(file)
     missing = f"{tmp_path / 'work.md'} cannot be read: No such file or directory"
     assert str(caught.value) == f"{file}: prompt 'work.md': {missing}"
 
@@ -142,4 +149,4 @@ def test_a_huge_circuit_is_refused_unread(tmp_path: Path) -> None:
     file = tmp_path / "one.yaml"
     file.write_bytes(b"#" * (MAX_CHARACTERS * 4 + 1))
     with pytest.raises(SourceError, match="has more than the"):
-        bundle(file)
+        load_bundle(file)

@@ -10,7 +10,7 @@ from tests.world.world import World
 from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import Case
 from interlock.journal.runs import NewCase
-from interlock.runtime.application import DefaultApplication
+from interlock.runtime.application import DefaultHooks
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def world(tmp_path: Path) -> World:
     )
 
 
-class Editor(DefaultApplication):
+class Editor(DefaultHooks):
     """Has news when that case comes to its judge."""
 
     def __init__(self, *news: NewCase, after: str = "A") -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from interlock.agents.carrier import NO_PREMISES
 from interlock.engine.case import Case
 from interlock.engine.circuit_file import read_circuit
-from interlock.runtime.application import CaseHooks, DefaultApplication
+from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.session import OneRound
 
 CIRCUIT = read_circuit(
@@ -28,7 +28,7 @@ rules:
 ).circuit
 
 
-class Lets(DefaultApplication):
+class Lets(DefaultHooks):
     """Holds nobody any more, and lets go whom it is told to."""
 
     def __init__(self, *names: str) -> None:
@@ -47,7 +47,7 @@ def round_of(inner: CaseHooks) -> OneRound:
 
 
 def test_after_an_agents_turn_a_case_goes_on_only_to_our_own_programs() -> None:
-    once = round_of(DefaultApplication())
+    once = round_of(DefaultHooks())
     assert not once.held(1, at("WRITE"))
     assert once.premises(1, at("WRITE"), 7) == NO_PREMISES
     assert not once.held(1, at("CHECK"))
@@ -57,7 +57,7 @@ def test_after_an_agents_turn_a_case_goes_on_only_to_our_own_programs() -> None:
 
 
 def test_a_case_that_is_over_is_not_held() -> None:
-    once = round_of(DefaultApplication())
+    once = round_of(DefaultHooks())
     once.premises(1, at("READ"), 7)
     assert not once.held(1, Case("a", "READ", status="ended", end="OVER"))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from interlock.signals.catalogue import (
-    BASELINE,
     WORKING,
     SignalRow,
     legal_for,
@@ -105,7 +104,8 @@ def test_baseline_agents_may_ask_and_experts_may_not() -> None:
     for name in ("SEEKING_DIVINE_CLARIFICATION", "EXPERT_REQUEST"):
         row = row_of("text", name)
         assert row is not None
-        assert row.roles == BASELINE
+        assert row.roles == WORKING[:-2]
+        assert WORKING[-2:] == ("expert", "expert-creator")
     assert row_of("text", "SAY_WHAT") is None
 
 

@@ -576,8 +576,8 @@ def test_says_where(text: str, line: int | None) -> None:
     [
         ("nothing", ("column 0", "`READY_FOR_REVIEW: t1`")),
         ("**READY_FOR_REVIEW: t1**", ("without markup", "`READY_FOR_REVIEW: t1`")),
-        ("WORK_DONE: t1", ("`WORK_DONE` is no signal", "`READY_FOR_REVIEW: t1`")),
-        ("AUDIT_PASSED: t1", ("said by the auditor",)),
+        ("WORK_DONE: t1", ("`WORK_DONE` is not a signal", "`READY_FOR_REVIEW: t1`")),
+        ("AUDIT_PASSED: t1", ("Only the auditor may send AUDIT_PASSED",)),
         ("READY_FOR_REVIEW: t2", ("asked about t1", "names t2")),
         ("TASK_INCOMPLETE: t1", ("`Blocker:`",)),
         ("READY_FOR_REVIEW: t1\nTASK_INCOMPLETE: t1", ("READY_FOR_REVIEW t1", "one signal only")),

@@ -9,10 +9,10 @@ import msgspec
 from tests.world.bench import Bench, ask
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.carrier import AgentHome
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.queries import PermissionBroker
 from interlock.system.time import SystemClock
 
@@ -50,8 +50,8 @@ def crew(
         [sys.executable, str(program), scene],
         station(folder, **variables),
         clock or SystemClock(),
-        terms=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
-        desk=desk,
+        settings=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
+        permissions=desk,
     )
 
 

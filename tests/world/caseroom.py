@@ -16,26 +16,24 @@ from tests.world.world import World
 from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.agents.specs import UnstaffedRole
-from interlock.agents.wiring_files import RCA
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.database import driver, writing
 from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import findings_of
 from interlock.rca.intake import KnownFailures, arrivals
 from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
 from interlock.rca.knowledge.suites import SuiteCase, find_suite, looks_of, suite_cases
-from interlock.rca.rca import staff
 from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
+from interlock.runtime.application import RunSetup
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.purse import plain_purse
 from interlock.runtime.session import RunSession
-from interlock.runtime.staff import RunSetup
 from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]
@@ -97,7 +95,7 @@ class Caseroom(World):
     def __init__(self, folder: Path, **thresholds: float) -> None:
         self.db = folder / "interlock.db"
         self.answers = folder / "answers"
-        self.bundle = find_circuit(RCA, folder)
+        self.bundle = find_circuit("rca", folder)
         self.text = msgspec.json.encode(self.bundle).decode()
         self.thresholds = thresholds
         self.circuit = self.bundle.open().circuit.with_thresholds(thresholds)
@@ -149,8 +147,14 @@ class Caseroom(World):
 
         async def sitting(connection: Connection) -> RunStatus:
             run = find_run(connection, run_id)
-            ours = staff(
-                connection, run, self.circuit, crews, msgspec.to_builtins(terms), only=only
+            ours = Rca("rca").set_up_run(
+                connection,
+                run,
+                self.circuit,
+                crews,
+                msgspec.to_builtins(terms),
+                clock=self.clock,
+                only=only,
             )
             meet(ours)
             found = RunSession(
@@ -158,7 +162,7 @@ class Caseroom(World):
                 roles=self.circuit.roles,
                 parallel=None,
                 treasury=BudgetQuestion(plain_purse(budget, run.spent, self.clock.time)),
-                application=ours.application,
+                application=ours.hooks,
                 wait_for_humans=wait,
             )
             self.tally = found.tally
@@ -173,7 +177,7 @@ class Caseroom(World):
 
     def _agent(self, script: str | None) -> Carrier:
         return (
-            UnstaffedRole()
+            BuiltinAnalystRole()
             if script is None
             else ScriptAgent(read_script(script, "crew"), self.clock)
         )

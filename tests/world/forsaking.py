@@ -8,7 +8,7 @@ import sys
 
 from tests.world.rogue import Ear, shell
 
-from interlock.agents.cli.supervised import supervise
+from interlock.agents.cli.process import supervise
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.system.time import SystemClock
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.start import ProcessSpec
+from interlock.agents.cli.process import ProcessSpec
 from interlock.agents.cli.timeouts import (
     Alive,
     RateLimited,

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.cli.ended import By
+from interlock.agents.cli.process import By
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC).timestamp()
 GOOD = '{"n": 1}'

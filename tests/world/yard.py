@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler, Labour
 from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
-from interlock.delivery.application import DeliveryApplication
-from interlock.delivery.delivery import staff
+from interlock.delivery.application import Delivery
+from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.plan.watch import cases_of, usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig, DeliverySettings
@@ -239,9 +239,11 @@ class Yard:
         carriers[HUMAN] = HumanCarrier(self.answers, SystemClock())
         run = find_run(connection)
         terms = run.options["terms"]
-        ours = staff(connection, run, circuit, carriers, terms, clock=self.clock)
-        foreman = ours.application
-        assert isinstance(foreman, DeliveryApplication)
+        ours = Delivery("delivery").set_up_run(
+            connection, run, circuit, carriers, terms, clock=self.clock
+        )
+        foreman = ours.hooks
+        assert isinstance(foreman, DeliveryHooks)
         again = AsyncHandler(_two_times(foreman.labours), foreman.ground.shop.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = RunSession(
@@ -252,7 +254,7 @@ class Yard:
             SystemClock(),
             roles=circuit.roles,
             parallel=parallel,
-            application=ours.application,
+            application=ours.hooks,
             unplaced=ours.unplaced,
         )
         status = await sitting.work()

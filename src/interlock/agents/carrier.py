@@ -1,21 +1,19 @@
-"""What every carrier does: take asks, hand back replies. The loop knows carriers only by this.
+"""What every carrier does: take asks and hand back replies. The loop knows carriers only by this.
 
 A carrier never decides whether a reply is good, late or forged; it hands over what came, with the
-dispatch_id it came for. Sending the same ask twice must be harmless: after a crash it happens.
-
-Errands: a task for each dispatch under way, begun once, cancelled when nobody needs it any more.
-
-Knows tasks and the numbers they are for. Refuses to know what is done in them.
+dispatch id it came for. Sending the same ask twice must be harmless: after a crash it happens.
+`TaskSet` is how a carrier does work in the background without losing a failure.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from interlock.engine.case import Case, Usage
-from interlock.engine.circuit import Language
+from interlock.engine.circuit import CRASH, Language
+from interlock.system.errors import InterlockError
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
@@ -134,26 +132,92 @@ class Clock(Protocol):
 
 
 class TaskSet:
-    """What is under way, by the dispatch it is for."""
+    """One task for each dispatch, each of which ends in a reply, whatever goes wrong.
 
-    def __init__(self, run: Callable[[Ask], Awaitable[None]]) -> None:
-        self._run = run
-        self._tasks: dict[int, asyncio.Future[None]] = {}
+    An error that we foresee becomes a `crash` reply with its sentence; any other one becomes a
+    `crash` too and is reported to the event loop, so that no task dies silently. A dispatch that
+    was dropped gets no reply any more.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Ask], Awaitable[Reply]],
+        stop: Callable[[int], bool] = lambda _dispatch_id: False,
+    ) -> None:
+        """`stop` ends the work for a dispatch in order and says whether there was any to end;
+        without it, or before the work began, the task is cancelled."""
+        self._work = work
+        self._stop = stop
+        self._current: dict[int, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._first: asyncio.Future[object] | None = None
+        self._deliver: Deliver
+
+    def start(self, deliver: Deliver, first: Awaitable[object] | None = None) -> None:
+        """From now on replies go to `deliver`. Every task waits until `first` is done; if that
+        fails, each of them fails by the same error."""
+        self._deliver = deliver
+        self._first = None if first is None else asyncio.ensure_future(first)
 
     def begin(self, asks: Iterable[Ask]) -> None:
-        """Run what is not under way already."""
+        """Work on what is not under way already."""
         for ask in asks:
-            if ask.dispatch_id not in self._tasks:
-                self._tasks[ask.dispatch_id] = asyncio.ensure_future(self._run(ask))
+            if ask.dispatch_id not in self:
+                task = asyncio.get_running_loop().create_task(self._run(ask))
+                self._current[ask.dispatch_id] = task
+                self._tasks.add(task)
+                task.add_done_callback(self._finish)
+
+    def __contains__(self, dispatch_id: int) -> bool:
+        """Whether it is under way."""
+        return dispatch_id in self._current
 
     def drop(self, dispatch_id: int) -> None:
-        task = self._tasks.pop(dispatch_id, None)
-        if task is not None:
+        """Nobody needs the reply any more."""
+        task = self._current.pop(dispatch_id, None)
+        if task is not None and not self._stop(dispatch_id):
             task.cancel()
 
-    async def end(self, *others: Awaitable[Any]) -> None:
-        """Cancel all of them, and wait until they and the `others` are over."""
-        tasks = [*self._tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*others, *tasks, return_exceptions=True)
+    async def end(self) -> None:
+        """Drop everything and wait until it is over."""
+        for dispatch_id in list(self._current):
+            self.drop(dispatch_id)
+        first = [self._first] if self._first is not None else []
+        await asyncio.gather(*first, *self._tasks, return_exceptions=True)
+
+    async def _run(self, ask: Ask) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine of ours runs in a task
+        try:
+            if self._first is not None:
+                await asyncio.shield(self._first)
+            reply = await self._work(ask)
+        except (InterlockError, OSError) as error:
+            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
+        except asyncio.CancelledError as error:
+            if task.cancelling():
+                raise
+            # Nobody cancelled us: the work itself let a cancellation escape.
+            reply = _reply_to_fault(ask, error)
+        except Exception as error:  # a fault of ours costs this attempt, not the whole night
+            _report(error)
+            reply = _reply_to_fault(ask, error)
+        if self._current.get(ask.dispatch_id) is task:
+            # Forgotten before it is delivered: after a rate limit the same dispatch comes again.
+            del self._current[ask.dispatch_id]
+            self._deliver(reply)
+
+    def _finish(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _report(error)
+
+
+def _reply_to_fault(ask: Ask, error: BaseException) -> Reply:
+    reason = f"a fault in Interlock itself: {type(error).__name__}: {error}"
+    return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
+
+
+def _report(error: BaseException) -> None:
+    context = {"message": "a carrier's task failed", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)

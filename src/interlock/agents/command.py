@@ -11,20 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
-from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
-from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.ours import NOBODYS, WorkspaceOwner
-from interlock.agents.cli.reap import OrphanReport
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply, TaskSet
+from interlock.agents.cli.orphans import NOBODYS, WorkspaceOwner
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
 from interlock.agents.cli.timeouts import Sight, Timeouts
+from interlock.agents.function import unfence
 from interlock.engine.circuit import CRASH, UNREADABLE
-from interlock.signals.answer_text import NoObject, object_in
-from interlock.system.errors import SourceError
 from interlock.system.process_tree import OutputLine
 
 _TAIL = 2_000
-_FENCES = (b"```", b"~~~")
 _CLOCKS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
@@ -38,41 +33,33 @@ class CommandAgent:
         self._environment = dict(environment)
         self._ours = ours
         self._talks: dict[int, _Talk] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready: asyncio.Task[OrphanReport]
-        self._deliver: Deliver
+        self._tasks = TaskSet(self._work, self._stop)
 
     def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-        self._ready = asyncio.create_task(self._ours.reap(LoopClock(), _CLOCKS.grace))
+        self._tasks.start(deliver, self._ours.reap(LoopClock(), _CLOCKS.grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
-        for ask in asks:
-            if ask.dispatch_id not in self._talks:
-                talk = self._talks[ask.dispatch_id] = _Talk(self._start(ask))
-                task = asyncio.create_task(self._carry(ask, talk))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._tasks.drop(dispatch_id)
+
+    async def close(self) -> None:
+        await self._tasks.end()
+
+    async def _work(self, ask: Ask) -> Reply:
+        talk = self._talks[ask.dispatch_id] = _Talk(self._start(ask))
+        try:
+            return talk.reply(ask, await talk.agent.run())
+        finally:
+            if self._talks.get(ask.dispatch_id) is talk:
+                del self._talks[ask.dispatch_id]
+
+    def _stop(self, dispatch_id: int) -> bool:
         talk = self._talks.pop(dispatch_id, None)
         if talk is not None:
             talk.agent.stop()
-
-    async def close(self) -> None:
-        for dispatch_id in list(self._talks):
-            self.settled(dispatch_id)
-        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
-
-    async def _carry(self, ask: Ask, talk: "_Talk") -> None:
-        try:
-            await self._ready
-            reply = talk.reply(ask, await talk.agent.run())
-        except (SourceError, OSError) as error:
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        if self._talks.get(ask.dispatch_id) is talk:
-            del self._talks[ask.dispatch_id]
-            self._deliver(reply)
+        return talk is not None
 
     def _start(self, ask: Ask) -> ProcessSpec:
         tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
@@ -105,7 +92,7 @@ class _Talk:
             words = ended.stderr[-_TAIL:].decode(errors="replace").strip()
             told = f": {words}" if words else ""
             return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
-        return Reply(dispatch_id, _unfenced(bytes(self._said), ask.language))
+        return Reply(dispatch_id, unfence(bytes(self._said), ask.language))
 
     def _hear(self, line: OutputLine) -> Iterable[Sight]:
         """Half a line counts too, also when what the command left behind was ended after it."""
@@ -122,14 +109,6 @@ class LoopClock:
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         return asyncio.get_running_loop().call_at(when, callback).cancel
-
-
-def _unfenced(said: bytes, language: str) -> bytes:
-    """Models like to put their one object into a fence; whatever else that is stays as it is."""
-    if language != "json" or not said.lstrip().startswith(_FENCES):
-        return said
-    found = object_in(said.decode(errors="replace"))
-    return said if isinstance(found, NoObject) else found
 
 
 def _exit(code: int | None) -> str:

@@ -1,20 +1,25 @@
-"""The carrier `program`: our own code answers what it can, another carrier gets the rest.
+"""Agents that are code: Python functions of a user, and handlers of our own applications.
 
-The program is a function from an ask to an answer, or to nothing. It runs at once, in this process.
-What it leaves goes on together, so that a carrier of batches gets one batch.
-
-The carrier `labour`: our own code that takes its time answers an ask.
-
-Like a program it is a function from an ask to an answer, but one that waits for others: commands
-that run, files that are copied. What is not needed any more is cancelled. Refuses to know the work.
+`FunctionCarrier` runs a plain or async callable for each dispatch: what it returns is the answer,
+what it raises is a `crash`. `Handler` and `AsyncHandler` are for applications: they see the ask
+as the loop sent it and build the whole reply; a `Handler` may leave an ask to another carrier.
 """
 
+import asyncio
+import contextvars
+import copy
+import dataclasses
+import inspect
+import logging
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from interlock.agents.carrier import (
+    MAX_ANSWER,
     Ask,
     Carrier,
     Deliver,
@@ -24,15 +29,176 @@ from interlock.agents.carrier import (
     SharesAccount,
     TaskSet,
 )
-from interlock.engine.circuit import CRASH
+from interlock.engine.circuit import CRASH, UNREADABLE, Step
+from interlock.engine.shape import schema_of
+from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.errors import InterlockError
+
+_FENCES = (b"```", b"~~~")
+_LOG = logging.getLogger(__name__)
+
+
+class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a function is asked: one step of one case, for the so-manieth time."""
+
+    id: int
+    """The number of this dispatch in the journal; after a restart it may come a second time."""
+    case: Mapping[str, Any]
+    """The case as it was started, with its `id`. A copy: changing it changes nothing."""
+    case_id: str
+    step: str
+    role: str
+    attempt: int
+    """1 for the first time this step is asked about this case."""
+    prompt: str
+    """The step's prompt, rendered; it says also what was wrong with the last attempt."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the answer, where the step has a shape."""
+    deadline: float | None = None
+    """When the step times out, in seconds since the epoch."""
+    context: Mapping[str, Any] = {}
+    """What earlier steps of the case have left, as the prompt sees it. A copy as well."""
+
+
+Returned = str | Mapping[str, Any] | msgspec.Struct
+Function = Callable[[Dispatch], Returned | Awaitable[Returned]]
+"""An agent in Python: plain (it runs in a thread) or async (it runs on the event loop)."""
+
+
+class FunctionCarrier:
+    """A carrier that calls a function for each ask. `steps` is put in before it starts: it says
+    what an answer must look like and how long it may take."""
+
+    def __init__(self, function: Function) -> None:
+        self.steps: Mapping[str, Step] = {}
+        self._function = function
+        self._tasks = TaskSet(self._call)
+
+    def start(self, deliver: Deliver) -> None:
+        self._tasks.start(deliver)
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        self._tasks.begin(asks)
+
+    def settled(self, dispatch_id: int, error: str = "") -> None:
+        self._tasks.drop(dispatch_id)
+
+    async def close(self) -> None:
+        """An async function is cancelled. A plain one cannot be: it runs on in its thread, which
+        keeps neither the loop nor the process, and nobody hears what it returns."""
+        await self._tasks.end()
+
+    async def _call(self, ask: Ask) -> Reply:
+        dispatch = build_dispatch(ask, self.steps.get(ask.step))
+        try:
+            if _is_async(self._function):
+                found = self._function(dispatch)
+            else:
+                found = await _run_in_thread(self._function, dispatch, f"agent-{ask.dispatch_id}")
+            value = await found if inspect.isawaitable(found) else found
+            content = encode_answer(value, ask.language)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _crash(ask, error)
+        except (Exception, SystemExit) as error:
+            return _crash(ask, error)
+        if len(content) > MAX_ANSWER:
+            reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+            return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
+        return Reply(ask.dispatch_id, content)
+
+
+def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
+    """What the function sees of an ask. The case's data is copied: the function may run in a
+    thread, and must not change what the engine decides by."""
+    data: dict[str, Any] = copy.deepcopy(dict(ask.case.input)) if ask.case else {}
+    timeout = step.timeout if step else None
+    return Dispatch(
+        id=ask.dispatch_id,
+        case={**data, "id": ask.case_id},
+        case_id=ask.case_id,
+        step=ask.step,
+        role=ask.role,
+        attempt=ask.attempt,
+        prompt=ask.prompt,
+        schema=schema_of(step.shape) if step and ask.language == "json" else None,
+        deadline=None if timeout is None else ask.at + timeout,
+        context=copy.deepcopy(dict(ask.case.context)) if ask.case else {},
+    )
+
+
+def encode_answer(value: object, language: str = "json") -> bytes:
+    """The answer's bytes; TypeError for what no answer can be made of."""
+    if isinstance(value, str):
+        return unfence(value.encode(errors="surrogatepass"), language)
+    is_record = isinstance(value, Mapping | msgspec.Struct) or (
+        dataclasses.is_dataclass(value) and not isinstance(value, type)
+    )
+    if not is_record:
+        kind = type(value).__name__
+        raise TypeError(f"it returned {kind}; return text, a dict or a record")
+    return msgspec.json.encode(value)
+
+
+def unfence(answer: bytes, language: str) -> bytes:
+    """Models like to put their one object into a fence; anything else stays as it is."""
+    if language != "json" or not answer.lstrip().startswith(_FENCES):
+        return answer
+    found = object_in(answer.decode(errors="replace"), MAX_ANSWER)
+    return answer if isinstance(found, NoObject) else found
+
+
+def _is_async(function: Function) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+
+
+async def _run_in_thread(function: Function, dispatch: Dispatch, name: str) -> Any:
+    """Not in the loop's own executor: its few threads would be shared with everything else, and
+    a function that never returns would keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def resolve(outcome: tuple[Any, BaseException | None]) -> None:
+        if not waiting.done():
+            waiting.set_result(outcome)
+
+    def run() -> None:
+        outcome: tuple[Any, BaseException | None]
+        try:
+            outcome = (context.run(function, dispatch), None)
+        except BaseException as error:
+            outcome = (None, error)
+        try:
+            loop.call_soon_threadsafe(resolve, outcome)
+        except RuntimeError:
+            return  # the loop has ended meanwhile: nobody waits any more
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    value, error = await waiting
+    if error is not None:
+        raise error
+    return value
+
+
+def _crash(ask: Ask, error: BaseException) -> Reply:
+    """The reason is for the journal; the traceback goes to the log of whoever wants it."""
+    _LOG.debug("dispatch %d: the function failed", ask.dispatch_id, exc_info=error)
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
+
 
 Program = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
 
 
 class Handler:
-    """A carrier whose answers are computed."""
+    """A carrier whose answers are computed at once, in this process. What the program leaves to
+    another carrier goes on together, so that a carrier of batches gets one batch."""
 
     def __init__(self, program: Program, otherwise: Carrier | None = None) -> None:
         self.otherwise = otherwise
@@ -103,30 +269,18 @@ class AsyncHandler:
 
     def __init__(self, labour: Labour, leave: Callable[[], None] = lambda: None) -> None:
         """`leave` is called when no work is under way any more and none will be."""
-        self._labour = labour
         self._leave = leave
-        self._errands = TaskSet(self._work)
-        self._deliver: Deliver
+        self._tasks = TaskSet(labour)
 
     def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+        self._tasks.start(deliver)
 
     def send(self, asks: Sequence[Ask]) -> None:
-        self._errands.begin(asks)
+        self._tasks.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        self._errands.drop(dispatch_id)
+        self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._errands.end()
+        await self._tasks.end()
         self._leave()
-
-    async def _work(self, ask: Ask) -> None:
-        try:
-            reply = await self._labour(ask)
-        except (InterlockError, OSError) as error:
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        except Exception as error:  # a fault of ours costs this attempt, not the whole night
-            reason = f"a fault in Interlock itself: {type(error).__name__}: {error}"
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=reason)
-        self._deliver(reply)

@@ -1,12 +1,7 @@
-"""Answers at the command line, the one place that gives them: to gates, about runs, to queries.
+"""Questions that wait for a person, and the answers: gates, questions about runs, agents' queries.
 
-Knows how a decision becomes the answer a step asks for, who may give it, and what is said to one
-that comes too late. Nothing is saved before all of that is right.
-
-Whatever waits for a human, as one list of one record: gates, questions about runs, queries.
-
-Knows where each kind is kept and how it is shown. Refuses to know how they are answered
-(`answering.py`).
+One list of one record for all kinds; one function that takes an answer: who may give it, what shape
+it has, whether it comes too late. Nothing is saved before all of that is right.
 """
 
 import getpass
@@ -14,21 +9,32 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
+from sqlalchemy import Connection
 
-from interlock.cli.show import clock_time
-from interlock.engine.circuit import ARTIFACT, HUMAN
-from interlock.system.errors import SourceError, StateError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from interlock.engine.circuit import Circuit, Step
-    from interlock.journal.history import OpenGate
-    from interlock.journal.usage import OpenInquiry
-    from interlock.rca.families import Review
+from interlock.agents.human import HumanAnswer, leave_answer
+from interlock.agents.queries import QueryReply, is_query, open_queries, put_reply, reply_to
+from interlock.api.work import load_circuit
+from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
+from interlock.journal.database import reading, told_plainly, writer_of, writing
+from interlock.journal.history import (
+    OpenGate,
+    family_of,
+    find_question,
+    open_dispatch_ids,
+    open_questions,
+)
+from interlock.journal.journal import Journal, Refusal, TurnWrites
+from interlock.journal.runs import find_run
+from interlock.journal.usage import OpenInquiry, find_inquiry, open_inquiries
+from interlock.runtime.application import QuestionGroup, find_application
+from interlock.runtime.limits import read_limits
+from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
+from interlock.runtime.treasury import RAISE, STOP
+from interlock.system.errors import InterlockError, SourceError, StateError
+from interlock.system.time import format_time
 
 
 class AnswerRequest(msgspec.Struct, frozen=True):
@@ -85,7 +91,7 @@ class LateAnswer(msgspec.Struct, frozen=True):
     sentence: str
 
 
-def user() -> str:
+def find_user() -> str:
     """Who sits at the terminal."""
     try:
         return getpass.getuser()
@@ -93,35 +99,20 @@ def user() -> str:
         return f"user {os.getuid()}"
 
 
-def given_fields(words: Sequence[str]) -> dict[str, Any]:
-    """`--set name=value`, each value as YAML reads it."""
-    from interlock.cli.options import pairs
-    from interlock.system.yaml_text import read_yaml
-
-    return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
-
-
-def give(path: Path, given: AnswerRequest) -> SavedAnswer:
+def give_answer(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
     """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
-    from interlock.agents.queries import is_query
-    from interlock.journal.database import reading
-
     if is_query(given.question):
-        return _to_query(path, given)
+        return _answer_query(path, settings, given)
     given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
     with reading(path) as connection:
-        found = prepared(connection, given)
+        found = prepare_answer(connection, settings, given)
     if isinstance(found, LateAnswer):
-        note_late(path, found, given)
+        record_late_answer(path, found, given)
         raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
     return _save(path, given, found)
 
 
 def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
-    from interlock.agents.human import HumanAnswer, leave_answer
-    from interlock.journal.database import told_plainly, writer_of
-    from interlock.runtime.settings import answers_folder
-
     folder = answers_folder(path)
     with told_plainly(folder):
         for each in (given.question_id, *found.also):
@@ -133,19 +124,15 @@ def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswe
     return SavedAnswer(given.question_id, found.run_id, working, found.also, then)
 
 
-def _to_query(path: Path, given: AnswerRequest) -> SavedAnswer:
+def _answer_query(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
-    from interlock.agents.queries import QueryReply, put_reply, reply_to
-    from interlock.journal.database import reading
-    from interlock.runtime.settings import queries_folder
-
     folder, number = queries_folder(path), given.question
     with reading(path) as connection:
-        found = [each for each in waiting(connection, path) if each.question_id == number]
+        found = [each for each in list_questions(connection, path) if each.question_id == number]
     if not found:
         why = "is answered already" if reply_to(folder, number) else "is not open"
         raise StateError(f"question {number} {why}; 'interlock inbox' lists them")
-    refuse_strangers(found[0].kind, given.by, given.user)
+    check_may_answer(settings, found[0].kind, given.by, given.user)
     options = found[0].options
     if options and given.decision not in options:
         raise SourceError(f"question {number} takes {', '.join(options)}, not {given.decision!r}")
@@ -156,53 +143,48 @@ def _to_query(path: Path, given: AnswerRequest) -> SavedAnswer:
     return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
-def prepared(connection: "Connection", given: AnswerRequest) -> PreparedAnswer | LateAnswer:
+def prepare_answer(
+    connection: Connection, settings: Settings, given: AnswerRequest
+) -> PreparedAnswer | LateAnswer:
     """The answer, checked; SourceError or StateError if it cannot be one."""
-    from interlock.journal.history import open_questions
-    from interlock.journal.usage import find_inquiry
-
     found = [each for each in open_questions(connection) if each.question_id == given.question_id]
     if found:
-        return _to_gate(connection, given, found[0])
+        return _answer_gate(connection, settings, given, found[0])
     inquiry = find_inquiry(connection, given.question_id)
     if inquiry is not None:
-        return _to_inquiry(given, inquiry)
-    return _to_settled(connection, given)
+        return _answer_inquiry(settings, given, inquiry)
+    return _answer_late(connection, given)
 
 
-def _to_gate(
-    connection: "Connection", given: AnswerRequest, question: "OpenGate"
+def _answer_gate(
+    connection: Connection, settings: Settings, given: AnswerRequest, question: OpenGate
 ) -> PreparedAnswer:
-    from interlock.api.project import RunConfig, open_run
-    from interlock.journal.history import family_of
-    from interlock.journal.runs import find_run
-    from interlock.rca.families import reviewed_with
-    from interlock.runtime.apps import unfit_review
-
     run = find_run(connection, question.run_id)
-    circuit, options = open_run(run), msgspec.convert(run.options, RunConfig)
-    step = circuit.steps[question.step]
-    _refuse_others(question, options.agents)
-    refuse_strangers(step.name, given.by, given.user)
-    data = worded(step, given.decision, given.message, given.fields)
-    if problem := unfit_review(circuit.name, options.terms, step.name, data):
+    circuit, config = load_circuit(run), msgspec.convert(run.options, RunConfig)
+    application, step = find_application(circuit.name), circuit.steps[question.step]
+    _refuse_others(question, config.agents)
+    check_may_answer(settings, step.name, given.by, given.user)
+    data = shape_answer(step, given.decision, given.message, given.fields)
+    if problem := application.check_review(config.terms, step.name, data):
         raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
-    kin: list[int] = []
+    also: list[int] = []
     if step.family if given.family is None else given.family:
-        kin = sorted(reviewed_with(connection, run.run_id, question.question_id))
-        kin = kin or [each.question_id for each in family_of(connection, question)]
-    return PreparedAnswer(run.run_id, data, kin)
+        number = question.question_id
+        for group in application.group_questions(connection, run.run_id):
+            if number in group.question_ids:
+                also = sorted(each for each in group.question_ids if each != number)
+        also = also or [each.question_id for each in family_of(connection, question)]
+    return PreparedAnswer(run.run_id, data, also)
 
 
-def _to_inquiry(given: AnswerRequest, inquiry: "OpenInquiry") -> PreparedAnswer | LateAnswer:
-    from interlock.runtime.limits import read_limits
-    from interlock.runtime.treasury import RAISE, STOP
-
-    refuse_strangers(inquiry.kind, given.by, given.user)
+def _answer_inquiry(
+    settings: Settings, given: AnswerRequest, inquiry: OpenInquiry
+) -> PreparedAnswer | LateAnswer:
+    check_may_answer(settings, inquiry.kind, given.by, given.user)
     said = {"comment": given.message} if given.message else {}
     data = {"decision": given.decision, **said, **given.fields}
     if inquiry.answered_at is not None:
-        when = clock_time(inquiry.answered_at)
+        when = format_time(inquiry.answered_at)
         by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
         return LateAnswer(
             inquiry.run_id, None, data, f"question {given.question_id} was settled{by} at {when}"
@@ -215,17 +197,15 @@ def _to_inquiry(given: AnswerRequest, inquiry: "OpenInquiry") -> PreparedAnswer 
     return PreparedAnswer(inquiry.run_id, data)
 
 
-def _to_settled(connection: "Connection", given: AnswerRequest) -> LateAnswer:
+def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
     """What to say to an answer that comes after the question was settled."""
-    from interlock.journal.history import find_question, open_questions
-
     found = find_question(connection, given.question_id)
     if found is None:
         raise StateError(f"question {given.question_id} is not open; 'interlock inbox' lists them")
     how = f"was answered by {found.answered_by}" if found.answered_by else "is not open any more"
     if found.signal == "timeout":
         how = "ran out of time"
-    when = f" at {clock_time(found.settled_at)}" if found.settled_at else ""
+    when = f" at {format_time(found.settled_at)}" if found.settled_at else ""
     anew = found.now_asked in {each.question_id for each in open_questions(connection)}
     then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
     data = {"decision": given.decision, **given.fields}
@@ -233,7 +213,9 @@ def _to_settled(connection: "Connection", given: AnswerRequest) -> LateAnswer:
     return LateAnswer(found.run_id, found.case_no, data, sentence)
 
 
-def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def shape_answer(
+    step: Step, decision: str, message: str, fields: Mapping[str, Any]
+) -> dict[str, Any]:
     """A decision in the words of the step: its signal, or the field that takes decisions."""
     known = step.shape.fields
     place = "text" if "text" in known and "comment" not in known else "comment"
@@ -252,7 +234,7 @@ def worded(step: "Step", decision: str, message: str, fields: Mapping[str, Any])
     return data
 
 
-def _taker(step: "Step", decision: str) -> str:
+def _taker(step: Step, decision: str) -> str:
     """The field of the answer that takes this decision; empty if none says so."""
     for name in ("decision", *step.shape.required):
         field = step.shape.fields.get(name)
@@ -261,7 +243,7 @@ def _taker(step: "Step", decision: str) -> str:
     return ""
 
 
-def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
+def _place(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
     """`a.b=c` is a field of a field, where the step has one of that name."""
     outer, dot, inner = name.partition(".")
     if dot and outer in step.shape.fields and name not in step.shape.fields:
@@ -270,16 +252,14 @@ def _place(data: dict[str, Any], name: str, value: Any, step: "Step") -> None:
         data[name] = value
 
 
-def refuse_strangers(step: str, by: str, user: str) -> None:
+def check_may_answer(settings: Settings, step: str, by: str, user: str) -> None:
     """StateError if the project does not let them answer at that step."""
-    from interlock.runtime.settings import read_settings
-
-    problem = read_settings(Path()).inbox.problem(step, by or user, user)
+    problem = settings.inbox.problem(step, by or user, user)
     if problem:
         raise StateError(f"{problem}; nothing was saved")
 
 
-def _refuse_others(question: "OpenGate", agents: Mapping[str, str]) -> None:
+def _refuse_others(question: OpenGate, agents: Mapping[str, str]) -> None:
     """A question that goes to an agent, or into a file, is not answered here."""
     asked = agents.get(HUMAN, "")
     if asked == "manual":
@@ -289,13 +269,8 @@ def _refuse_others(question: "OpenGate", agents: Mapping[str, str]) -> None:
         raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
 
 
-def note_late(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
+def record_late_answer(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
     """Journal that an answer came too late: at once, or by the process that works on the run."""
-    from interlock.agents.human import HumanAnswer, leave_answer
-    from interlock.journal.database import told_plainly, writer_of, writing
-    from interlock.journal.journal import Journal, Refusal, TurnWrites
-    from interlock.runtime.settings import answers_folder
-
     by = given.giver
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
     if writer_of(path) is not None:
@@ -310,8 +285,6 @@ def note_late(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
 
 
 GATE: Final = "gate"
-CUT: Final = "…"
-_SHOWN: Final = 60
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -329,76 +302,40 @@ class Question(msgspec.Struct, frozen=True):
     answer_saved: bool = False
 
 
-def waiting(connection: "Connection", path: Path) -> list[Question]:
+def list_questions(connection: Connection, path: Path) -> list[Question]:
     """Everything that waits, in all runs, oldest first."""
     found = [*_gates(connection), *_inquiries(connection), *_queries(connection, path)]
     saved = [msgspec.structs.replace(each, answer_saved=_is_saved(each, path)) for each in found]
     return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
 
 
-def rows(questions: Sequence[Question], reviews: "Sequence[Review]") -> list[tuple[object, ...]]:
-    """A row per question; questions that one answer settles share theirs."""
-    first = {each.question_ids[0]: each for each in reviews}
-    others = {number for each in reviews for number in each.question_ids[1:]}
-    return [
-        _row(each, first.get(each.question_id) if isinstance(each.question_id, int) else None)
-        for each in questions
-        if each.question_id not in others
-    ]
-
-
-def shown(question: Question) -> list[str]:
-    """A question whole, for people."""
-    case = f", case {question.case_id}" if question.case_id else ""
-    since = clock_time(question.asked_at)
-    head = f"question {question.question_id} ({question.kind}): run {question.run_id}{case}, "
-    choice = [f"answers: {', '.join(question.options)}"] if question.options else []
-    saved = ["an answer is saved"] if question.answer_saved else []
-    head += f"{question.step}, since {since}"
-    return [head, "", question.prompt.rstrip("\n"), "", *choice, *saved]
-
-
-def _row(each: Question, review: "Review | None") -> tuple[object, ...]:
-    more = len(review.question_ids) - 1 if review else 0
-    line = review.about if review else _line(each)
-    long = len(line) > _SHOWN and each.case_id
-    about = f"{line[: _SHOWN - 1]}{CUT}" if long else line
-    case = f"{each.case_id} +{more}" if more else each.case_id or "-"
-    return (each.question_id, each.run_id, case, each.step, clock_time(each.asked_at), about)
-
-
-def _line(each: Question) -> str:
-    choice = f" ({', '.join(each.options)})" if each.options and _is_query(each) else ""
-    return " ".join(f"{each.prompt}{choice}".split())
-
-
-def _gates(connection: "Connection") -> list[Question]:
-    from interlock.journal.history import open_questions
-
+def _gates(connection: Connection) -> list[Question]:
     found = open_questions(connection)
     circuits = {run_id: _circuit(connection, run_id) for run_id in {each.run_id for each in found}}
     return [
         Question(
-            *(each.question_id, GATE, each.run_id, each.case_id, each.step),
-            *(each.asked_at, each.prompt, _choices(circuits[each.run_id], each.step)),
+            question_id=each.question_id,
+            kind=GATE,
+            run_id=each.run_id,
+            case_id=each.case_id,
+            step=each.step,
+            asked_at=each.asked_at,
+            prompt=each.prompt,
+            options=_choices(circuits[each.run_id], each.step),
         )
         for each in found
     ]
 
 
-def _circuit(connection: "Connection", run_id: int) -> "Circuit | None":
+def _circuit(connection: Connection, run_id: int) -> Circuit | None:
     """None if it cannot be read any more: its questions are shown all the same."""
-    from interlock.api.project import open_run
-    from interlock.journal.runs import find_run
-    from interlock.system.errors import InterlockError
-
     try:
-        return open_run(find_run(connection, run_id))
+        return load_circuit(find_run(connection, run_id))
     except InterlockError:
         return None
 
 
-def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
+def _choices(circuit: Circuit | None, name: str) -> tuple[str, ...]:
     """The words that a gate takes, as far as its table says so."""
     step = circuit.steps.get(name) if circuit else None
     if step is None:
@@ -408,36 +345,39 @@ def _choices(circuit: "Circuit | None", name: str) -> tuple[str, ...]:
     return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
 
 
-def _inquiries(connection: "Connection") -> list[Question]:
-    from interlock.journal.usage import open_inquiries
-    from interlock.runtime.treasury import RAISE, STOP
-
+def _inquiries(connection: Connection) -> list[Question]:
     return [
         Question(
-            *(each.question_id, each.kind, each.run_id, "", each.kind, each.asked_at),
-            *(each.about, (RAISE, STOP)),
+            question_id=each.question_id,
+            kind=each.kind,
+            run_id=each.run_id,
+            case_id="",
+            step=each.kind,
+            asked_at=each.asked_at,
+            prompt=each.about,
+            options=(RAISE, STOP),
         )
         for each in open_inquiries(connection)
     ]
 
 
-def _queries(connection: "Connection", path: Path) -> list[Question]:
-    from interlock.agents.queries import open_queries
-    from interlock.journal.history import open_dispatch_ids
-    from interlock.runtime.settings import queries_folder
-
+def _queries(connection: Connection, path: Path) -> list[Question]:
     return [
         Question(
-            *(each.query_id, each.kind, each.run_id, each.case_id, each.step),
-            *(each.asked_at, each.question, each.options),
+            question_id=each.query_id,
+            kind=each.kind,
+            run_id=each.run_id,
+            case_id=each.case_id,
+            step=each.step,
+            asked_at=each.asked_at,
+            prompt=each.question,
+            options=each.options,
         )
         for each in open_queries(queries_folder(path), open_dispatch_ids(connection))
     ]
 
 
 def _is_saved(each: Question, path: Path) -> bool:
-    from interlock.runtime.settings import answers_folder
-
     if _is_query(each):
         return False
     return (answers_folder(path) / f"{each.question_id}.json").exists()
@@ -445,3 +385,12 @@ def _is_saved(each: Question, path: Path) -> bool:
 
 def _is_query(each: Question) -> bool:
     return isinstance(each.question_id, str)
+
+
+def list_groups(connection: Connection, questions: Sequence[Question]) -> list[QuestionGroup]:
+    """Questions that one answer settles together, in the runs of these questions."""
+    found: list[QuestionGroup] = []
+    for run_id in sorted({each.run_id for each in questions}):
+        application = find_application(find_run(connection, run_id).circuit)
+        found += application.group_questions(connection, run_id)
+    return found

@@ -1,44 +1,176 @@
-"""Why a case stands where it stands, in one line: whom it asks, what it comes after, how it ended.
+"""What the journal tells: how a case came where it is, why it waits, what other thresholds change.
 
-Reads what is committed; knows nothing of how it is shown.
-
-What a worker can be told of runs while nobody works on one: read from the database alone.
+Reads what is committed and disturbs nobody.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 
-from interlock.engine.circuit import FAILURES
+from interlock.api.circuits import check_thresholds
+from interlock.api.work import load_circuit, measure_usage
+from interlock.engine.advance import open_case
+from interlock.engine.circuit import FAILURES, Circuit
+from interlock.engine.replay import Replayed, replay, standing
+from interlock.journal.database import reading
+from interlock.journal.history import (
+    CaseSummary,
+    DispatchRecord,
+    cases_of,
+    counts,
+    find_case,
+    life_of,
+)
+from interlock.journal.journal import Pause
+from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_of, load_cases
+from interlock.journal.usage import newest_pauses, pauses_of
+from interlock.runtime.application import find_application
+from interlock.runtime.limits import LOW, low, parts, read_limits
+from interlock.runtime.occasions import hour
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import StoreError
+from interlock.system.time import format_time
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from interlock.engine.circuit import Circuit
-    from interlock.journal.history import CaseSummary
-    from interlock.journal.journal import Pause
-    from interlock.journal.runs import LoadedCase, Run
+_LONGEST_REPORT = 200_000
+_LONGEST_VALUE = 300
 
 
-def whys(
-    connection: "Connection", circuit: "Circuit", run_id: int, lines: "Sequence[CaseSummary]"
+class CaseLife(msgspec.Struct, frozen=True):
+    """The life of a case: each dispatch, what came back for it, what was decided and why."""
+
+    case: CaseSummary
+    circuit: Circuit
+    dispatches: tuple[DispatchRecord, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.format())
+
+    def format(self, *, prompts: bool = False) -> Iterator[str]:
+        """The life as lines for people; the prompts only if asked for."""
+        case = self.case
+        yield (
+            f"case {case.case_id} of run {case.run_id}, "
+            f"circuit {self.circuit.name} v{self.circuit.version}"
+        )
+        for dispatch in self.dispatches:
+            yield from _format_dispatch(dispatch, self.circuit, prompts=prompts)
+        ended = f"ended: {case.state.end}" if case.state.end else f"{case.status} at {case.step}"
+        yield f"{ended}{f' ({case.state.reason})' if case.state.reason else ''}"
+
+
+def explain_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseLife:
+    """The life of a case; in the newest run that has it, if none is named."""
+    case = find_case(connection, case_id, run_id)
+    circuit = load_circuit(find_run(connection, case.run_id))
+    return CaseLife(case, circuit, tuple(life_of(connection, case.case_no)))
+
+
+def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: bool) -> Iterator[str]:
+    yield ""
+    yield (
+        f"{dispatch.step}, attempt {dispatch.attempt}: dispatch {dispatch.dispatch_id} to "
+        f"{dispatch.role} at {format_time(dispatch.sent_at)}"
+    )
+    if prompts:
+        yield "  prompt:"
+        yield "\n".join(f"  | {line}" for line in dispatch.prompt.splitlines())
+    for refused in dispatch.refused:
+        yield f"  refused ({refused.reason}): {refused.sentence}"
+    for pause in dispatch.pauses:
+        until = hour(pause.until, pause.at)
+        yield f"  rate-limited at {format_time(pause.at)} until {until}: {pause.reason}"
+    decision = dispatch.decision
+    if decision is None:
+        yield "  no answer yet"
+        return
+    answer = msgspec.json.encode(dispatch.answer).decode()
+    by = f" by {dispatch.answered_by}" if dispatch.answered_by else ""
+    yield f"  came back{by}: {decision.signal} {_clip(answer)}"
+    for name, value in decision.read.items():
+        yield f"  read {name} = {msgspec.json.encode(value).decode()}"
+    for passed in decision.passed:
+        yield f"  passed over {passed.rule}: {explain_passed(circuit, passed.rule, passed.why)}"
+    for noted in decision.noted:
+        yield f"  noted by {noted}"
+    for name, value in decision.adds.items():
+        yield f"  added {name} = {_clip(msgspec.json.encode(value).decode())}"
+    if decision.reason:
+        yield f"  stuck: {decision.reason}"
+        return
+    yield f"  rule {decision.rule} -> {decision.to}{_explain_rule(circuit, decision.rule)}"
+
+
+def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:
+    """Why a rule that stands before the one taken was passed over."""
+    rule = circuit.rule(rule_id)
+    if why == "spent" and rule is not None:
+        return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
+    guard = rule.guard.text if rule is not None and rule.guard is not None else rule_id
+    return f"not ({guard})" if " and " in guard or " or " in guard else f"not {guard}"
+
+
+def _explain_rule(circuit: Circuit, rule_id: str) -> str:
+    rule = circuit.otherwise if rule_id == "otherwise" else circuit.rule(rule_id)
+    if rule is None:
+        return ""
+    guard = f" when {rule.guard.text}" if rule.guard is not None else ""
+    return f"{guard}{f' ({rule.why})' if rule.why else ''}"
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:280]}… ({len(text)} characters)"
+
+
+def replay_run(
+    connection: Connection,
+    run_id: int | None,
+    thresholds: Mapping[str, Any],
+    case_id: str = "",
+) -> list[Replayed]:
+    """Decide a recorded run again with other thresholds; only one case, if it is named."""
+    run = find_run(connection, run_id)
+    before = load_circuit(run)
+    after = before.with_thresholds(check_thresholds(before, thresholds))
+    only = find_case(connection, case_id, run.run_id).case_no if case_id else None
+    return [
+        replay(
+            after,
+            open_case(after, loaded.case.case_id, loaded.case.input),
+            list(journal_of(connection, loaded.case_no)),
+            standing(loaded.case),
+        )
+        for loaded in load_cases(connection, before, run.run_id, whole=True)
+        if only is None or loaded.case_no == only
+    ]
+
+
+def report_run(connection: Connection, run: Run) -> str:
+    """What the run's application found, as Markdown; of any other run, its cases."""
+    found = find_application(run.circuit).report(connection, run)
+    if found:
+        return found
+    lines = [f"# Run {run.run_id}: {run.circuit}", "", f"{run.status}", ""]
+    cases = cases_of(connection, run.run_id)
+    return "\n".join([*lines, *(f"- {c.case_id}: {c.state.end or c.step}" for c in cases), ""])
+
+
+def explain_standing(
+    connection: Connection, circuit: Circuit, run_id: int, lines: Sequence[CaseSummary]
 ) -> Iterator[str]:
     """A reason for each of these cases of a run."""
-    from interlock.journal.runs import load_cases
-    from interlock.runtime.occasions import hour
-
-    resting = resting_dispatches(connection, run_id, time.time())
+    resting = list_paused_dispatches(connection, run_id, time.time())
     unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)
     loaded = load_cases(connection, circuit, run_id) if unsent else ()
     cases = {each.case.case_id: each for each in loaded}
     for line in lines:
         if line.status != "open":
-            yield line.state.reason or _ended(connection, circuit, line)
+            yield line.state.reason or _explain_end(connection, circuit, line)
         elif line.dispatch_id is None:
-            yield _turn(circuit, cases[line.case_id], cases)
+            yield _explain_turn(circuit, cases[line.case_id], cases)
         elif line.dispatch_id in resting:
             until = hour(resting[line.dispatch_id].until, time.time())
             yield f"rate-limited until {until} (dispatch {line.dispatch_id})"
@@ -47,7 +179,7 @@ def whys(
             yield f"waits for the {role} (dispatch {line.dispatch_id})"
 
 
-def _turn(circuit: "Circuit", waiting: "LoadedCase", cases: "dict[str, LoadedCase]") -> str:
+def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, LoadedCase]) -> str:
     """Not asked yet: it comes after another case, or places are few."""
     for name in waiting.needs:
         before = cases[name].case
@@ -58,10 +190,8 @@ def _turn(circuit: "Circuit", waiting: "LoadedCase", cases: "dict[str, LoadedCas
     return "waits for its turn"
 
 
-def _ended(connection: "Connection", circuit: "Circuit", line: "CaseSummary") -> str:
+def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) -> str:
     """The reason of the rule that ended it, and of the failure it answered."""
-    from interlock.journal.history import life_of
-
     last = life_of(connection, line.case_no)[-1]
     if last.decision is None:
         return ""
@@ -72,55 +202,39 @@ def _ended(connection: "Connection", circuit: "Circuit", line: "CaseSummary") ->
     return why.strip()
 
 
-def resting_dispatches(connection: "Connection", run_id: int, at: float) -> "dict[int, Pause]":
+def list_paused_dispatches(connection: Connection, run_id: int, at: float) -> dict[int, Pause]:
     """Dispatches of a run whose rate limit is not over, by their last pause. One that was answered
     meanwhile is among them."""
-    from interlock.journal.usage import pauses_of
-
     return {each.dispatch_id: each for each in pauses_of(connection, run_id) if each.until > at}
 
 
-def low_limits(connection: "Connection", run: "Run", at: float) -> list[str]:
+def list_low_limits(connection: Connection, run: Run, at: float) -> list[str]:
     """A line for each limit of a run that is nearly or wholly spent."""
-    from interlock.api.project import RunConfig
-    from interlock.api.sitting import spending_of
-    from interlock.runtime.limits import LOW, low, parts, read_limits
-
     limits = read_limits(msgspec.convert(run.options, RunConfig).budget)
-    found = parts(limits, spending_of(connection, run, limits, at))
+    found = parts(limits, measure_usage(connection, run, limits, at))
     return [low(word, part) for word, part in found.items() if part >= LOW]
 
 
-def open_limits(connection: "Connection", run_id: int, at: float) -> "dict[str, float]":
+def list_rate_limits(connection: Connection, run_id: int, at: float) -> dict[str, float]:
     """Accounts that rest because of a rate limit met in this run, each until when."""
-    from interlock.journal.usage import newest_pauses
-
-    mine = {each.account for each in resting_dispatches(connection, run_id, at).values()}
+    mine = {each.account for each in list_paused_dispatches(connection, run_id, at).values()}
     found = {each.account: each.until for each in newest_pauses(connection)}
     return {name: found[name] for name in sorted(mine) if found[name] > at}
-
-
-_LONGEST_REPORT = 200_000
 
 
 class RunStatusReader:
     """The database, read anew each time: runs come and go while an agent's client stays open."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, find_store: Callable[[int], Path | None] | None = None) -> None:
+        """`find_store` finds the database of a run that has one of its own."""
         self._path = path
+        self._find_store = find_store
 
     def _store(self, run_id: int | None) -> Path:
-        """Runs of a calibration hand their work out here, and have a store of their own."""
-        from interlock.calibrate.campaign import store_of
-
-        own = store_of(self._path.parent, run_id or 0)
-        return own if own.exists() else self._path
+        own = self._find_store(run_id or 0) if self._find_store else None
+        return own or self._path
 
     def standing(self, run_id: int | None) -> dict[str, Any]:
-        from interlock.journal.database import reading
-        from interlock.journal.runs import FINISHED, find_run
-        from interlock.system.errors import StoreError
-
         begin = "begin one with 'interlock run … --dispatch mcp', and ask again"
         try:
             with reading(self._store(run_id)) as connection:
@@ -138,33 +252,12 @@ class RunStatusReader:
         return found | {"changed_at": run.changed_at}
 
     def report(self, run_id: int | None) -> dict[str, Any]:
-        from interlock.journal.database import reading
-        from interlock.journal.history import counts
-        from interlock.journal.runs import find_run
-        from interlock.system.errors import StoreError
-
         try:
             with reading(self._store(run_id)) as connection:
                 run = find_run(connection, run_id)
                 ends = counts(connection, run.run_id)
-                text = _markdown(connection, run)
+                text = report_run(connection, run)
         except StoreError as error:
             return {"run_id": None, "reason": str(error)}
         fields = {"run_id": run.run_id, "circuit": run.circuit, "status": run.status}
         return fields | {"ends": dict(ends), "markdown": text[:_LONGEST_REPORT], "reason": ""}
-
-
-def _markdown(connection: "Connection", run: "Run") -> str:
-    """The report of a suite; of any other run, its cases."""
-    from interlock.journal.history import cases_of
-    from interlock.rca.knowledge.suites import find_suite
-    from interlock.rca.report.markdown import markdown_of
-    from interlock.rca.report.outline import outline
-    from interlock.rca.suites import findings_now
-
-    suite = find_suite(connection, run_id=run.run_id)
-    if suite is not None:
-        return markdown_of(outline(findings_now(connection, suite)))
-    lines = [f"# Run {run.run_id}: {run.circuit}", "", f"{run.status}", ""]
-    cases = cases_of(connection, run.run_id)
-    return "\n".join([*lines, *(f"- {c.case_id}: {c.state.end or c.step}" for c in cases), ""])

@@ -29,14 +29,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
-from interlock.api.project import AgentPool, RunConfig, crew_of, open_run
-from interlock.api.sitting import RunResult, sit
-from interlock.cli.show import tell
+from interlock.api.project import Project
+from interlock.api.work import Display, RunResult, load_circuit, work_on_run
 from interlock.engine.case import OPEN, Case, Decision, Refused, Signal, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase
+from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import CaseHooks
+from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import write_file
 
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from interlock.rca.calibration.ideal_agent import IdealAgent
     from interlock.rca.calibration.marks import CaseResult
     from interlock.rca.calibration.scenario import Scenario
+    from interlock.runtime.application import RunSetup
     from interlock.runtime.circuits import Bundle
-    from interlock.runtime.staff import RunSetup
 
 
 FOLDER = Path(".interlock") / "calibrate"
@@ -120,6 +121,12 @@ class Campaign:
 def store_of(folder: Path, number: int) -> Path:
     """Where the run of that number is kept, if the project's own folder is that one."""
     return folder / FOLDER.name / str(number) / _STORE
+
+
+def find_store(folder: Path, number: int) -> Path | None:
+    """The database of the run of that number, where a calibration has one."""
+    store = store_of(folder, number)
+    return store if store.exists() else None
 
 
 def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
@@ -243,6 +250,9 @@ class Metered:
 Rulebook = tuple["Bundle", "Circuit", dict[str, Any]]
 """The circuit as a file, as it is run, and the thresholds that were changed."""
 STUB = "stub"
+BASIC = "basic"
+_UNMETERED = ("exec", "script")
+"""Agents that do not say what they cost."""
 BLIND = (
     "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
     "> read `.interlock/`, files about scenarios, or the folders of other cases.\n\n"
@@ -267,8 +277,6 @@ def options_of(
     agent: str, dispatch: str, terms: dict[str, Any], *, parallel: int, budget: int | None
 ) -> RunConfig:
     """What a run keeps. The stub and the built-in analyst have nobody else who could review."""
-    from interlock.agents.specs import BASIC
-
     own = agent in (STUB, BASIC)
     agents = {"": BASIC} if own else ({"": agent} if agent else {})
     if not own:
@@ -283,6 +291,7 @@ def work(
     rules: Rulebook,
     *,
     change: Callable[[RunConfig], RunConfig],
+    display: Display,
 ) -> CampaignResult:
     """Sit through all runs that are not over, in order; stop where one cannot be finished."""
     from interlock.journal.database import writing
@@ -294,8 +303,8 @@ def work(
             run = _begun(connection, campaign, scenario, number, rules, change)
             if run.status not in _PATIENT:
                 if len(campaign.plan.numbers) > 1:
-                    tell(f"run {turn} of {len(campaign.plan.numbers)}: suite {number}")
-                sat = _sit(connection, run, campaign, scenario)
+                    display.note(f"run {turn} of {len(campaign.plan.numbers)}: suite {number}")
+                sat = _sit(connection, run, campaign, scenario, display)
             found.append(_captured(connection, run, campaign, scenario))
         if sat is not None and sat.status not in _PATIENT:
             break
@@ -337,22 +346,25 @@ def _begun(
 
 
 def _sit(
-    connection: "Connection", run: "Run", campaign: "Campaign", scenario: "Scenario"
+    connection: "Connection",
+    run: "Run",
+    campaign: "Campaign",
+    scenario: "Scenario",
+    display: Display,
 ) -> RunResult:
-    from interlock.agents.wiring_files import PULL
-    from interlock.runtime.settings import database
+    from interlock.agents.registry import MCP
 
     options = msgspec.convert(run.options, RunConfig)
-    pulled = campaign.plan.dispatch == PULL
+    pulled = campaign.plan.dispatch == MCP
     # Workers look for whoever hands out work beside the project's own database.
-    path = database(Path(), None) if pulled else campaign.store(run.run_id)
-    crew = msgspec.structs.replace(crew_of(open_run(run), options, path), desk=None)
+    project = Project(db=None if pulled else campaign.store(run.run_id), display=display)
+    crew = msgspec.structs.replace(project.build_pool(load_circuit(run), options), inbox=None)
     crew, stub = _cast(connection, crew, campaign.plan.agent, scenario)
 
     def dress(ours: "RunSetup") -> "RunSetup":
         return _dressed(connection, run, ours, campaign, stub)
 
-    return sit(connection, run, crew, wait=False, dress=dress)
+    return work_on_run(connection, run, crew, display=display, change_setup=dress)
 
 
 def _cast(
@@ -360,7 +372,6 @@ def _cast(
 ) -> "tuple[AgentPool, IdealAgent | None]":
     """The crew with our own programs in their places."""
     from interlock.agents.function import PromptlessHandler, answer
-    from interlock.agents.specs import AGENTS, BASIC
     from interlock.rca.calibration.ideal_agent import IdealAgent
 
     if agent == STUB:
@@ -370,7 +381,7 @@ def _cast(
     if agent == BASIC:
         approval = PromptlessHandler(lambda ask: answer(ask, {"decision": "approve"}))
         return msgspec.structs.replace(crew, carriers={**crew.carriers, HUMAN: approval}), None
-    if agent.partition(":")[0] in AGENTS:
+    if agent.partition(":")[0] in _UNMETERED:
         meters = {id(each): Metered(each) for each in crew.carriers.values()}
         told = {role: meters[id(each)] for role, each in crew.carriers.items()}
         return msgspec.structs.replace(crew, carriers=told), None
@@ -392,7 +403,7 @@ def _dressed(
     looks = list(looks_of(connection, run.run_id))
     if stub is not None:
         stub.meet({look.case_id: look.case_no for look in looks})
-    enrich, application = ours.enrich, ours.application
+    enrich, application = ours.enrich, ours.hooks
     if application is not None and not run.options["terms"].get("families"):
         waiting = [look.case_id for look in looks if look.status == OPEN]
         application = SequentialCases(application, waiting)
@@ -401,7 +412,7 @@ def _dressed(
         plain = msgspec.structs.replace(briefing, scenario=campaign.plan.scenario)
         return enrich(plain) if enrich else plain
 
-    return msgspec.structs.replace(ours, application=application, enrich=named)
+    return msgspec.structs.replace(ours, hooks=application, enrich=named)
 
 
 def _captured(
@@ -410,18 +421,17 @@ def _captured(
     from interlock.rca.calibration.capture import capture
 
     manner = manner_of(campaign)
-    return capture(connection, run.run_id, scenario, open_run(run), manner)
+    return capture(connection, run.run_id, scenario, load_circuit(run), manner)
 
 
 def manner_of(campaign: "Campaign") -> "CaptureMode":
-    from interlock.agents.agents import CLI_AGENTS
-    from interlock.agents.specs import ACP, BASIC
+    from interlock.agents.cli.profiles import NAMES
     from interlock.rca.calibration.capture import CaptureMode
 
     agent = campaign.plan.agent
     kind = agent.partition(":")[0]
     return CaptureMode(
         prompted=agent not in (STUB, BASIC),
-        billed=kind in CLI_AGENTS or kind == ACP,
+        billed=kind in NAMES or kind == "acp",
         later=campaign.plan.edition == "v2",
     )

@@ -19,6 +19,19 @@ from interlock.system.text import prose
 _MILLION = 1_000_000
 
 
+class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a project says about its calibrations."""
+
+    prices: dict[str, Any] = {}
+    """What a million tokens cost: input, output, currency."""
+
+
+class CalibrateTables(msgspec.Struct, frozen=True):
+    """What a project says about calibration in interlock.toml."""
+
+    calibrate: Calibrating = Calibrating()
+
+
 class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Money for a million tokens, read and written by a model. `[calibrate.prices]`."""
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Json, document, say, table
+from interlock.cli.output import Json, document, say, table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ def _agents() -> list[AgentListing]:
     import asyncio
     from pathlib import Path
 
-    from interlock.agents.agents import program_of, settings_of
     from interlock.agents.cli.probe import login_of, version_of
     from interlock.agents.cli.profiles import profiles, skips_permissions
+    from interlock.agents.registry import cli_settings, find_program
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).agent
-    known = [(each, settings_of(each, tables)) for each in profiles()]
-    programs = [program_of(*each) for each in known]
+    known = [(each, cli_settings(each, tables)) for each in profiles()]
+    programs = [find_program(*each) for each in known]
 
     async def versions() -> list[str]:
         asked = [
@@ -145,12 +145,12 @@ def _login(each: AgentListing) -> str:
 def _program(known: "Profile") -> str:
     from pathlib import Path
 
-    from interlock.agents.agents import program_of, settings_of
+    from interlock.agents.registry import cli_settings, find_program
     from interlock.runtime.settings import read_settings
 
-    settings = settings_of(known, read_settings(Path()).agent)
-    if settings.command and not program_of(known, settings):
+    settings = cli_settings(known, read_settings(Path()).agent)
+    if settings.command and not find_program(known, settings):
         raise SourceError(
             f"[agent.{known.name}] command: there is no {settings.command}; correct it"
         )
-    return program_of(known, settings)
+    return find_program(known, settings)

@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from interlock.cli.app import app
-from interlock.cli.show import harmless, tell
+from interlock.cli.output import harmless, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _line(row: dict[str, Any]) -> None:
 
     import msgspec
 
-    from interlock.cli.show import harmless
+    from interlock.cli.output import harmless
 
     sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")
 

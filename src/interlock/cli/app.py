@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from interlock import __version__
-from interlock.cli.show import say, tell
+from interlock.cli.output import say, tell
 from interlock.system.errors import CircuitError, InterlockError, SourceError
+from interlock.version import __version__
 
 VERBS = (
     *("demo", "init"),
@@ -94,7 +94,6 @@ def asterisk() -> None:
 
 def _enter() -> None:
     """Meet all verbs, and let output be printed wherever it goes."""
-    from interlock.api import manual, stop  # noqa: F401 - their verbs
     from interlock.cli import (  # noqa: F401 - they register their verbs
         agents,
         analyst,

@@ -1,11 +1,7 @@
 """The command `asterisk`: an investigation by hand, a step per call. State survives between calls.
 
 `cursor` writes the next prompt, `save` takes its answer and goes on, `status` tells where a case
-stands. They work on the same store as everything else.
-
-What `asterisk` says about cases: what was decided, where they stand, which prompt to answer.
-
-Reads the store and says it, for people or as JSON. Refuses to move anything.
+stands. They work on the same database as everything else.
 """
 
 import time
@@ -16,22 +12,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.api.manual import leave, take_laid
-from interlock.api.project import RunConfig, crew_of, open_run
-from interlock.api.sitting import sit
+from interlock.api import manual
+from interlock.api.work import load_circuit, work_on_run
 from interlock.cli.app import app as interlock
 from interlock.cli.calibrate import run as calibrate
-from interlock.cli.rca import New, analyze, push, report
-from interlock.cli.show import Db, Json, Sets, counted, document, say, tell
+from interlock.cli.options import RunFlags, merge_config, read_thresholds
+from interlock.cli.output import Db, Json, Sets, counted, document, open_project, say, tell
+from interlock.cli.rca import (
+    LastGreen,
+    New,
+    PromptDir,
+    RecallFlag,
+    RepoWords,
+    WorkspaceFile,
+    analyze,
+    push,
+    report,
+)
 from interlock.engine.circuit import UNREADABLE
-from interlock.rca import suites
-from interlock.rca.config import LastGreen, PromptDir, RecallFlag, RepoWords, WorkspaceFile, agreed
-from interlock.rca.opening import answered, before, circuit_for, read
+from interlock.rca import analyze as analysis
+from interlock.rca.config import change_config
+from interlock.runtime.application import find_application
+from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.api.project import Project
     from interlock.engine.circuit import Circuit
     from interlock.journal.history import CaseSummary, DispatchRecord
     from interlock.rca.knowledge.suites import Suite
@@ -45,7 +53,7 @@ def standings(
     from interlock.journal.runs import find_run
 
     run = find_run(connection, suite.run_id)
-    circuit, options = open_run(run), msgspec.convert(run.options, RunConfig)
+    circuit, options = load_circuit(run), msgspec.convert(run.options, RunConfig)
     cases = {each.case_no: each for each in cases_of(connection, suite.run_id)}
     return [
         _standing(connection, suite, cases[number], circuit, options, since) for number in numbers
@@ -60,17 +68,18 @@ def _standing(
     options: RunConfig,
     since: float,
 ) -> dict[str, Any]:
-    from interlock.agents.wiring_files import FILED, Files, case_names
+    from interlock.agents.registry import FILE_CARRIERS, FileOptions
     from interlock.journal.history import life_of
     from interlock.rca.case_folder import entries
 
     decided = [each for each in life_of(connection, case.case_no) if each.decision]
     refused = [each for each in decided[-1:] if _unused(each)]
-    root = msgspec.convert(options.files, Files).root
-    papers = case_names(circuit, root)(case.step, case.state.visits.get(case.step, 1))
+    root = msgspec.convert(options.files, FileOptions).root
+    names = find_application(circuit.name).file_names(Path(root))
+    papers = names(case.step, case.state.visits.get(case.step, 1))
     folder = Path(root).resolve() / f"{suite.run_id}" / f"{case.case_no}"
     asked_of = _asked_of(circuit, options, case)
-    waits = case.dispatch_id is not None and asked_of in FILED
+    waits = case.dispatch_id is not None and asked_of in FILE_CARRIERS
     news = [each for each in decided if each.answered_at and each.answered_at >= since]
     return {
         "suite_id": suite.suite_id,
@@ -95,12 +104,12 @@ def _unused(each: "DispatchRecord") -> bool:
 def _asked_of(circuit: "Circuit", options: RunConfig, case: "CaseSummary") -> str:
     """Whose answer an open case waits for, in the words of --agent and --dispatch."""
     from interlock.engine.circuit import HUMAN
-    from interlock.runtime.agent_pool import agents_by_role
+    from interlock.runtime.agent_pool import assign_agents
 
     if case.dispatch_id is None:
         return ""
     dispatch = str(options.files.get("dispatch", ""))
-    specs = {HUMAN: HUMAN, **agents_by_role(circuit, options.agents, dispatch)}
+    specs = {HUMAN: HUMAN, **assign_agents(circuit, options.agents, dispatch)}
     return specs[circuit.steps[case.step].role]
 
 
@@ -182,21 +191,20 @@ def cursor(
     json: Json = False,
 ) -> None:
     """Write the prompt of a case's next step, and say where it is."""
-    from interlock.journal.database import writing
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
+    project = open_project(db)
     words = (repo, workspace, last_green, recall_first)
     if not launch and (new or sets or prompt_dir or any(each is not None for each in words)):
         raise SourceError("what shall hold for a suite is said with its --launch SOURCE; add that")
-    with writing(path) as connection:
+    with project.write() as connection:
         if launch:
-            suite = _begun(connection, launch, sets or [], prompt_dir, words, new=new)
+            suite = _begun(project, connection, launch, sets or [], prompt_dir, words, new=new)
         else:
-            suite = suites.the_suite(connection, suite_id)
+            suite = analysis.get_suite(connection, suite_id)
         chosen = _open_cases(connection, suite) if batch else [_case(connection, suite, case_id)]
-        take_laid(connection, suite.run_id, chosen)
-        told = _advanced(connection, suite, path, [each.case_no for each in chosen])
+        for problem in manual.take_saved_files(connection, suite.run_id, chosen):
+            tell(f"note: {problem}")
+        told = _advanced(project, connection, suite, [each.case_no for each in chosen])
     tell_standings(told, json=json)
 
 
@@ -211,19 +219,19 @@ def save_artifact(
     json: Json = False,
 ) -> None:
     """Save the answer to a case's open step, and go on to the next."""
-    from interlock.journal.database import reading, writer_of, writing
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
-        suite = suites.the_suite(connection, suite_id)
+    project = open_project(db)
+    with project.read() as connection:
+        suite = analysis.get_suite(connection, suite_id)
         case = _case(connection, suite, case_id or _case_in(connection, suite, file))
-        asked, left = leave(connection, case, file, f"asterisk cursor --case-id {case.case_no}")
-    if writer_of(path):
+        asked, left = manual.save_artifact(
+            connection, case, file, f"asterisk cursor --case-id {case.case_no}"
+        )
+    if project.writer():
         tell_saved(case, asked, left, json=json)
         return
-    with writing(path) as connection:
-        told = _advanced(connection, suite, path, [case.case_no])
+    with project.write() as connection:
+        told = _advanced(project, connection, suite, [case.case_no])
     tell_standings(told, json=json)
 
 
@@ -232,16 +240,14 @@ def status(
     case_id: CaseWord = "", suite_id: SuiteNumber = None, db: Db = None, json: Json = False
 ) -> None:
     """Where a case stands: its step, its loops, its history."""
-    from interlock.journal.database import reading
     from interlock.journal.history import life_of
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import state_of
-    from interlock.runtime.settings import database
 
-    with reading(database(Path(), db)) as connection:
-        suite = suites.the_suite(connection, suite_id)
+    with open_project(db).read() as connection:
+        suite = analysis.get_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
-        circuit = open_run(find_run(connection, suite.run_id))
+        circuit = load_circuit(find_run(connection, suite.run_id))
         state = state_of(case, life_of(connection, case.case_no), suite.suite_id, circuit)
     if json:
         document(msgspec.to_builtins(state))
@@ -261,6 +267,7 @@ app.command("calibrate")(calibrate)
 
 
 def _begun(
+    project: "Project",
     connection: "Connection",
     sources: list[str],
     sets: list[str],
@@ -270,42 +277,43 @@ def _begun(
     new: bool,
 ) -> "Suite":
     """The suite of these sources, begun if need be, to be answered by hand."""
-    from interlock.api.project import merged
-
     repo, workspace, last_green, recall_first = words
-    intakes = read(sources, "", None)
-    name = suites.name_of(sources, intakes)
-    found = None if new else suites.find(connection, name, intakes)
+    intakes = analysis.read_launches(sources, "", None, tell)
+    name = analysis.name_suite(sources, intakes)
+    found = None if new else analysis.find_suite_of(connection, name, intakes)
     if found is None and not any(intake.failures for intake in intakes):
         raise StateError("nothing failed, so there is nothing to investigate")
-    bundle, circuit, changes = circuit_for(sets, prompt_dir)
+    circuit, changes = analysis.load_rca(project, read_thresholds(sets), prompt_dir)
     files: dict[str, str | int] = {"dispatch": "manual"} if found is None else {}
-    usual = before(connection, found, changes, files)
+    usual = analysis.find_config(project, connection, found, changes, files)
     usual = msgspec.structs.replace(usual, agents={}) if found is None else usual
-    terms = agreed(suites.terms_in(usual), repo, workspace, last_green, recall_first=recall_first)
-    options = answered(merged(usual, None, None, None, None, files), terms)
-    suite, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
+    config = change_config(
+        analysis.read_config(usual), repo, workspace, last_green, recall_first=recall_first
+    )
+    options = analysis.assign_reviewer(merge_config(usual, RunFlags(files=files)), config)
+    suite, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
     tell(f"suite {suite.suite_id} ({name}): {counted(count, 'new case', 'new cases')}")
     return suite
 
 
 def _advanced(
-    connection: "Connection", suite: "Suite", path: Path, only: list[int]
+    project: "Project", connection: "Connection", suite: "Suite", only: list[int]
 ) -> list[dict[str, Any]]:
     """Take what was saved for these cases, write out what is next, and tell where they stand."""
-    from interlock.agents.wiring_files import Files
+    from interlock.agents.registry import FileOptions
     from interlock.journal.runs import find_run
-    from interlock.rca.case_folder import project
+    from interlock.rca.case_folder import project as write_case_folders
     from interlock.rca.report.markdown import regressions
 
     since = time.time()
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
-    circuit = open_run(run)
-    sit(connection, run, crew_of(circuit, options, path), wait=False, only=set(only))
-    root = Path(msgspec.convert(options.files, Files).root)
-    told = regressions(suites.findings_now(connection, suite))
-    project(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
+    circuit = load_circuit(run)
+    pool = project.build_pool(circuit, options)
+    work_on_run(connection, run, pool, display=project.display, only=set(only))
+    root = Path(msgspec.convert(options.files, FileOptions).root)
+    told = regressions(analysis.collect_findings(connection, suite))
+    write_case_folders(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
 
 

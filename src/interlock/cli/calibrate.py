@@ -20,9 +20,10 @@ import typer
 
 from interlock.cli.app import DefaultVerb, ExitCode, app
 from interlock.cli.options import (
-    Agent,
     BatchSize,
+    CalibrateAgent,
     CalibrateDispatch,
+    CalibrateParallel,
     CalibrateRoot,
     Carried,
     CheckLeaks,
@@ -31,7 +32,6 @@ from interlock.cli.options import (
     Html,
     Markdown,
     Out,
-    Parallel,
     Resume,
     Runs,
     ScenarioWord,
@@ -39,20 +39,32 @@ from interlock.cli.options import (
     Watching,
     Weights,
     files_of,
+    read_thresholds,
 )
-from interlock.cli.show import Json, Sets, counted, document, harmless, say, table, tell
-from interlock.rca.config import PromptDir
-from interlock.rca.opening import circuit_for
+from interlock.cli.output import (
+    Json,
+    Sets,
+    counted,
+    document,
+    harmless,
+    open_project,
+    say,
+    table,
+    tell,
+)
+from interlock.cli.rca import PromptDir
+from interlock.cli.run import exit_with
+from interlock.rca.analyze import load_rca
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.api.project import RunConfig
     from interlock.calibrate.campaign import Campaign, CampaignResult, Rulebook
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration, Scorecard
     from interlock.calibrate.tune import Recording, Trial
     from interlock.engine.circuit import Circuit
     from interlock.rca.calibration.scenario import Scenario
+    from interlock.runtime.settings import RunConfig
 
 
 calibrate = typer.Typer(
@@ -168,9 +180,9 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
 @calibrate.command("run")
 def run(
     scenario: ScenarioWord,
-    agent: Agent = "",
+    agent: CalibrateAgent = "",
     dispatch: CalibrateDispatch = None,
-    parallel: Parallel = None,
+    parallel: CalibrateParallel = None,
     batch_size: BatchSize = None,
     token_budget: TokenBudget = None,
     runs: Runs = 1,
@@ -203,7 +215,8 @@ def run(
         files=files_of(None, root or Path(CALIBRATE), watch, batch_size),
     )
     known = _read(scenario)
-    rules = circuit_for(sets or [], prompt_dir)
+    circuit, changes = load_rca(open_project(), read_thresholds(sets or ()), prompt_dir)
+    rules = (circuit.bundle, circuit.source.circuit, changes)
     campaign = _resumed(said, known) if resume else _begun(said, known, rules[1])
     done = _work(campaign, known, said, rules)
     told = _scored(campaign, known, said, done, weights)
@@ -230,8 +243,13 @@ def _read(source: str) -> "Scenario":
 
 def _begun(said: CalibrateOptions, scenario: "Scenario", circuit: "Circuit") -> "Campaign":
     """A new campaign: its agent can be asked, its worlds stand, its plan is kept."""
-    from interlock.agents.specs import BASIC
-    from interlock.calibrate.campaign import Campaign, CampaignPlan, new_numbers, options_of
+    from interlock.calibrate.campaign import (
+        BASIC,
+        Campaign,
+        CampaignPlan,
+        new_numbers,
+        options_of,
+    )
     from interlock.calibrate.metrics import metric_table
     from interlock.rca.calibration.blind_run import terms_of
     from interlock.rca.calibration.world import plant
@@ -270,10 +288,9 @@ def _begun(said: CalibrateOptions, scenario: "Scenario", circuit: "Circuit") -> 
 
 def _refuse_unknown(circuit: "Circuit", options: "RunConfig", campaign: "Campaign") -> None:
     """An agent that cannot be asked is told before anything begins."""
-    from interlock.api.project import crew_of
-
     try:
-        crew_of(circuit, options, campaign.store(campaign.plan.numbers[0]))
+        project = open_project(campaign.store(campaign.plan.numbers[0]))
+        project.build_pool(circuit, options)
     except SourceError:
         campaign.forget()
         raise
@@ -297,7 +314,7 @@ def _work(
         limits = options.budget | ({} if said.tokens is None else {"tokens": said.tokens})
         return msgspec.structs.replace(options, files=files, budget=limits)
 
-    done = work(campaign, scenario, rules, change=change)
+    done = work(campaign, scenario, rules, change=change, display=open_project().display)
     if done.whole and len(done.runs) == len(campaign.plan.numbers):
         campaign.keep(msgspec.structs.replace(campaign.plan, is_done=True))
     return done
@@ -329,10 +346,10 @@ def _scored(
 
 
 def _prices() -> "Prices":
-    from interlock.calibrate.prices import prices_from
-    from interlock.runtime.settings import read_settings
+    from interlock.calibrate.prices import CalibrateTables, prices_from
 
-    return prices_from(read_settings(Path()).calibrate.prices)
+    tables = open_project().settings.read_tables(CalibrateTables)
+    return prices_from(tables.calibrate.prices)
 
 
 def _note(campaign: "Campaign", scenario: "Scenario", done: "CampaignResult") -> str:
@@ -436,7 +453,7 @@ def leave(
 ) -> None:
     """End the command: what broke off goes before what is not good enough."""
     if not done.whole and done.sat is not None:
-        done.sat.leave()
+        exit_with(done.sat)
     if leaking:
         raise typer.Exit(ExitCode.FINDINGS)
     missed = [told for metric, least in gates if (told := _missed(card, metric, least))]
@@ -505,7 +522,7 @@ def tune(
 
 def _recorded(results: list[Path], source: str) -> "tuple[Scenario, Circuit, list[Recording]]":
     """All cases of all runs; they must be of one scenario, and still be there."""
-    from interlock.api.project import open_run
+    from interlock.api.work import load_circuit
     from interlock.calibrate.scorecard import read_calibration
     from interlock.calibrate.tune import recordings
     from interlock.journal.database import reading
@@ -525,8 +542,8 @@ def _recorded(results: list[Path], source: str) -> "tuple[Scenario, Circuit, lis
                 raise SourceError(f"{path}: its run at {store} is gone; calibrate again")
             with reading(Path(store)) as connection:
                 run = find_run(connection)
-                circuit = circuit or open_run(run)
-                found += recordings(connection, run.run_id, known, open_run(run))
+                circuit = circuit or load_circuit(run)
+                found += recordings(connection, run.run_id, known, load_circuit(run))
     if scenario is None or circuit is None or not found:
         raise SourceError("there is no case that came to an end; calibrate without --token-budget")
     return scenario, circuit, found

@@ -1,13 +1,6 @@
-"""Verbs about circuits: circuit list, show, draw, verify, schema; and simulate.
-
-Saying what was found about a circuit: for people, and as the reason not to run it.
-
-Beside what verify proves, the prompts are looked at: a template that can never be filled is found
-before the first case meets it.
-"""
+"""Verbs about circuits: circuit list, show, draw, verify, schema; and simulate."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,17 +8,17 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import CircuitName, Json, Sets, document, say, table, tell
-from interlock.engine.circuit import Circuit
-from interlock.engine.circuit_file import CircuitSource
-from interlock.engine.verify import verify
-from interlock.engine.verify.finding import Finding, VerifyReport
+from interlock.cli.options import read_thresholds
+from interlock.cli.output import CircuitName, Json, Sets, document, say, table, tell
 from interlock.system.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from interlock.engine.circuit import Circuit
+    from interlock.engine.circuit_file import CircuitSource
     from interlock.engine.simulate import Simulation
+    from interlock.engine.verify.finding import Finding, VerifyReport
 
 
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
@@ -37,18 +30,19 @@ _SHOWN_PATHS = 10
 @circuit.command("list")
 def list_circuits(json: Json = False) -> None:
     """The circuits of this project and the built-in ones."""
-    from interlock.runtime.circuits import bundle, shelves
+
+    from interlock.api import circuits
+    from interlock.runtime.circuits import load_bundle
 
     rows: list[dict[str, Any]] = []
-    for shelf in shelves(Path()):
-        for name, file in shelf.files().items():
-            row: dict[str, Any] = {"name": name, "where": shelf.where, "file": str(file)}
-            try:
-                found = bundle(file).open().circuit
-                row |= {"version": found.version, "steps": len(found.steps), "problem": ""}
-            except (CircuitError, SourceError) as error:
-                row |= {"version": 0, "steps": 0, "problem": str(error)}
-            rows.append(row)
+    for each in circuits.list_circuits(Path()):
+        row: dict[str, Any] = {"name": each.name, "where": each.where, "file": str(each.file)}
+        try:
+            found = load_bundle(each.file).open().circuit
+            row |= {"version": found.version, "steps": len(found.steps), "problem": ""}
+        except (CircuitError, SourceError) as error:
+            row |= {"version": 0, "steps": 0, "problem": str(error)}
+        rows.append(row)
     if json:
         document({"circuits": rows})
         return
@@ -82,14 +76,15 @@ def draw(name: CircuitName, json: Json = False) -> None:
         say(picture.rstrip())
 
 
-@circuit.command()
+@circuit.command("verify")
 def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
     """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
+    from interlock.api.circuits import verify_source
     from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
 
     try:
         written = _open(name)
-        report = judged(_changed(written, sets))
+        report = verify_source(_changed(written, sets))
     except CircuitError as error:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
@@ -147,9 +142,10 @@ def _open(name: str) -> "CircuitSource":
 
 def _changed(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource":
     """The circuit with the thresholds a user gave instead of its own."""
-    from interlock.cli.options import thresholds
+    from interlock.api.circuits import check_thresholds
 
-    changed = written.circuit.with_thresholds(thresholds(written.circuit, sets or ()))
+    changes = check_thresholds(written.circuit, read_thresholds(sets or ()))
+    changed = written.circuit.with_thresholds(changes)
     return msgspec.structs.replace(written, circuit=changed)
 
 
@@ -181,41 +177,25 @@ def _parts(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, .
         yield name, count, f"{count / total:.1%}"
 
 
-_UNREACHABLE = "circuit.unreachable"
 _OVERLAP = "circuit.overlap"
 """Told in one line each: tables whose first fitting row goes first have many."""
 
 
-def judged(written: CircuitSource) -> VerifyReport:
-    """All findings about a circuit and its prompts."""
-    report = verify(written)
-    return msgspec.structs.replace(report, findings=(*_prompts(written), *report.findings))
+def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
+    """A circuit with errors is not run: its findings are shown instead."""
+    from interlock.api import circuits
 
-
-def refuse_unsound(written: CircuitSource, own: Circuit) -> None:
-    """A circuit with errors is not run: its findings are shown instead. `own` is it with its own
-    thresholds: a rule that only a user's turn off is told, not refused."""
-    errors = [finding for finding in judged(written).findings if finding.level == "error"]
-    off = _turned_off(written, own, errors)
-    for finding in off:
-        tell(f"note: with these thresholds {finding.message}")
-    if len(errors) > len(off):
+    try:
+        for finding in circuits.refuse_unsound(written, own):
+            tell(f"note: with these thresholds {finding.message}")
+    except circuits.UnsoundError as error:
         tell(f"circuit {written.circuit.name} is not sound, so nothing was started:")
-        for finding in errors:
+        for finding in error.findings:
             tell(describe(finding))
-        raise typer.Exit(ExitCode.FINDINGS)
+        raise typer.Exit(ExitCode.FINDINGS) from None
 
 
-def _turned_off(written: CircuitSource, own: Circuit, errors: list[Finding]) -> list[Finding]:
-    found = [finding for finding in errors if finding.id == _UNREACHABLE]
-    if not found or own == written.circuit:
-        return []
-    by_itself = verify(msgspec.structs.replace(written, circuit=own)).findings
-    known = {finding.subject for finding in by_itself if finding.id == _UNREACHABLE}
-    return [finding for finding in found if finding.subject not in known]
-
-
-def say_report(report: VerifyReport) -> None:
+def say_report(report: "VerifyReport") -> None:
     for finding in report.findings:
         say(_headline(finding) if finding.id == _OVERLAP else describe(finding))
     if not report.version:
@@ -234,13 +214,13 @@ def say_report(report: VerifyReport) -> None:
         say(f"not sound: {', '.join(words)}")
 
 
-def _headline(finding: Finding) -> str:
+def _headline(finding: "Finding") -> str:
     line = f"{finding.line}:" if finding.line else ""
     place = f"{finding.file}:{line} " if finding.file else ""
     return f"{place}{finding.level} {finding.id}: {finding.message}"
 
 
-def describe(finding: Finding) -> str:
+def describe(finding: "Finding") -> str:
     lines = [_headline(finding)]
     if finding.counter_example is not None:
         shown = msgspec.json.encode(finding.counter_example).decode()
@@ -248,23 +228,3 @@ def describe(finding: Finding) -> str:
     if finding.fix:
         lines.append(f"    fix: {finding.fix}")
     return "\n".join(lines)
-
-
-def _prompts(written: CircuitSource) -> Iterator[Finding]:
-    from interlock.runtime.apps import prompt_names
-    from interlock.runtime.prompts import FACTS, unfillable
-
-    known = (*FACTS, *prompt_names(written.circuit.name))
-    for step in written.circuit.steps.values():
-        problem = unfillable(step.prompt, known)
-        if problem:
-            yield Finding(
-                "circuit.prompt",
-                "error",
-                f"the prompt of step {step.name!r} can never be filled: {problem}",
-                f"write {{{{ case.NAME }}}} for what a case brings; templates can read "
-                f"{', '.join(known)}",
-                file=written.file,
-                line=written.line("steps", step.name, "prompt"),
-                subject=step.name,
-            )

@@ -1,35 +1,41 @@
-"""The verbs of deliver: a plan's tasks through developer, critic and auditor to merged work.
-
-Verbs that look at a delivery, tell it, and take its workshop away: status, report, clean.
-"""
+"""The verbs of deliver: carry out a plan; and look at it: status, report, clean."""
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from interlock.api.project import (
-    AgentPool,
-    Agents,
-    Limited,
-    Limits,
-    Parallel,
-    RateLimitPolicy,
-    RunConfig,
-    Slots,
-    crew_of,
-    merged,
-    open_run,
-    usual_options,
-)
-from interlock.api.sitting import RunResult, sit
+from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import DefaultVerb, ExitCode, app
 from interlock.cli.delivery_output import as_json, summary, watched
 from interlock.cli.delivery_output import format_status as in_words
-from interlock.cli.run import New, Wait, changed
-from interlock.cli.show import Db, Json, RunId, Sets, document, say, tell
+from interlock.cli.options import (
+    Agents,
+    Limited,
+    Limits,
+    New,
+    Parallel,
+    RateLimitPolicy,
+    RunFlags,
+    Slots,
+    Wait,
+    merge_config,
+    read_thresholds,
+)
+from interlock.cli.output import (
+    Db,
+    Json,
+    RunId,
+    Sets,
+    TerminalDisplay,
+    document,
+    open_project,
+    say,
+    tell,
+)
+from interlock.cli.run import exit_with, take_up
 from interlock.delivery.delivering import (
     DeliveryOptions,
     agreed,
@@ -48,10 +54,14 @@ from interlock.delivery.report.render import write_report
 from interlock.system.errors import SourceError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Connection
 
+    from interlock.api.project import Project
     from interlock.delivery.dry_run import DryRun
     from interlock.delivery.report.records import Delivered
+    from interlock.runtime.agent_pool import AgentPool
 
 
 deliver = typer.Typer(
@@ -117,63 +127,84 @@ def run(
     json: Json = False,
 ) -> None:
     """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
-    from interlock.agents.wiring_files import DELIVERY
-    from interlock.journal.database import writing
+    from interlock.api.circuits import Circuit
+    from interlock.cli.circuits import refuse_unsound
     from interlock.journal.runs import find_run, newest_run
-    from interlock.runtime.circuits import find_circuit
-    from interlock.runtime.settings import database, read_settings
 
+    project = open_project(db)
+    settings = project.settings
     wishes = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
-    usual, path = read_settings(Path()), database(Path(), db)
-    bundle = find_circuit(DELIVERY, Path())
-    written, changes = changed(bundle.open(), usual.thresholds, sets or [])
-    before = with_roles(usual_options(usual, changes), usual)
-    options = with_stand_ins(merged(before, agent, slots, budget, parallel, {}))
+    own = Circuit.load("delivery", project.path)
+    changed, changes = own.with_thresholds(settings.thresholds, read_thresholds(sets or ()))
+    refuse_unsound(changed.source, own.source.circuit)
+    before = with_roles(project.new_config("delivery", changes), settings)
+    options = with_stand_ins(merge_config(before, RunFlags(agent, slots, budget, parallel)))
     if dry_run:
-        _rehearse(rehearse(wishes, usual, written, options, path), json=json)
+        _rehearse(rehearse(wishes, project, changed.source, options), json=json)
         return
-    refuse_vacancies(written.circuit, options)
-    crew = crew_of(written.circuit, options, path)
-    with writing(path) as connection:
+    refuse_vacancies(changed.source.circuit, options)
+    pool = project.build_pool(changed.source.circuit, options)
+    with project.write() as connection:
         run_id = None if new else newest_run(connection, wishes.mark)
         if run_id is None:
-            terms = agreed(wishes, usual, path, free_slug(wishes, path))
-            run_id = begin(connection, bundle, options, terms, wishes.mark)
+            terms = agreed(wishes, settings, project.db, free_slug(wishes, project.db))
+            run_id = begin(connection, own.bundle, options, terms, wishes.mark)
         else:
             found = find_run(connection, run_id)
-            crew = crew_of(open_run(found), go_on(connection, found, options), path)
-        manner = RunOptions(wait=wait, on_limit=on_limit, once=once, json=json)
-        work_on(connection, run_id, crew, path, manner)
+            config = go_on(connection, found, options, tell)
+            pool = project.build_pool(load_circuit(found), config)
+        _work_on(project, connection, run_id, pool, wait, on_limit, once=once, json=json)
 
 
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sitting is held, and told."""
-
-    wait: bool
-    on_limit: RateLimitPolicy
-    once: bool = False
-    json: bool
-
-
-def work_on(
-    connection: "Connection", run_id: int, crew: AgentPool, db: Path, manner: RunOptions
+def resume_run(
+    project: "Project",
+    run_id: int,
+    flags: RunFlags,
+    *,
+    wait: bool,
+    on_limit: RateLimitPolicy,
+    json: bool,
 ) -> None:
-    """One sitting of a run that has begun: shown, told, reported; leaves with its exit code."""
+    """Go on with a delivery, show its board, and write its report."""
+    with project.write() as connection:
+        _, pool = take_up(project, connection, run_id, flags)
+        _work_on(project, connection, run_id, pool, wait, on_limit, json=json)
+
+
+def _work_on(
+    project: "Project",
+    connection: "Connection",
+    run_id: int,
+    pool: "AgentPool",
+    wait: bool,
+    on_limit: RateLimitPolicy,
+    *,
+    once: bool = False,
+    json: bool,
+) -> None:
     from interlock.journal.runs import find_run
+    from interlock.runtime.settings import RunConfig
 
     found = find_run(connection, run_id)
     agents = msgspec.convert(found.options, RunConfig).agents
-    view = partial(watched, connection, run_id, db, agents)
-    sat = sit(
+    result = work_on_run(
         connection,
         found,
-        crew,
-        wait=manner.wait,
-        on_limit=manner.on_limit,
-        view=view,
-        once=manner.once,
+        pool,
+        display=_BoardDisplay(project, partial(watched, connection, run_id, project.db, agents)),
+        wait_for_humans=wait,
+        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        once=once,
     )
-    _report(connection, run_id, sat, db, json=manner.json, once=manner.once)
+    _report(connection, run_id, result, project.db, json=json, once=once)
+
+
+class _BoardDisplay(TerminalDisplay):
+    """The live board in the place of the progress bar."""
+
+    def __init__(self, project: "Project", board: "Callable[[], Any]") -> None:
+        super().__init__(project)
+        self.show_progress = board  # type: ignore[method-assign]
 
 
 def _rehearse(told: "DryRun", *, json: bool) -> None:
@@ -188,30 +219,29 @@ def _rehearse(told: "DryRun", *, json: bool) -> None:
 
 
 def _report(
-    connection: "Connection", run_id: int, sat: RunResult, path: Path, *, json: bool, once: bool
+    connection: "Connection", run_id: int, result: RunResult, path: Path, *, json: bool, once: bool
 ) -> None:
     """Say how a run came out, write its report, and leave with its exit code."""
     from interlock.journal.runs import find_run
 
-    notes = list(sat.application.notes()) if sat.application else []
-    for note in dict.fromkeys(notes):
+    for note in result.notes:
         tell(f"note: {note}")
     found = find_run(connection, run_id)
-    told = told_of(connection, found, path, notes, sat=True)
+    told = told_of(connection, found, path, result.notes, sat=True)
     files = _written(told)
-    more = once and sat.status == "stopped" and sat.stopped_by is None
+    more = once and result.status == "stopped" and result.stopped_by is None
     if json:
         document({**as_json(told), "report": files})
     else:
         for line in summary(told, *files[:1]):
             say(line)
-        for line in _advice(sat, told, more):
+        for line in _advice(result, told, more):
             say(line)
     if told.outcome in _EXITS:
         raise typer.Exit(_EXITS[told.outcome])
     if more:
         raise typer.Exit(ExitCode.WAITING if told.count("asks") else ExitCode.DONE)
-    sat.leave()
+    exit_with(result)
 
 
 def _written(told: "Delivered") -> list[str]:
@@ -223,10 +253,10 @@ def _written(told: "Delivered") -> list[str]:
         return []
 
 
-def _advice(sat: RunResult, told: "Delivered", more: bool) -> list[str]:
+def _advice(result: RunResult, told: "Delivered", more: bool) -> list[str]:
     if more:
         return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
-    return [_ADVICE[sat.status].format(plan=told.plan)] if sat.status in _ADVICE else []
+    return [_ADVICE[result.status].format(plan=told.plan)] if result.status in _ADVICE else []
 
 
 Html = Annotated[
@@ -243,12 +273,10 @@ KEPT_BESIDE = ("baselines", "checked", "experts", "plan.json")
 @deliver.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
-    from interlock.journal.database import reading
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
-        told = told_of(connection, find_delivery(connection, run_id), path)
+    project = open_project(db)
+    with project.read() as connection:
+        told = told_of(connection, find_delivery(connection, run_id), project.db)
     if json:
         document(as_json(told))
         return
@@ -266,12 +294,10 @@ def report(
 ) -> None:
     """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
     from interlock.delivery.report.render import write_report
-    from interlock.journal.database import reading
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
-        told = told_of(connection, find_delivery(connection, run_id), path)
+    project = open_project(db)
+    with project.read() as connection:
+        told = told_of(connection, find_delivery(connection, run_id), project.db)
     written = write_report(told, html, markdown)
     if json:
         document({"run_id": told.run_id, "outcome": told.outcome, "files": written})
@@ -294,12 +320,10 @@ def clean(
 ) -> None:
     """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
     from interlock.delivery.worktrees.cleanup import clean as cleaned
-    from interlock.journal.database import reading
     from interlock.journal.runs import FINISHED
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
+    project = open_project(db)
+    with project.read() as connection:
         found = find_delivery(connection, run_id)
     if found.status not in FINISHED and not (dry_run or force):
         raise StateError(

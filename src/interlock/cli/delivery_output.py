@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from interlock.cli.show import aligned, counted, printable, tell
+from interlock.cli.output import counted, printable, tell
 from interlock.engine.schedule import Spent
 from interlock.runtime.loop import RunCounts
 from interlock.system.errors import InterlockError
+from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -66,7 +67,7 @@ def format_status(told: "Delivered") -> Iterator[str]:
         )
         for each in _shown(told)
     ]
-    yield from aligned(("TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"), rows)
+    yield from align_columns(("TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"), rows)
     yield from _rest(told)
     yield from claims(told.accounts)
     yield from needs(told)
@@ -92,7 +93,7 @@ def claims(accounts: "Sequence[ClaimComparison]") -> list[str]:
         for each in accounts
     ]
     head = ("AGENT", "ROLE", "CLAIMED", "VERIFIED", "REFUTED", "UNCHECKED")
-    lines = aligned(head, rows)
+    lines = align_columns(head, rows)
     return ["", *lines] if lines else []
 
 
@@ -163,7 +164,7 @@ def _shown(told: "Delivered") -> "list[TaskReport]":
 
 def _few(told: "Delivered", rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     shown = {each.task_id for each in _shown(told)}
-    lines = aligned(("TASK", "STATE", "WHAT"), [row for row in rows if row[0] in shown])
+    lines = align_columns(("TASK", "STATE", "WHAT"), [row for row in rows if row[0] in shown])
     yield from lines
     yield from _rest(told)
 
@@ -292,7 +293,7 @@ def _paint(
     draw: "Callable[[Board], None]",
 ) -> None:
     """Look and draw, once a second. A look that fails is only not drawn."""
-    from interlock.agents.agents import agents_folder
+    from interlock.agents.registry import agents_folder
     from interlock.delivery.report.board import BoardReader
     from interlock.journal.database import reading
 

@@ -17,8 +17,9 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Json, aligned, document, say
+from interlock.cli.output import Json, document, say
 from interlock.system.errors import StateError
+from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
     from interlock.rca.demo.verdict import DemoResult
@@ -92,15 +93,15 @@ class Show:
     def verdict(self) -> "DemoResult":
         """What was found, next to what was planted."""
         from interlock.journal.database import reading
+        from interlock.rca.analyze import collect_findings, get_suite
         from interlock.rca.demo.verdict import HEAD, judge, sentences, table
-        from interlock.rca.suites import findings_now, the_suite
         from interlock.runtime.settings import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:
-            findings = findings_now(connection, the_suite(connection, None))
+            findings = collect_findings(connection, get_suite(connection, None))
         verdict = judge(findings, self._world.truth)
         self._say("\nWhat was found, next to what was planted:\n")
-        for line in aligned(HEAD, table(verdict)):
+        for line in align_columns(HEAD, table(verdict)):
             self._say(line)
         self._say()
         for sentence in sentences(verdict):

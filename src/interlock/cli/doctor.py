@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock import __version__
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Db, Json, document, say
+from interlock.cli.output import Db, Json, document, open_project, say
 from interlock.system.errors import InterlockError
+from interlock.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +38,9 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check the machine and the database. Exit 6 on findings."""
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    checks = [*_machine(), *_skills(Path()), *_database(path, deep=deep)]
+    project = open_project(db)
+    checks = [*_machine(), *_packages(), *_skills(Path()), *_database(project.db, deep=deep)]
     if json:
         document({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:
@@ -61,6 +60,27 @@ def _machine() -> "Iterator[DoctorCheck]":
             " which avoids it; do not write to the database with other tools while it runs"
         )
     yield DoctorCheck("machine.sqlite", True, message, note=old)
+
+
+def _packages() -> "Iterator[DoctorCheck]":
+    """Whatever installed packages bring: applications, agents, settings. A broken one is told here,
+    and stops nothing else."""
+    from interlock.agents.registry import list_agents
+    from interlock.runtime.application import find_application, list_applications
+    from interlock.runtime.settings import list_tables
+
+    for name, where in list_applications().items():
+        try:
+            find_application(name)
+        except InterlockError as error:
+            yield DoctorCheck(f"application.{name}", False, f"{where}: {error}")
+    for kind, entries in (("agent", list_agents()), ("settings", list_tables())):
+        for name, entry in sorted(entries.items()):
+            try:
+                entry.load()
+            except Exception as error:  # whatever a foreign package raises while it is imported
+                problem = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
+                yield DoctorCheck(f"{kind}.{name}", False, problem)
 
 
 def _skills(project: Path) -> "Iterator[DoctorCheck]":
@@ -101,14 +121,14 @@ def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
 
 
 def _content(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
-    from interlock.api.project import open_run
+    from interlock.api.work import load_circuit
     from interlock.journal.audit import audit
     from interlock.journal.database import HEAD, reading
     from interlock.journal.runs import all_runs
 
     with reading(path) as connection:
         number = len(all_runs(connection))
-        faults = audit(connection, open_run) if deep else []
+        faults = audit(connection, load_circuit) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"
     yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
     for fault in faults:

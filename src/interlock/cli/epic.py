@@ -1,13 +1,4 @@
-"""The verb epic: long work over many sessions. Each file of its verbs adds them to this group.
-
-The verbs epic status and epic story: how an epic stands, and its stories by hand.
-
-The flag --hook of the epic verbs: the door for GitHub's webhooks, ready before a run is touched.
-
-Knows when there can be one and where its secret is. Refuses to know what comes in.
-
-The verbs epic run and epic resume: session after session, until the epic ends or waits.
-"""
+"""The verbs of epic: run, resume, status, story; long work over many sessions."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import msgspec
 import typer
 
-from interlock.api.project import Limited, Limits, RateLimitPolicy, crew_of, open_run
-from interlock.api.sitting import RunResult, sit
+from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import ExitCode, app
-from interlock.cli.run import Wait
-from interlock.cli.show import Db, Json, counted, document, say, table, tell
+from interlock.cli.options import Limited, Limits, RateLimitPolicy, RunFlags, Wait
+from interlock.cli.output import Db, Json, counted, document, open_project, say, table, tell
+from interlock.cli.run import exit_with
 from interlock.engine.circuit import HUMAN
 from interlock.epic.epic_begin import EpicOptions, agreed, begun, written_epic
 from interlock.system.errors import SourceError, StoreError
@@ -31,13 +22,14 @@ from interlock.system.errors import SourceError, StoreError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.api.project import Project
     from interlock.engine.case import Case
     from interlock.epic.checkpoints.record import Checkpoint
     from interlock.epic.checkpoints.store import Checkpoints
     from interlock.epic.epic_file import EpicText
     from interlock.epic.terms import EpicSettings
     from interlock.journal.runs import Run
-    from interlock.runtime.staff import RunSetup
+    from interlock.runtime.application import RunSetup
 
 
 epic = typer.Typer(help="Epics: long work over many sessions.", no_args_is_help=True)
@@ -129,11 +121,10 @@ def set_story(
 
 def case_of(connection: "Connection", run_id: int) -> "Case":
     """The one case of an epic's run, with all that it knows."""
-    from interlock.api.project import open_run
     from interlock.journal.runs import find_run, load_cases
 
     found = find_run(connection, run_id)
-    return next(iter(load_cases(connection, open_run(found), run_id, whole=True))).case
+    return next(iter(load_cases(connection, load_circuit(found), run_id, whole=True))).case
 
 
 def questions_of(connection: "Connection", run_id: int) -> list[int]:
@@ -194,16 +185,14 @@ def _sound(kept: "Checkpoints", epic_id: str | None) -> "Checkpoint":
 
 def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
     """What the database knows of the epic's newest run."""
-    from interlock.journal.database import reading
     from interlock.journal.history import find_case
-    from interlock.runtime.settings import database
     from interlock.system.errors import StoreError
 
     nothing = {"run_id": 0, "outcome": "", "step": "", "sessions": [], "questions": []}
-    path = database(Path(), db)
-    if not path.exists():
+    project = open_project(db)
+    if not project.db.exists():
         return nothing
-    with reading(path) as connection:
+    with project.read() as connection:
         try:
             line = find_case(connection, epic_id)
         except (StoreError, SourceError):
@@ -402,6 +391,22 @@ def resume(
     _work(wanted, None, "", EpicOptions(*words), db, wait, on_limit, json)
 
 
+def resume_run(
+    project: "Project",
+    run_id: int,
+    flags: RunFlags,
+    *,
+    wait: bool,
+    on_limit: RateLimitPolicy,
+    json: bool,
+) -> None:
+    """Go on with the epic of a run."""
+    with project.read() as connection:
+        epic_id = case_of(connection, run_id).case_id
+    wishes = EpicOptions(agent=flags.agent, budget=flags.budget)
+    _work(epic_id, None, "", wishes, project.db, wait, on_limit, json)
+
+
 def _work(
     epic_id: str,
     text: "EpicText | None",
@@ -414,23 +419,27 @@ def _work(
 ) -> None:
     from interlock.epic.checkpoints.place import find_place
     from interlock.epic.checkpoints.store import sole
-    from interlock.journal.database import writing
-    from interlock.runtime.settings import database, read_settings
 
-    usual, path = read_settings(Path()), database(Path(), db)
+    project = open_project(db)
     place = find_place(Path())
-    terms = agreed(epic_id, text, file, place, path, usual, wishes)
+    terms = agreed(epic_id, text, file, place, project.db, project.settings, wishes)
     with (
         _alone(epic_id, json),
         sole(place, epic_id),
-        writing(path) as connection,
-        hooked(terms.settings, wishes.hook) as dress,
+        project.write() as connection,
+        hooked(terms.settings, wishes.hook) as change_setup,
     ):
-        found, options = begun(connection, terms, usual, wishes)
-        crew = crew_of(open_run(found), options, path)
-        wait = wait or wishes.hook is not None
-        sat = sit(connection, found, crew, wait=wait, on_limit=on_limit, dress=dress)
-        _report(connection, found, sat, epic_id, json=json)
+        found, config = begun(project, connection, terms, wishes)
+        result = work_on_run(
+            connection,
+            found,
+            project.build_pool(load_circuit(found), config),
+            display=project.display,
+            wait_for_humans=wait or wishes.hook is not None,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+            change_setup=change_setup,
+        )
+        _report(connection, found, result, epic_id, json=json)
 
 
 @contextmanager
@@ -467,23 +476,23 @@ def _nothing(json: bool) -> NoReturn:
 
 
 def _report(
-    connection: "Connection", found: "Run", sat: RunResult, epic_id: str, *, json: bool
+    connection: "Connection", found: "Run", result: RunResult, epic_id: str, *, json: bool
 ) -> None:
     """Say how the epic stands, and leave with its exit code."""
-    from interlock.epic.application import EpicApplication
+    from interlock.epic.hooks import EpicHooks
     from interlock.epic.status import ENDINGS
 
     case = case_of(connection, found.run_id)
-    outcome = outcome_of(sat.status, case)
-    spoken = sat.application.voice.said if isinstance(sat.application, EpicApplication) else []
-    for note in sat.application.notes() if sat.application else ():
+    outcome = outcome_of(result.status, case)
+    spoken = result.hooks.voice.said if isinstance(result.hooks, EpicHooks) else []
+    for note in result.notes:
         tell(f"note: {note}")
     questions = questions_of(connection, found.run_id)
     fields = {
         "epic_id": epic_id,
         "run_id": found.run_id,
         "outcome": outcome,
-        "status": sat.status,
+        "status": result.status,
         "code": str(case.context.get("code", "")) if case.end else "",
         "reason": _reason(case),
         "sessions": case.visits.get("SESSION", 0),
@@ -499,7 +508,7 @@ def _report(
         _say(fields, case)
     if outcome in ENDINGS:
         raise typer.Exit(ENDINGS[outcome].exit_code)
-    sat.leave()
+    exit_with(result)
 
 
 def outcome_of(status: str, case: "Case") -> str:

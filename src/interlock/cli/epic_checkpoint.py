@@ -15,7 +15,7 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.epic import epic
-from interlock.cli.show import Json, counted, document, say, table, tell
+from interlock.cli.output import Json, counted, document, say, table, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:

@@ -1,23 +1,22 @@
-"""Verbs of the human gate: inbox shows what waits, answer gives an answer to one question.
+"""Verbs of the human gate: inbox, answer; and hitl, which tells how comments are read."""
 
-The verbs about human answers on issues: what a recorded comment would be taken for, and why.
-
-Reads lines of JSON and changes nothing. A line that is no record is
-told as an error beside the others.
-"""
-
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Db, Json, counted, document, say, table
+from interlock.cli.options import read_fields
+from interlock.cli.output import Db, Json, counted, document, open_project, say, table
 from interlock.system.errors import StateError
+from interlock.system.time import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlock.api.inbox import Question
     from interlock.epic.approval.comment_thread import May
+    from interlock.runtime.application import QuestionGroup
 
 
 @app.command()
@@ -29,33 +28,29 @@ def inbox(
     json: Json = False,
 ) -> None:
     """The questions that wait for a human, in all runs."""
-    from interlock.api.inbox import CUT, rows, shown, waiting
-    from interlock.journal.database import reading
-    from interlock.rca.families import reviews_of
-    from interlock.runtime.settings import database
+    from interlock.api.inbox import list_groups, list_questions
 
-    path = database(Path(), db)
-    with reading(path) as connection:
-        questions = waiting(connection, path)
-        runs = {each.run_id for each in questions}
-        reviews = [each for run_id in sorted(runs) for each in reviews_of(connection, run_id)]
+    project = open_project(db)
+    with project.read() as connection:
+        questions = list_questions(connection, project.db)
+        groups = list_groups(connection, questions)
     if number is not None:
         questions = [each for each in questions if str(each.question_id) == number]
-        reviews = [each for each in reviews if number in map(str, each.question_ids)]
+        groups = [each for each in groups if number in map(str, each.question_ids)]
         if not questions:
             raise StateError(f"question {number} is not open; 'interlock inbox' lists them")
     if json:
-        document(msgspec.to_builtins({"questions": questions, "reviews": reviews}))
+        document(msgspec.to_builtins({"questions": questions, "reviews": groups}))
         return
     if number is not None:
-        for line in shown(questions[0]):
+        for line in format_question(questions[0]):
             say(line)
         return
     if not questions:
         say("nothing waits for a human")
-    lines = rows(questions, reviews)
+    lines = format_rows(questions, groups)
     table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), lines)
-    cut = [line[0] for line in lines if str(line[-1]).endswith(CUT)]
+    cut = [line[0] for line in lines if str(line[-1]).endswith(_CUT)]
     if cut:
         say(f"'interlock inbox {cut[0]}' shows a question whole")
     saved = [each for each in questions if each.answer_saved]
@@ -92,19 +87,66 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a question. The run takes it when it works, or when it is resumed."""
-    from interlock.api.inbox import AnswerRequest, give, given_fields, user
-    from interlock.runtime.settings import database
+    from interlock.api.inbox import AnswerRequest, find_user, give_answer
 
-    fields = given_fields(sets or ())
-    path = database(Path(), db)
-    given = AnswerRequest(number, decision, message, fields, by, user(), family)
-    found = give(path, given)
+    project = open_project(db)
+    fields = read_fields(sets or ())
+    given = AnswerRequest(number, decision, message, fields, by, find_user(), family)
+    found = give_answer(project.db, project.settings, given)
     if json:
         document(found)
         return
     kin = len(found.also)
     also = f" and to {counted(kin, 'other', 'others')} of its family" if kin else ""
     say(f"saved the answer to question {found.question_id}{also}; {found.then}")
+
+
+_CUT = "…"
+_SHOWN = 60
+
+
+def format_rows(
+    questions: "Sequence[Question]", groups: "Sequence[QuestionGroup]"
+) -> list[tuple[object, ...]]:
+    """A row per question; questions that one answer settles share theirs."""
+    first = {each.question_ids[0]: each for each in groups}
+    others = {number for each in groups for number in each.question_ids[1:]}
+    return [
+        _format_row(
+            each, first.get(each.question_id) if isinstance(each.question_id, int) else None
+        )
+        for each in questions
+        if each.question_id not in others
+    ]
+
+
+def format_question(question: "Question") -> list[str]:
+    """A question whole, for people."""
+    case = f", case {question.case_id}" if question.case_id else ""
+    since = format_time(question.asked_at)
+    head = f"question {question.question_id} ({question.kind}): run {question.run_id}{case}, "
+    choice = [f"answers: {', '.join(question.options)}"] if question.options else []
+    saved = ["an answer is saved"] if question.answer_saved else []
+    head += f"{question.step}, since {since}"
+    return [head, "", question.prompt.rstrip("\n"), "", *choice, *saved]
+
+
+def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object, ...]:
+    more = len(group.question_ids) - 1 if group else 0
+    line = group.about if group else _line(each)
+    long = len(line) > _SHOWN and each.case_id
+    about = f"{line[: _SHOWN - 1]}{_CUT}" if long else line
+    case = f"{each.case_id} +{more}" if more else each.case_id or "-"
+    return (each.question_id, each.run_id, case, each.step, format_time(each.asked_at), about)
+
+
+def _line(each: "Question") -> str:
+    choice = (
+        f" ({', '.join(each.options)})"
+        if each.options and isinstance(each.question_id, str)
+        else ""
+    )
+    return " ".join(f"{each.prompt}{choice}".split())
 
 
 hitl = typer.Typer(help="Human answers on issues: how comments are read.", no_args_is_help=True)

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from interlock import __version__
 from interlock.cli.app import app
-from interlock.cli.show import Json, document, say, tell
+from interlock.cli.output import Json, document, say, tell
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
+from interlock.version import __version__
 
 if TYPE_CHECKING:
     from interlock.signals.skills import Agent

@@ -1,7 +1,4 @@
-"""Verbs that look: runs, status, logs. They read what is committed and disturb nobody.
-
-Verbs that explain: the life of a case, and what other thresholds would have done.
-"""
+"""Verbs that look: runs, status, logs, explain, replay. They read what is committed."""
 
 import sys
 import time
@@ -12,21 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.api.project import open_run
 from interlock.cli.app import app
-from interlock.cli.run import advice
-from interlock.cli.show import (
+from interlock.cli.options import read_thresholds
+from interlock.cli.output import (
     Db,
     Json,
     RunId,
     Sets,
-    clock_time,
     counted,
     document,
     harmless,
+    open_project,
     say,
     table,
 )
+from interlock.cli.run import advice
+from interlock.system.time import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +32,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.agents.status import AgentStanding
-    from interlock.engine.circuit import Circuit
+    from interlock.api.inspect import CaseLife
     from interlock.engine.replay import Replayed
-    from interlock.journal.history import CaseSummary, DispatchRecord, JournalLine
+    from interlock.journal.history import CaseSummary, JournalLine
     from interlock.journal.runs import Run
 
 
@@ -47,15 +45,13 @@ _SHOWN = 20
 @app.command()
 def runs(db: Db = None, json: Json = False) -> None:
     """All runs in the database."""
-    from interlock.journal.database import reading
     from interlock.journal.history import counts
     from interlock.journal.runs import all_runs
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
+    project = open_project(db)
+    with project.read() as connection:
         found = [(run, counts(connection, run.run_id)) for run in all_runs(connection)]
-    shown = {run.run_id: _status(run, path) for run, _ in found}
+    shown = {run.run_id: _status(run, project.db) for run, _ in found}
     if json:
         fields = [
             {**_run_fields(run), "status": shown[run.run_id], "ends": dict(ends)}
@@ -70,7 +66,7 @@ def runs(db: Db = None, json: Json = False) -> None:
         (
             (
                 *(run.run_id, f"{run.circuit} v{run.version}", shown[run.run_id], ends.total()),
-                *(run.spent.dispatches, clock_time(run.created_at), run.source),
+                *(run.spent.dispatches, format_time(run.created_at), run.source),
             )
             for run, ends in found
         ),
@@ -80,26 +76,32 @@ def runs(db: Db = None, json: Json = False) -> None:
 @app.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
-    from interlock.api.inspect import low_limits, open_limits, whys
-    from interlock.journal.database import reading, writer_of
+    from interlock.api.inspect import (
+        explain_standing,
+        list_low_limits,
+        list_rate_limits,
+    )
+    from interlock.api.work import load_circuit
     from interlock.journal.history import cases_of, counts, digest_of, refusals_of
     from interlock.journal.runs import find_run
     from interlock.runtime.occasions import hour
-    from interlock.runtime.settings import database
 
-    path, now = database(Path(), db), time.time()
-    with reading(path) as connection:
+    project, now = open_project(db), time.time()
+    with project.read() as connection:
         run = find_run(connection, run_id)
-        lows, limited = low_limits(connection, run, now), open_limits(connection, run.run_id, now)
+        lows, limited = (
+            list_low_limits(connection, run, now),
+            list_rate_limits(connection, run.run_id, now),
+        )
         cases = cases_of(connection, run.run_id)
         ends = counts(connection, run.run_id)
         refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
         digest = digest_of(connection, run.run_id)
-        circuit = open_run(run)
+        circuit = load_circuit(run)
         notable = [line for line in cases if not circuit.ends.get(line.state.end)]
-        reasons = list(whys(connection, circuit, run.run_id, notable[:_SHOWN]))
-    shown, writer = _status(run, path), writer_of(path)
-    at_work = _at_work(run, path) if shown == "running" else []
+        reasons = list(explain_standing(connection, circuit, run.run_id, notable[:_SHOWN]))
+    shown, writer = _status(run, project.db), project.writer()
+    at_work = _at_work(run, project.db) if shown == "running" else []
     if json:
         fields = {**_run_fields(run), "status": shown, "ends": dict(ends)}
         fields |= {"refused": refused.total(), "refused_by_reason": dict(refused)}
@@ -133,7 +135,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
 
 def _at_work(run: "Run", path: Path) -> "list[AgentStanding]":
     """How the agents of this run stand, as their carrier last saw them."""
-    from interlock.agents.agents import agents_folder
+    from interlock.agents.registry import agents_folder
     from interlock.agents.status import read_standings
 
     return [each for each in read_standings(agents_folder(path)) if each.run_id == run.run_id]
@@ -174,13 +176,11 @@ def logs(
     json: Json = False,
 ) -> None:
     """The journal: every decision, in order. With -f and --json a line is one JSON object."""
-    from interlock.journal.database import reading
     from interlock.journal.history import find_case, lines_since
     from interlock.journal.runs import find_run
-    from interlock.runtime.settings import database
 
-    path = database(Path(), db)
-    with reading(path) as connection:
+    project = open_project(db)
+    with project.read() as connection:
         run = find_run(connection, run_id)
         if case:
             find_case(connection, case, run.run_id)
@@ -188,10 +188,10 @@ def logs(
             lines = lines_since(connection, run.run_id, 0, case)
             document({"run_id": run.run_id, "entries": [_line_fields(line) for line in lines]})
             return
-        for line in _growing(connection, run.run_id, case, path if follow else None):
+        for line in _growing(connection, run.run_id, case, project.db if follow else None):
             _say_line(line, json=json)
         if json:
-            shown = _status(find_run(connection, run.run_id), path)
+            shown = _status(find_run(connection, run.run_id), project.db)
             last = {"type": "result", "run_id": run.run_id, "status": shown}
             _say_record(last | {"is_error": shown != "done"})
 
@@ -230,7 +230,7 @@ def _say_line(line: "JournalLine", *, json: bool) -> None:
     decision = line.decision
     target = decision.to or f"{decision.status}: {decision.reason}"
     say(
-        f"{clock_time(line.at)}  {line.case_id}  {decision.step}#{decision.attempt} "
+        f"{format_time(line.at)}  {line.case_id}  {decision.step}#{decision.attempt} "
         f"{decision.signal} -> {target}  [{decision.rule or '-'}]  dispatch {line.dispatch_id}"
     )
 
@@ -268,23 +268,12 @@ def explain(
     json: Json = False,
 ) -> None:
     """The life of a case. What was asked, what came back, what was decided and why."""
-    from interlock.journal.database import reading
-    from interlock.journal.history import find_case, life_of
-    from interlock.journal.runs import find_run
-    from interlock.runtime.settings import database
-
-    with reading(database(Path(), db)) as connection:
-        line = find_case(connection, case_id, run)
-        circuit = open_run(find_run(connection, line.run_id))
-        life = life_of(connection, line.case_no)
+    life = open_project(db).explain(case_id, run)
     if json:
-        document(_life_fields(line, circuit, life))
+        document(_life_fields(life))
         return
-    say(f"case {line.case_id} of run {line.run_id}, circuit {circuit.name} v{circuit.version}")
-    for episode in life:
-        _say_episode(episode, circuit, prompts=prompts)
-    ended = f"ended: {line.state.end}" if line.state.end else f"{line.status} at {line.step}"
-    say(f"{ended}{f' ({line.state.reason})' if line.state.reason else ''}")
+    for line in life.format(prompts=prompts):
+        say(line)
 
 
 @app.command()
@@ -296,31 +285,12 @@ def replay(
     json: Json = False,
 ) -> None:
     """Decide a recorded run again with other thresholds. Which cases go another way?"""
-    from interlock.cli.options import thresholds
-    from interlock.engine.advance import open_case
-    from interlock.engine.replay import replay as decided_again
-    from interlock.engine.replay import standing
-    from interlock.journal.database import reading
-    from interlock.journal.history import find_case
-    from interlock.journal.runs import find_run, journal_of, load_cases
-    from interlock.runtime.settings import database
+    from interlock.journal.runs import find_run
 
-    with reading(database(Path(), db)) as connection:
+    project, changes = open_project(db), read_thresholds(sets or ())
+    with project.read() as connection:
         found = find_run(connection, run_id)
-        before = open_run(found)
-        changes = thresholds(before, sets or ())
-        after = before.with_thresholds(changes)
-        only = find_case(connection, case, found.run_id).case_no if case else None
-        results = [
-            decided_again(
-                after,
-                open_case(after, loaded.case.case_id, loaded.case.input),
-                list(journal_of(connection, loaded.case_no)),
-                standing(loaded.case),
-            )
-            for loaded in load_cases(connection, before, found.run_id, whole=True)
-            if only is None or loaded.case_no == only
-        ]
+    results = project.replay(found.run_id, changes, case)
     turned = [result for result in results if result.turn is not None]
     if json:
         document(_replay_fields(found.run_id, changes, results, turned))
@@ -328,68 +298,12 @@ def replay(
         _say_replay(found.run_id, changes, results, turned)
 
 
-def _say_episode(episode: "DispatchRecord", circuit: "Circuit", *, prompts: bool) -> None:
-    from interlock.runtime.occasions import hour
+def _life_fields(life: "CaseLife") -> dict[str, Any]:
+    from interlock.api.inspect import explain_passed
 
-    say()
-    say(
-        f"{episode.step}, attempt {episode.attempt}: dispatch {episode.dispatch_id} to "
-        f"{episode.role} at {clock_time(episode.sent_at)}"
-    )
-    if prompts:
-        say("  prompt:")
-        say("\n".join(f"  | {line}" for line in episode.prompt.splitlines()))
-    for refused in episode.refused:
-        say(f"  refused ({refused.reason}): {refused.sentence}")
-    for pause in episode.pauses:
-        until = hour(pause.until, pause.at)
-        say(f"  rate-limited at {clock_time(pause.at)} until {until}: {pause.reason}")
-    decision = episode.decision
-    if decision is None:
-        say("  no answer yet")
-        return
-    answer = msgspec.json.encode(episode.answer).decode()
-    by = f" by {episode.answered_by}" if episode.answered_by else ""
-    say(f"  came back{by}: {decision.signal} {_cut(answer)}")
-    for name, value in decision.read.items():
-        say(f"  read {name} = {msgspec.json.encode(value).decode()}")
-    for passed in decision.passed:
-        say(f"  passed over {passed.rule}: {_passed(circuit, passed.rule, passed.why)}")
-    for noted in decision.noted:
-        say(f"  noted by {noted}")
-    for name, value in decision.adds.items():
-        say(f"  added {name} = {_cut(msgspec.json.encode(value).decode())}")
-    if decision.reason:
-        say(f"  stuck: {decision.reason}")
-        return
-    say(f"  rule {decision.rule} -> {decision.to}{_because(circuit, decision.rule)}")
-
-
-def _passed(circuit: "Circuit", rule_id: str, why: str) -> str:
-    rule = circuit.rule(rule_id)
-    if why == "spent" and rule is not None:
-        return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
-    guard = rule.guard.text if rule is not None and rule.guard is not None else rule_id
-    return f"not ({guard})" if " and " in guard or " or " in guard else f"not {guard}"
-
-
-def _because(circuit: "Circuit", rule_id: str) -> str:
-    rule = circuit.otherwise if rule_id == "otherwise" else circuit.rule(rule_id)
-    if rule is None:
-        return ""
-    guard = f" when {rule.guard.text}" if rule.guard is not None else ""
-    return f"{guard}{f' ({rule.why})' if rule.why else ''}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:280]}… ({len(text)} characters)"
-
-
-def _life_fields(
-    line: "CaseSummary", circuit: "Circuit", life: "list[DispatchRecord]"
-) -> dict[str, Any]:
+    line, circuit = life.case, life.circuit
     episodes = []
-    for episode in life:
+    for episode in life.dispatches:
         fields = msgspec.structs.asdict(episode)
         fields["refused"] = msgspec.to_builtins(episode.refused)
         fields["pauses"] = msgspec.to_builtins(episode.pauses)
@@ -397,7 +311,11 @@ def _life_fields(
         if episode.decision is not None:
             decision = msgspec.structs.asdict(episode.decision)
             decision["passed"] = [
-                {"rule": each.rule, "why": each.why, "because": _passed(circuit, *_pair(each))}
+                {
+                    "rule": each.rule,
+                    "why": each.why,
+                    "because": explain_passed(circuit, each.rule, each.why),
+                }
                 for each in episode.decision.passed
             ]
             rule = circuit.rule(episode.decision.rule) or circuit.otherwise
@@ -407,10 +325,6 @@ def _life_fields(
     head = {"case_id": line.case_id, "run_id": line.run_id, "circuit": circuit.name}
     head |= {"status": line.status, "step": line.step, "dispatches": episodes}
     return head | msgspec.structs.asdict(line.state)
-
-
-def _pair(passed: Any) -> tuple[str, str]:
-    return passed.rule, passed.why
 
 
 def _replay_fields(

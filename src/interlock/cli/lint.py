@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Json, document, say
+from interlock.cli.output import Json, document, say
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from interlock.api.inspect import RunStatusReader
 from interlock.cli.app import app
-from interlock.cli.show import Db, Json, document
+from interlock.cli.output import Db, Json, document, open_project
 from interlock.system.errors import SourceError
 
 
@@ -52,15 +53,18 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     from interlock.agents.mcp.server import serve
     from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
-    from interlock.runtime.settings import database, pull_folder, query_desk
+    from interlock.agents.registry import pull_folder
+    from interlock.calibrate.campaign import find_store
+    from interlock.runtime.settings import open_queries_folder
 
-    path = database(Path(), db).absolute()
+    project = open_project(db)
+    path, policy = project.db.absolute(), project.settings.inbox
 
     async def work() -> None:
         link = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
-        records = RunStatusReader(path)
+        records = RunStatusReader(path, partial(find_store, path.parent))
         try:
-            queries = query_desk(path)
+            queries = open_queries_folder(path, policy)
             await serve(Worker(link, queries, records, roles, since), doorway)
         finally:
             await link.close()

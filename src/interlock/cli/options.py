@@ -1,27 +1,18 @@
-"""Flags of the verbs that ask through files or let asks be pulled: which carrier, where, how.
-
-Words of the command line that carry more than a text: name=value pairs, budgets, thresholds.
-
-The flags of a calibration: each is a name for what a user may say, and its help.
-"""
+"""Flags that several verbs share, and words of the command line that carry more than a text."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from interlock.engine.circuit import Circuit
-from interlock.system.errors import CircuitError, SourceError
+from interlock.runtime.agent_pool import split_agent
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import CircuitError, UsageError
 from interlock.system.yaml_text import read_yaml
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from interlock.journal.runs import Run
 
 
 class DispatchMode(StrEnum):
@@ -56,23 +47,74 @@ BatchSize = Annotated[
 ]
 
 
-def written_out(
-    connection: "Connection", found: "Run", circuit: "Circuit", roles: Collection[str]
-) -> Iterator[str]:
-    """Which steps wait for an answer by hand, and what to do about them."""
-    from interlock.agents.wiring_files import Files, case_names
-    from interlock.journal.history import cases_of
+class RateLimitPolicy(StrEnum):
+    """What to do when all that is left waits for the end of a rate limit."""
 
-    root = Path(msgspec.convert(found.options.get("files", {}), Files).root)
-    papers = case_names(circuit, str(root))
-    for case in cases_of(connection, found.run_id):
-        step = circuit.steps.get(case.step)
-        if case.dispatch_id is None or step is None or step.role not in roles:
-            continue
-        prompt = papers(step.name, case.state.visits.get(step.name, 1)).prompt
-        path = root / f"{case.run_id}" / f"{case.case_no}" / prompt
-        verbs = f"'interlock save {case.case_id} -f FILE' and 'interlock resume {case.run_id}'"
-        yield f"case {case.case_id} waits for an answer to {path}: {verbs}"
+    WAIT = "wait"
+    LEAVE = "leave"
+
+
+Agents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent",
+        metavar="[ROLE=]AGENT",
+        help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
+        "exec:COMMAND, acp:COMMAND, script:FILE, or for rca basic; repeatable.",
+    ),
+]
+Slots = Annotated[
+    list[str] | None,
+    typer.Option("--slots", metavar="ROLE=N", help="Dispatches of a role at once."),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=LIMIT",
+        help="dispatches=N, tokens=N, money=X or time=2h, of the run, of a role "
+        "(role.ROLE.tokens=N) or of a day (day.money=X); may be repeated.",
+    ),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option("--parallel", metavar="N", min=1, help="Dispatches of all roles at once."),
+]
+Limited = Annotated[
+    RateLimitPolicy,
+    typer.Option("--on-limit", help="At a rate limit: wait for its end, or leave with exit 75."),
+]
+New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
+
+
+class RunFlags(msgspec.Struct, frozen=True):
+    """What the command line says about who answers, at what cost."""
+
+    agent: list[str] | None = None
+    slots: list[str] | None = None
+    budget: list[str] | None = None
+    parallel: int | None = None
+    files: Mapping[str, str | int] = {}
+
+
+def merge_config(before: RunConfig, flags: RunFlags) -> RunConfig:
+    """A run's configuration with what the command line says."""
+    limits: Mapping[str, str | int | float] = pairs(flags.budget or (), "--budget")
+    given = dict(split_agent(word) for word in flags.agent or ())
+    usual = before.agents
+    if "dispatch" in flags.files:
+        if "" in given:
+            raise UsageError("--dispatch is for roles without an agent, but --agent names all")
+        usual = {role: spec for role, spec in usual.items() if role}
+    return msgspec.structs.replace(
+        before,
+        agents=usual | given,
+        files={**before.files, **flags.files},
+        slots=before.slots | counts(flags.slots or (), "--slots"),
+        budget={**before.budget, **limits},
+        parallel=flags.parallel or before.parallel,
+    )
 
 
 def files_of(
@@ -96,35 +138,26 @@ def pairs(words: Iterable[str], option: str) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name or not value:
-            raise SourceError(f"{option} {word!r}: write {option} name=value")
+            raise UsageError(f"{option} {word!r}: write {option} name=value")
         found[name.strip()] = value.strip()
     return found
 
 
-def thresholds(circuit: Circuit, words: Iterable[str]) -> dict[str, Any]:
-    """`--set name=value` for thresholds the circuit has, of the kind they have."""
-    changes: dict[str, Any] = {}
-    for name, text in pairs(words, "--set").items():
-        changes[name] = plain(text)
-    return checked_thresholds(circuit, changes)
+def read_thresholds(words: Iterable[str]) -> dict[str, Any]:
+    """`--set name=value` for thresholds."""
+    return {name: plain(text) for name, text in pairs(words, "--set").items()}
 
 
-def checked_thresholds(circuit: Circuit, changes: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in changes.items():
-        if name not in circuit.thresholds:
-            known = ", ".join(circuit.thresholds) or "none"
-            raise SourceError(f"{circuit.name} has no threshold {name!r}; it has {known}")
-        usual = circuit.thresholds[name]
-        if _kind(usual) != _kind(value):
-            raise SourceError(f"threshold {name} is {_kind(usual)} ({usual}), not {value!r}")
-    return dict(changes)
+def read_fields(words: Iterable[str]) -> dict[str, Any]:
+    """`--set name=value` for an answer, each value as YAML reads it."""
+    return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
 
 
 def counts(words: Iterable[str], option: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, text in pairs(words, option).items():
         if not re.fullmatch(r"[0-9]{1,9}", text):
-            raise SourceError(f"{option} {name}={text}: {text!r} is no whole number")
+            raise UsageError(f"{option} {name}={text}: {text!r} is no whole number")
         found[name] = int(text)
     return found
 
@@ -134,16 +167,10 @@ def plain(text: str) -> Any:
     try:
         value = read_yaml(text).value
     except CircuitError as error:
-        raise SourceError(f"--set takes a plain value, not {text!r}: {error}") from None
+        raise UsageError(f"--set takes a plain value, not {text!r}: {error}") from None
     if isinstance(value, dict | list):
-        raise SourceError(f"--set takes a plain value, not {text!r}")
+        raise UsageError(f"--set takes a plain value, not {text!r}")
     return value
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    return "a number" if isinstance(value, int | float) else "a text"
 
 
 class Carried(StrEnum):
@@ -157,7 +184,7 @@ class Carried(StrEnum):
 ScenarioWord = Annotated[
     str, typer.Option("--scenario", metavar="NAME|FILE", help="A shipped one, JSON or YAML.")
 ]
-Agent = Annotated[
+CalibrateAgent = Annotated[
     str,
     typer.Option(
         "--agent",
@@ -168,7 +195,7 @@ Agent = Annotated[
 CalibrateDispatch = Annotated[
     Carried | None, typer.Option("--dispatch", help="Ask by files or workers, not an agent.")
 ]
-Parallel = Annotated[
+CalibrateParallel = Annotated[
     int | None,
     typer.Option(
         "--parallel",

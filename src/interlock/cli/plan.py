@@ -8,7 +8,8 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Json, aligned, counted, document, say
+from interlock.cli.output import Json, counted, document, say
+from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,10 +81,11 @@ def show(
 def _read(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
     from interlock.delivery.plan.yaml import with_project
+    from interlock.delivery.terms import DeliveryTables
     from interlock.runtime.settings import read_settings
 
-    usual = read_settings(Path())
-    return with_project(_alone(file), usual.check, usual.environment)
+    tables = read_settings(Path()).read_tables(DeliveryTables)
+    return with_project(_alone(file), tables.check, tables.environment)
 
 
 def _alone(file: Path) -> "Plan":
@@ -177,7 +179,7 @@ def _graph(read: "Plan") -> "Iterator[str]":
             )
             for task in tasks
         )
-        lines = aligned(("  TASK", "TITLE", "ROUND", "FREES", "WAITS FOR"), rows)
+        lines = align_columns(("  TASK", "TITLE", "ROUND", "FREES", "WAITS FOR"), rows)
         if phase or lines:
             yield ""
             yield labels.get(phase, "no phase")

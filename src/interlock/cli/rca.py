@@ -1,9 +1,4 @@
-"""The main verb: failing tests in, root causes out. And the one that writes its report anew.
-
-The verb that tells ReportPortal what was found. Only reviewed cases, and dry unless told.
-
-Verbs of what is known: the root causes that were found, and what became of them.
-"""
+"""Verbs of root-cause analysis: analyze, report, push, causes, cause."""
 
 import os
 import shutil
@@ -16,49 +11,124 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from interlock.api.inbox import user
-from interlock.api.project import (
-    AgentPool,
+from interlock.api.inbox import find_user
+from interlock.api.work import RunResult, work_on_run
+from interlock.cli.app import ExitCode, app
+from interlock.cli.options import (
     Agents,
+    BatchSize,
+    Dispatch,
     Limited,
     Limits,
     Parallel,
     RateLimitPolicy,
+    RunFlags,
     Slots,
-    crew_of,
-    merged,
+    Watching,
+    files_of,
+    merge_config,
+    read_thresholds,
 )
-from interlock.api.sitting import RunResult, sit
-from interlock.cli.app import ExitCode, app
-from interlock.cli.options import BatchSize, Dispatch, Watching, files_of
-from interlock.cli.show import Db, Json, Sets, counted, document, say, table, tell
-from interlock.rca import suites
-from interlock.rca.config import (
-    CaseFiles,
-    FamiliesFlag,
-    LastGreen,
-    PromptDir,
-    RecallFlag,
-    RepoWords,
-    ReviewAbove,
-    Reviewing,
-    Sources,
-    SuiteName,
-    WorkspaceFile,
-    agreed,
+from interlock.cli.output import (
+    Db,
+    Json,
+    Sets,
+    counted,
+    document,
+    open_project,
+    say,
+    table,
+    tell,
 )
-from interlock.rca.opening import answered, before, circuit_for, read
+from interlock.cli.run import exit_with, take_up
+from interlock.rca import analyze as analysis
+from interlock.rca.config import change_config
 from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.api.project import Project
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Launch
     from interlock.rca.sources.read import SourceLaunch
     from interlock.rca.sources.reportportal.push import Pushed
+    from interlock.runtime.agent_pool import AgentPool
 
 
+class ReviewMode(StrEnum):
+    """Who answers F5."""
+
+    HUMAN = "human"
+    AUTO = "auto"
+    DISPATCH = "dispatch"
+
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE...",
+        help="JUnit XML, logs, folders, globs, zips, envelope .json, rp:LAUNCH or its address.",
+    ),
+]
+SuiteName = Annotated[
+    str, typer.Option("--suite", metavar="NAME", help="The suite's name; default from the sources.")
+]
+RepoWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--repo", metavar="[NAME=]PATH[:PURPOSE]", help="A git repository to look in; repeatable."
+    ),
+]
+WorkspaceFile = Annotated[
+    Path | None, typer.Option("--workspace", metavar="FILE", help="Repositories in YAML or JSON.")
+]
+LastGreen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--last-green", metavar="[REPO=]REV", help="The revision that last passed; repeatable."
+    ),
+]
+Reviewing = Annotated[
+    ReviewMode | None,
+    typer.Option(
+        "--review", help="Who reviews: human, auto (above a score), or dispatch (as other roles)."
+    ),
+]
+ReviewAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--review-above",
+        metavar="SCORE",
+        min=0,
+        max=1,
+        help="What --review auto needs to approve; default 0.85.",
+    ),
+]
+FamiliesFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--families/--each", help="Investigate one case of a family for all, or each by itself."
+    ),
+]
+RecallFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--recall-first/--recall-asked", help="Look failures up before asking, or always ask."
+    ),
+]
+CaseFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
+    ),
+]
+PromptDir = Annotated[
+    Path | None,
+    typer.Option("--prompt-dir", metavar="DIR", help="Your own templates, such as recall/….md."),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -105,34 +175,54 @@ def analyze(
     json: Json = False,
 ) -> None:
     """Find the causes of failing tests. Run again, it takes what is new and goes on."""
-    from interlock.journal.database import writing
-    from interlock.runtime.settings import database
-
-    intakes = read(sources, suite, rp_key)
-    path = database(Path(), db)
-    name = suite or suites.name_of(sources, intakes)
-    folder = suites.folder_of(name, out)
-    suites.refuse_foreign(folder)
+    project = open_project(db)
+    intakes = analysis.read_launches(sources, suite, rp_key, tell)
+    name = suite or analysis.name_suite(sources, intakes)
+    folder = analysis.report_folder(name, out)
+    analysis.check_report_folder(folder)
     said = {"review": review and str(review), "review_above": review_above}
     said |= {"families": families, "recall_first": recall_first}
-    with writing(path) as connection:
-        found = None if new else suites.find(connection, name, intakes)
+    with project.write() as connection:
+        found = None if new else analysis.find_suite_of(connection, name, intakes)
         if found is None and not any(intake.failures for intake in intakes):
             _nothing_failed(intakes, json=json)
             return
-        bundle, circuit, changes = circuit_for(sets or [], prompt_dir)
+        circuit, changes = analysis.load_rca(project, read_thresholds(sets or ()), prompt_dir)
         files = files_of(dispatch, root, watch, batch_size)
-        usual = before(connection, found, changes, files)
-        terms = agreed(suites.terms_in(usual), repo, workspace, last_green, **said)
-        options = answered(merged(usual, agent, slots, budget, parallel, files), terms)
-        crew = crew_of(circuit, options, path)
-        taken, count = suites.take_in(connection, found, name, bundle, circuit, intakes, options)
+        before = analysis.find_config(project, connection, found, changes, files)
+        config = change_config(analysis.read_config(before), repo, workspace, last_green, **said)
+        merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
+        options = analysis.assign_reviewer(merged, config)
+        pool = project.build_pool(circuit.source.circuit, options)
+        taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
             _tell_more(taken, count)
-        sat = _work(connection, taken, crew, wait=wait, on_limit=on_limit)
-        _show(connection, taken, folder, sat, json=json)
-    sat.leave()
+        result = _work(project, connection, taken, pool, wait=wait, on_limit=on_limit)
+        _show(connection, taken, folder, result, json=json)
+    exit_with(result)
+
+
+def resume_run(
+    project: "Project",
+    run_id: int,
+    flags: RunFlags,
+    *,
+    wait: bool,
+    on_limit: RateLimitPolicy,
+    json: bool,
+) -> None:
+    """Go on with the suite of a run, and write its report."""
+    from interlock.rca.knowledge.suites import find_suite
+
+    with project.write() as connection:
+        _, pool = take_up(project, connection, run_id, flags)
+        suite = find_suite(connection, run_id=run_id)
+        if suite is None:
+            raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
+        result = _work(project, connection, suite, pool, wait=wait, on_limit=on_limit)
+        _show(connection, suite, analysis.report_folder(suite.name, None), result, json=json)
+    exit_with(result)
 
 
 @app.command()
@@ -143,12 +233,9 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a suite anew, as it stands."""
-    from interlock.journal.database import reading
-    from interlock.runtime.settings import database
-
-    with reading(database(Path(), db)) as connection:
-        suite = suites.the_suite(connection, suite_id)
-        _show(connection, suite, suites.folder_of(suite.name, out), None, json=json)
+    with open_project(db).read() as connection:
+        suite = analysis.get_suite(connection, suite_id)
+        _show(connection, suite, analysis.report_folder(suite.name, out), None, json=json)
 
 
 def _tell_more(suite: "Suite", count: int) -> None:
@@ -169,34 +256,41 @@ def _nothing_failed(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
 
 
 def _work(
+    project: "Project",
     connection: "Connection",
     suite: "Suite",
-    crew: AgentPool,
+    pool: "AgentPool",
     *,
     wait: bool,
     on_limit: RateLimitPolicy,
 ) -> RunResult:
     from interlock.journal.runs import find_run
 
-    sat = sit(connection, find_run(connection, suite.run_id), crew, wait=wait, on_limit=on_limit)
-    if sat.application is not None:
-        for problem in sat.application.notes():
-            tell(f"note: {problem}")
-    return sat
+    result = work_on_run(
+        connection,
+        find_run(connection, suite.run_id),
+        pool,
+        display=project.display,
+        wait_for_humans=wait,
+        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+    )
+    for note in result.notes:
+        tell(f"note: {note}")
+    return result
 
 
 def _show(
-    connection: "Connection", suite: "Suite", folder: Path, sat: RunResult | None, *, json: bool
+    connection: "Connection", suite: "Suite", folder: Path, result: RunResult | None, *, json: bool
 ) -> None:
     from interlock.journal.runs import find_run
     from interlock.rca.report.document import summary_of
     from interlock.rca.report.outline import outline
     from interlock.rca.report.summary import summary
 
-    findings = suites.findings_now(connection, suite)
-    files = suites.write_report(findings, folder)
+    findings = analysis.collect_findings(connection, suite)
+    files = analysis.write_report(findings, folder)
     if json:
-        status = sat.status if sat else find_run(connection, suite.run_id).status
+        status = result.status if result else find_run(connection, suite.run_id).status
         told = msgspec.to_builtins(summary_of(outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         document(fields | {"summary": told, "files": [str(path) for path in files]})
@@ -204,9 +298,9 @@ def _show(
     width = shutil.get_terminal_size().columns
     for line in summary(findings, [str(path) for path in files], width):
         say(line.text)
-    for waiting in by_hand_lines(sat.by_hand if sat else [], suite.run_id):
+    for waiting in by_hand_lines(result.written_out if result else [], suite.run_id):
         say(waiting)
-    if sat and sat.tally.questions > len(sat.by_hand):
+    if result and result.counts.questions > len(result.written_out):
         say()
         say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")
 
@@ -245,17 +339,15 @@ def push(
     json: Json = False,
 ) -> None:
     """Tell ReportPortal what was reviewed. Each item gets its defect type and a comment."""
-    from interlock.journal.database import reading
     from interlock.rca.findings import updates
     from interlock.rca.knowledge.suites import launches_of, suite_cases
     from interlock.rca.sources.reportportal.client import URL, address
     from interlock.rca.sources.reportportal.project import ReportPortal
     from interlock.rca.sources.reportportal.push import push as send
-    from interlock.runtime.settings import database
 
-    with reading(database(Path(), db)) as connection:
-        suite = suites.the_suite(connection, suite_id)
-        findings = suites.findings_now(connection, suite)
+    with open_project(db).read() as connection:
+        suite = analysis.get_suite(connection, suite_id)
+        findings = analysis.collect_findings(connection, suite)
         cases = suite_cases(connection, suite.suite_id)
         launches = [each.launch for each in launches_of(connection, suite.suite_id)]
     origin = min((each for each in launches if each.project), key=_place, default=None)
@@ -269,7 +361,7 @@ def push(
     where = address(os.environ, url=url, project=name, key_file=rp_key)
     with ReportPortal(where) as portal:
         if not said_by:
-            wanted, left = updates(findings, cases, portal.user() or user())
+            wanted, left = updates(findings, cases, portal.user() or find_user())
         pushed = send(portal, wanted, dry_run=dry_run)
     if json:
         document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
@@ -328,11 +420,9 @@ def causes(
     json: Json = False,
 ) -> None:
     """The root causes that are known, of all suites."""
-    from interlock.journal.database import reading
     from interlock.rca.knowledge.causes import causes as known
-    from interlock.runtime.settings import database
 
-    with reading(database(Path(), db)) as connection:
+    with open_project(db).read() as connection:
         found = known(connection, archived=everything)
     if json:
         document({"causes": msgspec.to_builtins(found)})
@@ -363,21 +453,19 @@ def cause(
     json: Json = False,
 ) -> None:
     """Say what became of a root cause. When one that is resolved comes back, it is a regression."""
-    from interlock.journal.database import reading, writing
     from interlock.rca.knowledge.causes import rca, set_rca_status, set_ticket
-    from interlock.runtime.settings import database
     from interlock.system.errors import SourceError
 
     if link and not link.startswith(("http://", "https://")):
         raise SourceError(f"--link {link[:200]!r} should begin with https://")
-    path = database(Path(), db)
+    project = open_project(db)
     if status is not None or ticket:
-        with writing(path) as connection:
+        with project.write() as connection:
             if ticket:
                 set_ticket(connection, rca_id, ticket, link)
             if status is not None:
                 set_rca_status(connection, rca_id, str(status), time.time())
-    with reading(path) as connection:
+    with project.read() as connection:
         found = rca(connection, rca_id)
     if found is None:
         raise SourceError(f"there is no root cause {rca_id}; 'interlock causes' lists them")

@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.show import Json, document, say, table, tell
+from interlock.cli.output import Json, document, say, table, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -70,14 +70,33 @@ def respond(
 
 
 def _hire(spec: str) -> "Hire":
-    from interlock.agents.specs import agent
-    from interlock.system.errors import SourceError
+    from collections.abc import Mapping
+
+    from interlock.agents.carrier import Carrier
+    from interlock.agents.files.batch import ProgressGauge
+    from interlock.agents.registry import AgentContext, build_agent
+    from interlock.runtime.settings import DATABASE, open_queries_folder, read_settings
+    from interlock.system.errors import UsageError
     from interlock.system.time import SystemClock
 
     if not spec:
-        raise SourceError("who answers? Say it with --agent exec:COMMAND")
-    agent(spec, SystemClock())
-    return lambda named: agent(spec, SystemClock(), {**os.environ, **named})
+        raise UsageError("who answers? Say it with --agent exec:COMMAND")
+    settings = read_settings(Path())
+
+    def hire(named: Mapping[str, str]) -> Carrier:
+        context = AgentContext(
+            project=Path(),
+            db=DATABASE,
+            clock=SystemClock(),
+            settings=settings.written,
+            environment={**os.environ, **named},
+            queries=open_queries_folder(DATABASE, settings.inbox),
+            gauge=ProgressGauge(),
+        )
+        return build_agent(spec, context)
+
+    hire({})
+    return hire
 
 
 async def _work(responder: "Responder", *, once: bool, json: bool) -> int:

@@ -1,42 +1,70 @@
-"""Verbs that work: run and resume."""
+"""Verbs that work on runs: run, resume, stop; and save, for answers by hand."""
 
 import hashlib
-import time
-from collections.abc import Mapping
+import os
+import signal
+import socket
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import msgspec
 import typer
 
-from interlock.api.project import (
-    AgentPool,
+from interlock.cli.app import ExitCode, app
+from interlock.cli.options import (
     Agents,
+    BatchSize,
+    Dispatch,
     Limited,
     Limits,
+    New,
     Parallel,
     RateLimitPolicy,
-    RunConfig,
+    Root,
+    RunFlags,
     Slots,
-    crew_of,
-    merged,
-    open_run,
-    usual_options,
+    Wait,
+    Watching,
+    files_of,
+    merge_config,
+    read_thresholds,
 )
-from interlock.api.sitting import RunResult, sit
-from interlock.cli.app import app
-from interlock.cli.options import BatchSize, Dispatch, Root, Watching, files_of
-from interlock.cli.show import CircuitName, Db, Json, RunId, Sets, counted, document, say, tell
+from interlock.cli.output import (
+    CircuitName,
+    Db,
+    Json,
+    RunId,
+    Sets,
+    counted,
+    document,
+    open_project,
+    say,
+    tell,
+)
 from interlock.system.errors import StateError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.engine.circuit_file import CircuitSource
+    from interlock.api.project import Project
+    from interlock.api.work import RunResult
+    from interlock.journal.runs import Run
+    from interlock.runtime.agent_pool import AgentPool
 
-
-New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
+_OWN_REPORTS = {
+    "delivery": "interlock.cli.delivery",
+    "epic": "interlock.cli.epic",
+    "rca": "interlock.cli.rca",
+}
+"""Where circuits whose work is shown and reported in a way of its own are resumed."""
+_EXITS = {
+    "done": ExitCode.DONE,
+    "unhealthy": ExitCode.UNHEALTHY,
+    "waiting": ExitCode.WAITING,
+    "budget": ExitCode.BUDGET,
+    "rate-limited": ExitCode.RATE_LIMITED,
+}
 
 
 @app.command()
@@ -61,44 +89,37 @@ def run(
     json: Json = False,
 ) -> None:
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
+    from interlock.api.circuits import Circuit
+    from interlock.api.work import load_circuit, work_on_run
     from interlock.cli.circuits import refuse_unsound
-    from interlock.journal.database import writing
-    from interlock.journal.runs import find_run, unfinished_run
-    from interlock.runtime.apps import beginning
-    from interlock.runtime.circuits import find_circuit, read_cases
-    from interlock.runtime.settings import database, read_settings
+    from interlock.runtime.circuits import read_cases
 
-    project = Path()
-    usual = read_settings(project)
-    path = database(project, db)
-    bundle = find_circuit(circuit, project)
-    own = bundle.open()
-    written, changes = changed(own, usual.thresholds, sets or [])
-    refuse_unsound(written, own.circuit)
+    project = open_project(db)
+    own = Circuit.load(circuit, project.path)
+    changed, changes = own.with_thresholds(project.settings.thresholds, read_thresholds(sets or ()))
+    refuse_unsound(changed.source, own.source.circuit)
     new_cases, content = read_cases(cases)
-    files = files_of(dispatch, root, watch, batch_size)
-    options = merged(usual_options(usual, changes), agent, slots, budget, parallel, files)
-    crew = crew_of(written.circuit, options, path)
-    text = msgspec.json.encode(bundle).decode()
-    kind = msgspec.json.encode([written.circuit.name, changes], order="sorted")
-    mark = hashlib.sha256(kind + content).hexdigest()
-    with writing(path) as connection:
-        run_id = None if new else unfinished_run(connection, mark)
-        if run_id is None:
-            run_id = beginning(written.circuit.name)(
-                connection,
-                written.circuit,
-                text,
-                new_cases,
-                source=str(cases),
-                fingerprint=mark,
-                options=msgspec.to_builtins(options),
-                at=time.time(),
-            )
-        else:
-            crew = _taken_up(connection, run_id, options, path, text)
-        sat = sit(connection, find_run(connection, run_id), crew, wait=wait, on_limit=on_limit)
-        _report(connection, run_id, sat, json=json)
+    kind = msgspec.json.encode([changed.name, changes], order="sorted")
+    flags = RunFlags(agent, slots, budget, parallel, files_of(dispatch, root, watch, batch_size))
+    config = merge_config(project.new_config(changed.name, changes), flags)
+    config = msgspec.structs.replace(config, input=hashlib.sha256(kind + content).hexdigest())
+    pool = project.build_pool(changed.source.circuit, config)
+    with project.write() as connection:
+        found, existed = project.begin_or_find(
+            connection, own.bundle, new_cases, config, name=str(cases), new=new
+        )
+        if existed:
+            _tell_resumed(found.run_id, msgspec.json.encode(own.bundle).decode() != found.text)
+            pool = project.build_pool(load_circuit(found), config)
+        result = work_on_run(
+            connection,
+            found,
+            pool,
+            display=project.display,
+            wait_for_humans=wait,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        )
+        _report(connection, result, json=json)
 
 
 @app.command()
@@ -118,84 +139,80 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
-    from interlock.agents.wiring_files import DELIVERY
-    from interlock.journal.database import reading, writing
-    from interlock.journal.runs import FINISHED, find_run
-    from interlock.runtime.settings import database
+    from interlock.api.work import work_on_run
+    from interlock.journal.runs import find_run
 
-    path = database(Path(), db)
-    with reading(path) as connection:
-        find_run(connection, run_id)
-    with writing(path) as connection:
+    project = open_project(db)
+    flags = RunFlags(agent, slots, budget, parallel, files_of(dispatch, root, watch, batch_size))
+    with project.read() as connection:
         found = find_run(connection, run_id)
-        if found.status in FINISHED:
-            raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
-        before = msgspec.convert(found.options, RunConfig)
-        files = files_of(dispatch, root, watch, batch_size)
-        options = merged(before, agent, slots, budget, parallel, files)
-        crew = _taken_up(connection, found.run_id, options, path)
-        if found.circuit == DELIVERY:
-            from interlock.cli.delivery import RunOptions, work_on
-
-            manner = RunOptions(wait=wait, on_limit=on_limit, json=json)
-            work_on(connection, found.run_id, crew, path, manner)
-            return
-        sat = sit(
-            connection, find_run(connection, found.run_id), crew, wait=wait, on_limit=on_limit
+    if found.circuit in _OWN_REPORTS:
+        own = import_module(_OWN_REPORTS[found.circuit])
+        own.resume_run(project, found.run_id, flags, wait=wait, on_limit=on_limit, json=json)
+        return
+    with project.write() as connection:
+        found, pool = take_up(project, connection, found.run_id, flags)
+        result = work_on_run(
+            connection,
+            found,
+            pool,
+            display=project.display,
+            wait_for_humans=wait,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
         )
-        _report(connection, found.run_id, sat, json=json)
+        _report(connection, result, json=json)
 
 
-def _taken_up(
-    connection: "Connection", run_id: int, options: RunConfig, path: Path, text: str = ""
-) -> "AgentPool":
-    """A crew for a run that has begun, by its own circuit; a later `text` of it changes nothing."""
-    from interlock.journal.runs import find_run, set_options
+def take_up(
+    project: "Project", connection: "Connection", run_id: int, flags: RunFlags
+) -> "tuple[Run, AgentPool]":
+    """An unfinished run with what the flags change about it, and who answers it now."""
+    from interlock.api.work import load_circuit
+    from interlock.journal.runs import FINISHED, find_run, set_options
+    from interlock.runtime.settings import RunConfig
 
     found = find_run(connection, run_id)
-    crew = crew_of(open_run(found), options, path)
-    set_options(connection, run_id, msgspec.to_builtins(options))
-    if text:
-        notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
-        if text != found.text:
-            notice += "; the circuit has changed since, the run keeps the one it began with"
-        tell(notice)
-    return crew
+    if found.status in FINISHED:
+        raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
+    config = merge_config(msgspec.convert(found.options, RunConfig), flags)
+    pool = project.build_pool(load_circuit(found), config)
+    set_options(connection, run_id, msgspec.to_builtins(config))
+    return find_run(connection, run_id), pool
 
 
-def changed(
-    written: "CircuitSource", usual: "Mapping[str, Any]", words: list[str]
-) -> "tuple[CircuitSource, dict[str, Any]]":
-    """The circuit with the thresholds the project and the command line ask for, and those."""
-    from interlock.cli.options import checked_thresholds, thresholds
-
-    circuit = written.circuit
-    known = {name: value for name, value in usual.items() if name in circuit.thresholds}
-    changes = checked_thresholds(circuit, known) | thresholds(circuit, words)
-    return msgspec.structs.replace(written, circuit=circuit.with_thresholds(changes)), changes
+def _tell_resumed(run_id: int, changed: bool) -> None:
+    notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
+    if changed:
+        notice += "; the circuit has changed since, the run keeps the one it began with"
+    tell(notice)
 
 
-def _report(connection: "Connection", run_id: int, sat: RunResult, *, json: bool) -> None:
+def _report(connection: "Connection", result: "RunResult", *, json: bool) -> None:
     """Say how a run stands, and leave with its exit code."""
     from interlock.journal.history import counts, digest_of
     from interlock.journal.runs import find_run
 
+    run_id = result.run_id
     spent = find_run(connection, run_id).spent
     ends = counts(connection, run_id)
     if json:
-        fields = {"run_id": run_id, "status": sat.status, "tally": msgspec.to_builtins(sat.tally)}
+        fields = {
+            "run_id": run_id,
+            "status": result.status,
+            "tally": msgspec.to_builtins(result.counts),
+        }
         fields |= {"ends": dict(ends), "spent": msgspec.structs.asdict(spent)}
         document(fields | {"digest": digest_of(connection, run_id)})
-        sat.leave()
+        exit_with(result)
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
     cost = counted(spent.dispatches, "dispatch", "dispatches")
-    say(f"run {run_id}: {sat.status}; {shown}; {cost}")
-    for line in sat.by_hand:
+    say(f"run {run_id}: {result.status}; {shown}; {cost}")
+    for line in result.written_out:
         say(line)
-    if not sat.by_hand or sat.tally.questions > len(sat.by_hand):
-        for line in advice(sat.status, run_id):
+    if not result.written_out or result.counts.questions > len(result.written_out):
+        for line in advice(result.status, run_id):
             say(line)
-    sat.leave()
+    exit_with(result)
 
 
 def advice(status: str, run_id: int) -> list[str]:
@@ -207,3 +224,67 @@ def advice(status: str, run_id: int) -> list[str]:
         "stopped": [f"'interlock resume {run_id}' goes on"],
         "unhealthy": [f"'interlock status {run_id}' shows which cases need a look"],
     }.get(status, [])
+
+
+def exit_with(result: "RunResult") -> NoReturn:
+    """End the command with the exit code of the work."""
+    stopped = 128 + (result.stopped_by or signal.SIGTERM)
+    raise typer.Exit(stopped if result.status == "stopped" else _EXITS[result.status])
+
+
+@app.command()
+def stop(
+    db: Db = None,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
+    json: Json = False,
+) -> None:
+    """Ask the process at work to stop. What it has is kept; resume goes on."""
+    project = open_project(db)
+    writer = project.writer()
+    if writer is None:
+        raise StateError(f"nobody works on {project.db}, so there is nothing to stop")
+    if writer.host != socket.gethostname():
+        raise StateError(f"{project.db} is worked on by {writer}; stop it there")
+    try:
+        os.kill(writer.pid, signal.SIGTERM)
+        if now:
+            # The kernel may merge two pending signals of one kind, but not two kinds.
+            os.kill(writer.pid, signal.SIGINT)
+    except ProcessLookupError:
+        tell(f"{writer} has just ended by itself")
+    except PermissionError:
+        raise StateError(f"{writer} belongs to another user, who alone can stop it") from None
+    if json:
+        document({"pid": writer.pid, "host": writer.host, "now": now})
+    else:
+        say(f"asked {writer} to stop{' at once' if now else ''}")
+
+
+@app.command()
+def save(
+    case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case, see status.")],
+    file: Annotated[
+        Path, typer.Option("-f", "--file", help="The artifact: JSON, with or without its wrapper.")
+    ],
+    run_id: Annotated[
+        int | None, typer.Option("--run", help="The run; default the newest that has the case.")
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Save the answer to a case's open step. The run takes it when it works or is resumed."""
+    from interlock.api.manual import save_artifact
+    from interlock.journal.history import find_case
+
+    project = open_project(db)
+    with project.read() as connection:
+        case = find_case(connection, case_id, run_id)
+        asked, left = save_artifact(connection, case, file)
+    if json:
+        fields = {"run_id": case.run_id, "case_id": case_id, "step": asked.step}
+        document(fields | {"dispatch_id": asked.dispatch_id, "artifact_path": str(left)})
+        return
+    then = "the running process takes it"
+    if not project.writer():
+        then = f"'interlock resume {case.run_id}'"
+    say(f"saved the answer of {case_id} to step {asked.step}; {then}")

@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,11 @@ import typer
 
 from interlock.api.inspect import RunStatusReader
 from interlock.cli.app import app
-from interlock.cli.show import Db, Json, document, say
+from interlock.cli.output import Db, Json, document, open_project, say
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from interlock.agents.human import AnswerPolicy
     from interlock.agents.mcp.worker import Hire
     from interlock.web.access import AccessRules
 
@@ -55,11 +57,11 @@ def serve(
 
     import asyncio
 
-    from interlock.runtime.settings import database
     from interlock.web.server import HEALTH, WebServer, address, listen, place
     from interlock.web.workers import PATH, workers
 
-    path = database(Path(), db).absolute()
+    project = open_project(db)
+    path, policy = project.db.absolute(), project.settings.inbox
     listening = place(host, port)
 
     def ready() -> None:
@@ -70,7 +72,7 @@ def serve(
             say(f"serving at {where}: MCP at {where}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    house = WebServer([workers(_hire(path))])
+    house = WebServer([workers(_hire(path, policy))])
     raise typer.Exit(128 + asyncio.run(listen(house, rules, listening, ready)))
 
 
@@ -107,19 +109,21 @@ def _token_in(path: Path) -> str:
     return text
 
 
-def _hire(path: Path) -> "Hire":
+def _hire(path: Path, policy: "AnswerPolicy") -> "Hire":
     """What makes a worker for each that comes."""
     import secrets
 
     from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
-    from interlock.runtime.settings import pull_folder, query_desk
+    from interlock.agents.registry import pull_folder
+    from interlock.calibrate.campaign import find_store
+    from interlock.runtime.settings import open_queries_folder
 
-    records = RunStatusReader(path)
+    records = RunStatusReader(path, partial(find_store, path.parent))
 
     def hire(there_for: float) -> Worker:
         link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
-        queries = query_desk(path)
+        queries = open_queries_folder(path, policy)
         return Worker(link, queries, records, since=time.time() - there_for)
 
     return hire

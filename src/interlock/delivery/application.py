@@ -1,292 +1,83 @@
-"""The application of the circuit `delivery`: where its agents work, what they are told, who waits.
+"""Delivery as an application: its workspace, its hooks, and the roles its own code plays."""
 
-Stands between the loop and the site. Everything it decides is decided by the circuit's rules; this
-finds what they need, and remembers what they led to. Nothing here changes a tree.
-"""
-
-import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, Clock, ExecutionContext
-from interlock.delivery import steps, task_context
-from interlock.delivery.handlers import CheckHandler, DeliveryHandlers
-from interlock.delivery.inspection import TaskEnvironment, TreeInspection
-from interlock.delivery.merging import MergeHandler
-from interlock.delivery.parameters import parameters
-from interlock.delivery.plan.watch import PlanWatch
-from interlock.delivery.queues import WaitQueues
-from interlock.delivery.task_context import Briefs, Experts, PastDecision, asked_for, is_name
-from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.snapshot import covers, may_meet
-from interlock.delivery.worktrees.tree import TaskTree
-from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
-from interlock.engine.circuit import HUMAN, Circuit
-from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase, holds_of, journal_of
-
-_CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
-_CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
-_CONFLICT: Final = "FILE CONFLICT"
-_BLOCKED: Final = ("INFRA_BLOCKED", "AUDIT_BLOCKED")
+from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.function import AsyncHandler
+from interlock.delivery.hooks import DeliveryHooks
+from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.parameters import NAMES
+from interlock.delivery.plan.watch import PlanWatch, usable_plan
+from interlock.delivery.steps import PROGRAMS
+from interlock.delivery.terms import DeliveryConfig
+from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.engine.circuit import Circuit
+from interlock.journal.runs import Run, given_cases
+from interlock.runtime.application import Application, RunSetup
 
 
-class DeliveryApplication:
-    """What the circuit `delivery` needs while a run of it is worked on."""
+class Delivery(Application):
+    """The circuit `delivery`: a plan's tasks in trees of their own, checked and merged by us."""
 
-    def __init__(
+    own_roles = PROGRAMS
+    prompt_names = NAMES
+
+    def set_up_run(
         self,
         connection: Connection,
-        run_id: int,
+        run: Run,
         circuit: Circuit,
-        ground: TaskEnvironment,
-        watch: PlanWatch,
+        carriers: Mapping[str, Carrier],
+        terms: Mapping[str, Any],
+        *,
         clock: Clock,
-        told: list[str],
-    ) -> None:
-        terms = ground.terms
-        self.ground = ground
-        self.told = told
-        told.extend(ground.shop.notes)
-        self.experts = Experts(Path(terms.source) / terms.work.experts, ground.made_experts)
-        inspection = TreeInspection(ground, clock)
-        merging = MergeHandler(ground, inspection, self._idle, self.told.append)
-        self.checking = CheckHandler(ground, inspection, merging, self._reported_by, self._declared)
-        self.labours = DeliveryHandlers(ground, clock, merging, self.checking, inspection)
-        self._briefs = Briefs(ground, self.checking, self.experts)
-        self.queues = WaitQueues(terms.work.per_expert, self._at_work)
-        self._connection = connection
-        self._circuit = circuit
-        self._watch = watch
-        self._stories: dict[int, list[PastDecision]] = {}
-        self._cases: dict[str, Case] = {}
-        self._numbers: dict[str, int] = {}
-        self._out: set[str] = set()
-        self._complete: set[str] = set()
-        self._holders = dict(holds_of(connection, circuit, run_id))
-
-    # Where an agent works, and what it is told
-
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        self._goes_out(case_no, case)
-        step = self._circuit.steps[case.step]
-        if step.role in steps.PROGRAMS or step.role == HUMAN:
-            return NO_PREMISES
-        tree = self.ground.tree_of(case.case_id, case.step)
-        self._put_back_after_judges(case_no, case, tree)
-        terms = self.ground.terms
-        mark = f"{terms.secret}:{dispatch_id}".encode()
-        return ExecutionContext(
-            folder=str(tree.folder),
-            variables=tree.environment(self.ground.ports(case_no)),
-            nonce=hashlib.blake2b(mark, digest_size=8).hexdigest(),
-            strict=terms.strict_signals,
-            writes=step.role in steps.WRITERS,
-            request_id=_request_id(case) if case.step == steps.CONSULT else "",
+        only: Collection[int] | None = None,
+    ) -> RunSetup:
+        """The workshop is opened, our programs take their places, and the application its own."""
+        agreed = msgspec.convert(terms, DeliveryConfig)
+        plan = usable_plan(agreed)
+        shop = DeliveryWorkspace.found(
+            Path(agreed.source),
+            Path(agreed.home),
+            agreed.slug,
+            agreed.base,
+            keep_hooks=agreed.work.hooks,
         )
-
-    def _put_back_after_judges(self, case_no: int, case: Case, tree: TaskTree) -> None:
-        """A developer goes on from their own work: what a judge did to it is taken away first."""
-        story = self._story(case_no)
-        judged = bool(story) and story[-1].decision.step in (steps.REVIEW, steps.AUDIT)
-        if case.step != steps.IMPLEMENT or not judged:
-            return
-        sha = str(task_context.last_of(story, steps.CHECK, steps.PROVE).get("snapshot", ""))
-        if sha and not tree.is_as_left(sha):
-            tree.restore(sha)
-            self.told.append(
-                f"{case.case_id}: a judge changed files of the work; they were put back"
-            )
-
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
-        step = self._circuit.steps[case.step]
-        if step.role in steps.PROGRAMS:
-            return {}
-        brief = self._briefs.brief(case, self._story(case_no), premises)
-        return parameters(case=case, role=step.role, brief=brief)
-
-    # What came back
-
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
-        if signal.name in _BLOCKED or case.step in (steps.CHECK, steps.PROVE):
-            return _with(signal, under_repair=self._under_repair(case))
-        match signal.name:
-            case "TASK_INCOMPLETE":
-                category = _category(signal.data)
-                repair = category == "infrastructure" and self._under_repair(case)
-                return _with(signal, category=category, under_repair=repair)
-            case "EXPERT_REQUEST":
-                wanted = str(signal.data.get("target_agent", ""))
-                if not is_name(wanted):
-                    sentence = f"{wanted!r} is no name of an expert: use letters, digits, - and _."
-                    return Refused("Malformed", sentence)
-                return _with(signal, expert_known=self.experts.known(wanted))
-            case "EXPERT_CREATED":
-                return self._created(case, signal)
-            case "FILE CONFLICT":
-                path = str(signal.subject or "")
-                return _with(signal, path=path, holder=self._holder(case, path))
-        return signal
-
-    def _created(self, case: Case, signal: Signal) -> Signal | Refused:
-        wanted = asked_for(case)
-        if signal.subject != wanted:
-            return Refused("WrongTask", f"The expert that is wanted is {wanted}.")
-        if not self.experts.known(wanted):
-            place = self.experts.place_for(wanted)
-            return Refused("Malformed", f"Write the expert's text to {place} first, then say so.")
-        return signal
-
-    def _holder(self, case: Case, path: str) -> str:
-        """The open task that has declared the file, or that has changed it."""
-        prefix = self.ground.shop.manifest.found.prefix
-        for name, files in self._declared().items():
-            seen = self.checking.seen.get(name, Diff())
-            wrote = f"{prefix}{path}" in seen.paths
-            if name != case.case_id and (wrote or covers(files, path)):
-                return name
-        return ""
-
-    def effects(
-        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
-    ) -> Sequence[Effect]:
-        self._story(case_no).append(PastDecision(decision, data))
-        self._out.discard(case.case_id)
-        self._note_hold(case.case_id, decision)
-        if case.step == steps.CONSULT:
-            self.queues.leave_expert(case.case_id)
-        return ()
-
-    def _note_hold(self, case_id: str, decision: Decision) -> None:
-        """Whether this case repairs what stops all others, as the plan keeps it."""
-        if decision.hold:
-            self._holders.setdefault(decision.hold, case_id)
-        self._holders.pop(decision.release, None)
-        if decision.status != OPEN:
-            self._holders = {
-                name: holder for name, holder in self._holders.items() if holder != case_id
-            }
-
-    def _under_repair(self, case: Case) -> bool:
-        """Whether another case repairs the infrastructure already."""
-        return any(holder != case.case_id for holder in self._holders.values())
-
-    # Who waits
-
-    def held(self, case_no: int, case: Case) -> bool:
-        self._numbers[case.case_id] = case_no
-        if case.status != OPEN:
-            self._cases.pop(case.case_id, None)
-            self._stories.pop(case_no, None)
-            self.checking.seen.pop(case.case_id, None)
-            self.queues.over(case.case_id)
-            if case.end == steps.COMPLETE:
-                self._complete.add(case.case_id)
-            return False
-        self._cases[case.case_id] = case
-        if case.step == steps.PREPARE:
-            return self._waits_for_files(case.case_id)
-        if case.step == steps.CONSULT:
-            return self.queues.ask_expert(case.case_id, asked_for(case))
-        story = self._story(case_no)
-        last = story[-1] if story else None
-        if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
-            return False
-        if last.decision.rule == "waits":
-            self.queues.wait_for(case.case_id)
-            return True
-        if last.decision.rule == "conflict" and _can_wait(last.answer):
-            self.queues.wait_for(case.case_id, str(last.answer["holder"]))
-            return True
-        return False
-
-    def _waits_for_files(self, case_id: str) -> bool:
-        """Whether a task that can be worked on has declared the same files: it goes first."""
-        files = self._declared().get(case_id, ())
-        for name in self._at_work() if files else ():
-            if name != case_id and may_meet(files, self._declared().get(name, ())):
-                self.queues.wait_for(case_id, name)
-                return True
-        return False
-
-    def let_go(self) -> Iterable[str]:
-        return self.queues.let_go(lambda name: name in self._cases)
-
-    def news(self) -> Iterable[NewCase]:
-        found = self._watch.news()
-        if self._watch.plan is not self.ground.plan:
-            self.ground.replan(self._watch.plan)
-        return found
-
-    def notes(self) -> Iterable[str]:
-        return self.told
-
-    def _goes_out(self, case_no: int, case: Case) -> None:
-        """Also after a restart, when what was out goes out again."""
-        self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
-        self._out.add(case.case_id)
-        if case.step == steps.CONSULT:
-            self.queues.at_expert(case.case_id, asked_for(case))
-
-    def _idle(self) -> dict[str, str]:
-        """Open tasks in whose trees nobody works, and where each stands, detours left out."""
-        return {
-            name: case.stack[0] if case.stack else case.step
-            for name, case in self._cases.items()
-            if name not in self._out and case.step != steps.PREPARE
-        }
-
-    def _at_work(self) -> Iterable[str]:
-        """Open cases that can end somebody's wait: neither waiting themselves nor with a human."""
-        for name, case in self._cases.items():
-            task = self.ground.tasks.get(name)
-            ready = task is None or {*task.blocked_by} <= self._complete
-            if ready and case.step not in steps.GATES and not self.queues.is_waiting(name):
-                yield name
-
-    def _declared(self) -> dict[str, tuple[str, ...]]:
-        """The files that open tasks have declared."""
-        tasks = self.ground.tasks
-        return {name: tasks[name].target_files for name in self._cases if name in tasks}
-
-    def _reported_by(self, case_id: str) -> frozenset[str]:
-        """The files that a task reported as in conflict: it was told to go on with them."""
-        return frozenset(
-            str(past.answer.get("path", ""))
-            for past in self._story(self._numbers[case_id])
-            if past.decision.signal == _CONFLICT
+        told = _published(shop)
+        watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
+        ground = TaskEnvironment(shop, agreed, watch.plan)
+        foreman = DeliveryHooks(connection, run.run_id, circuit, ground, watch, clock, told)
+        ours: dict[str, Carrier] = dict.fromkeys(
+            PROGRAMS, AsyncHandler(foreman.labours, shop.close)
         )
+        timed = _with_timeouts(circuit, agreed.timeouts)
+        return RunSetup(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
 
-    def _story(self, case_no: int) -> list[PastDecision]:
-        """What became of a case so far, this turn's decisions included."""
-        if case_no not in self._stories:
-            self._stories[case_no] = [
-                PastDecision(decision, answer)
-                for decision, answer in journal_of(self._connection, case_no)
-            ]
-        return self._stories[case_no]
+    def report(self, connection: Connection, run: Run) -> str:
+        from interlock.delivery.delivering import told_of
+        from interlock.delivery.report.render import delivery_markdown
 
-
-def _with(signal: Signal, **more: Any) -> Signal:
-    return msgspec.structs.replace(signal, data={**signal.data, **more})
+        return delivery_markdown(told_of(connection, run))
 
 
-def _request_id(case: Case) -> str:
-    return f"{case.case_id}-x{case.visits.get(steps.CONSULT, 1)}"
+def _published(shop: DeliveryWorkspace) -> list[str]:
+    """What an earlier sitting merged and could not show, as when its branch was checked out; with
+    the reason if it still cannot."""
+    if shop.line.tip == shop.base:
+        return []
+    published = shop.line.publish()
+    return [] if published.is_done else [published.sentence]
 
 
-def _category(data: Mapping[str, Any]) -> str:
-    """What keeps the developer from finishing, where the message says so in a line of its own."""
-    found = _CATEGORY.search(str(data.get("text", "")))
-    word = found[1].lower().replace("-", "_").replace(" ", "_") if found else ""
-    return word if word in _CATEGORIES else "unknown"
-
-
-def _can_wait(answer: Mapping[str, Any]) -> bool:
-    said = str(answer.get("can_wait", "")).strip().upper()
-    return bool(answer.get("holder")) and said.startswith("YES")
+def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
+    """The circuit with the time that somebody gives a role."""
+    steps = {
+        name: msgspec.structs.replace(step, timeout=timeouts.get(step.role, step.timeout))
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)

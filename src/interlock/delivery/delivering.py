@@ -8,14 +8,13 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from interlock.api.project import RunConfig
-from interlock.cli.show import tell
+from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
 
 if TYPE_CHECKING:
@@ -82,9 +81,12 @@ def with_stand_ins(options: RunConfig) -> RunConfig:
 def refuse_vacancies(circuit: "Circuit", options: RunConfig) -> None:
     """Every role that is not ours must have somebody who plays it."""
     from interlock.engine.circuit import HUMAN
-    from interlock.runtime.apps import programs_of
+    from interlock.runtime.application import find_application
 
-    roles = {step.role for step in circuit.steps.values()} - {HUMAN, *programs_of(circuit.name)}
+    roles = {step.role for step in circuit.steps.values()} - {
+        HUMAN,
+        *find_application(circuit.name).own_roles,
+    }
     vacant = [role for role in sorted(roles) if not options.agents.get(role)]
     if vacant and not options.agents.get(""):
         raise SourceError(
@@ -95,26 +97,27 @@ def refuse_vacancies(circuit: "Circuit", options: RunConfig) -> None:
 
 
 def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "DeliveryConfig":
-    from interlock.agents.agents import workspace_of
-    from interlock.delivery.terms import DeliveryConfig
+    from interlock.agents.registry import workspace_id
+    from interlock.delivery.terms import DeliveryConfig, DeliveryTables
     from interlock.engine.circuit_file import seconds_of
 
+    tables = usual.read_tables(DeliveryTables)
     return DeliveryConfig(
         plan=str(wishes.plan.resolve()),
         source=str(wishes.repo.resolve()),
         home=str(db.resolve().parent / "delivery" / slug),
         slug=slug,
         secret=secrets.token_hex(16),
-        workspace=workspace_of(db),
+        workspace=workspace_id(db),
         base=wishes.base,
         timeouts={
             name: seconds_of(role.timeout) for name, role in usual.roles.items() if role.timeout
         },
         strict_signals=wishes.strict_signals,
         allow_untestable=wishes.allow_untestable,
-        work=usual.delivery,
-        checks=tuple(usual.check),
-        environments=tuple(usual.environment),
+        work=tables.delivery,
+        checks=tuple(tables.check),
+        environments=tuple(tables.environment),
     )
 
 
@@ -164,7 +167,9 @@ def begin(
     )
 
 
-def go_on(connection: "Connection", found: "Run", options: RunConfig) -> RunConfig:
+def go_on(
+    connection: "Connection", found: "Run", options: RunConfig, note: Callable[[str], None]
+) -> RunConfig:
     """The options of a run that has begun, with today's words about who works on it."""
     from interlock.journal.runs import set_options
 
@@ -177,7 +182,7 @@ def go_on(connection: "Connection", found: "Run", options: RunConfig) -> RunConf
         budget=before.budget | options.budget,
     )
     set_options(connection, found.run_id, msgspec.to_builtins(now))
-    tell(f"going on with run {found.run_id} of this plan (--new begins another)")
+    note(f"going on with run {found.run_id} of this plan (--new begins another)")
     return now
 
 
@@ -222,20 +227,21 @@ def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
 def told_of(
     connection: "Connection",
     found: "Run",
-    db: Path,
+    db: Path | None = None,
     notes: Iterable[str] = (),
     *,
     sat: bool = False,
 ) -> "Delivered":
-    """All that is known of a run; `sat` says that it is this process that has worked on it."""
-    from interlock.api.project import open_run
+    """All that is known of a run; `sat` says that it is this process that has worked on it. With
+    the database's path, one that nobody works on any more is told as interrupted."""
+    from interlock.api.work import load_circuit
     from interlock.delivery.report.collect import ReportCollector
     from interlock.journal.database import writer_of
 
     options = msgspec.convert(found.options, RunConfig)
-    alive = sat or found.status != "running" or writer_of(db) is not None
+    alive = sat or found.status != "running" or db is None or writer_of(db) is not None
     status = found.status if alive else "interrupted"
-    teller = ReportCollector(found, open_run(found), terms_of(found), options.agents, status)
+    teller = ReportCollector(found, load_circuit(found), terms_of(found), options.agents, status)
     return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
 
 

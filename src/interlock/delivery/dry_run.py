@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from interlock.api.project import RunConfig
-from interlock.cli.show import aligned, counted
+from interlock.api.project import Project
 from interlock.delivery.delivering import DeliveryOptions, agreed, free_slug
+from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError
+from interlock.system.text import align_columns, counted
 
 if TYPE_CHECKING:
     from interlock.delivery.plan.plan import Plan, PlanFinding
     from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.circuit_file import CircuitSource
-    from interlock.runtime.settings import Settings
 
 _SHOWN: Final = 60
 
@@ -80,11 +80,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rehearse(
-    wishes: DeliveryOptions,
-    usual: "Settings",
-    written: "CircuitSource",
-    options: RunConfig,
-    db: Path,
+    wishes: DeliveryOptions, project: Project, written: "CircuitSource", options: RunConfig
 ) -> DryRun:
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
@@ -93,7 +89,8 @@ def rehearse(
     from interlock.engine.verify import verify
     from interlock.runtime.agent_pool import PARALLEL
 
-    terms = agreed(wishes, usual, db, free_slug(wishes, db))
+    db = project.db
+    terms = agreed(wishes, project.settings, db, free_slug(wishes, db))
     plan = with_project(read_plan(wishes.plan), terms.checks, terms.environments)
     depth = graph.rounds(plan)
     tasks = graph.task_named(plan)
@@ -115,7 +112,7 @@ def rehearse(
         ),
         startable=graph.startable(plan),
         at_once=options.parallel or PARALLEL,
-        roles=tuple(_parts(written, options, db)),
+        roles=tuple(_parts(written, options, project)),
         checks=checks,
         most_per_task=worst.dispatches,
         most=worst.dispatches * len(tasks),
@@ -145,21 +142,19 @@ def _earlier(wishes: DeliveryOptions, db: Path) -> int | None:
         return newest_run(connection, wishes.mark)
 
 
-def _parts(written: "CircuitSource", options: RunConfig, db: Path) -> Iterator[DryRunPart]:
+def _parts(written: "CircuitSource", options: RunConfig, project: Project) -> Iterator[DryRunPart]:
     """Each role that an agent plays, the agent's words, and whether it is there."""
-    from interlock.agents.specs import agent
     from interlock.engine.circuit import HUMAN
-    from interlock.runtime.apps import programs_of
-    from interlock.system.time import SystemClock
+    from interlock.runtime.application import find_application
 
     circuit = written.circuit
-    ours = {HUMAN, *programs_of(circuit.name)}
+    ours = {HUMAN, *find_application(circuit.name).own_roles}
     for role in sorted({step.role for step in circuit.steps.values()} - ours):
         spec = options.agents.get(role) or options.agents.get("", "")
         problem = "" if spec else f"nobody plays it; say --agent {role}=AGENT"
         try:
             if spec:
-                agent(spec, SystemClock(), db=db)
+                project.check_agent(circuit, spec, role)
         except InterlockError as error:
             problem = str(error)
         yield DryRunPart(role, spec, problem)
@@ -193,10 +188,10 @@ def format_dry_run(told: DryRun) -> Iterator[str]:
     yield from _tasks(told)
     yield ""
     rows = [(part.role, part.agent or "-", part.problem or "ready") for part in told.roles]
-    yield from aligned(("ROLE", "AGENT", "IS"), rows)
+    yield from align_columns(("ROLE", "AGENT", "IS"), rows)
     if told.checks:
         yield ""
-    yield from aligned(
+    yield from align_columns(
         ("CHECK", "ENVIRONMENT", "EXIT", "COMMAND"),
         [
             (each.check, each.environment, each.exit_code, " ".join(each.command))
@@ -210,7 +205,7 @@ def format_dry_run(told: DryRun) -> Iterator[str]:
 def _tasks(told: DryRun) -> Iterator[str]:
     yield ""
     rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in told.tasks]
-    yield from aligned(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
+    yield from align_columns(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
     if len(rows) > _SHOWN:
         yield f"… and {len(rows) - _SHOWN} more; --json lists all"
     started = ", ".join(told.startable[:_SHOWN]) or "nothing"

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.reap import reap
+from interlock.agents.cli.orphans import reap
 from interlock.agents.function import answer
 from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming

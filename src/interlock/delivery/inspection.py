@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.carrier import Ask, Clock
-from interlock.agents.cli.environment import cleaned
-from interlock.agents.cli.start import owner
+from interlock.agents.cli.orphans import owner
+from interlock.agents.cli.profiles import cleaned
 from interlock.agents.cli.tag import ProcessTag, variables
 from interlock.delivery.checks.baseline import (
     Baseline,

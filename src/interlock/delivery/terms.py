@@ -39,6 +39,14 @@ class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of environment variables that checks may see, such as DATABASE_*."""
 
 
+class DeliveryTables(msgspec.Struct, frozen=True):
+    """What a project says about deliveries in interlock.toml, at the top level."""
+
+    delivery: DeliverySettings = DeliverySettings()
+    check: list[CheckText] = []
+    environment: list[EnvironmentText] = []
+
+
 class DeliveryConfig(msgspec.Struct, frozen=True):
     """All that is agreed for one run."""
 

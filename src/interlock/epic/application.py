@@ -1,81 +1,175 @@
-"""The application of the circuit `epic`: what its sessions and its humans are told.
+"""Epics as an application: who runs the sessions, who is asked at a gate, what keeps the place."""
 
-Stands between the loop and the checkpoint. Everything it decides is decided by the circuit's rules;
-this fills prompts, names questions and says the signals that belong to them.
-"""
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+import msgspec
+from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, ExecutionContext
-from interlock.engine.case import Case
-from interlock.epic.driver import SignalLog
-from interlock.epic.parameters import parameters
+from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.cli.carrier import AgentHome, nonce, zone_named
+from interlock.agents.cli.profiles import NAMES, for_writing, profile
+from interlock.agents.function import AsyncHandler
+from interlock.agents.registry import (
+    AgentSpec,
+    agents_folder,
+    cli_settings,
+    find_program,
+    split_command,
+    workspace_id,
+    workspace_owner,
+)
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.epic import parameters as prompt_parameters
+from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
+from interlock.epic.approval.github import GithubRest, github_address
+from interlock.epic.approval.issues import GithubIssue, Issues
+from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.driver import PROGRAMS, EpicDriver, SignalLog
+from interlock.epic.hooks import EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointKeeper
-from interlock.epic.terms import EpicConfig
-from interlock.runtime.application import DefaultApplication
-from interlock.system.errors import InterlockError
+from interlock.epic.sessions.carrier import SessionAgent, SessionLimits
+from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
+from interlock.epic.terms import EpicConfig, EpicSettings, seconds
+from interlock.journal.runs import Run
+from interlock.runtime.application import Application, RunSetup
+from interlock.runtime.settings import read_settings as project_settings
+from interlock.system.errors import SourceError
 
-_GATES: Final = ("REVIEW", "GIT_GATE")
-
-
-class GateQuestions:
-    """The numbers by which people know what they are asked: an issue's, or the inbox's own."""
-
-    def __init__(self, voice: SignalLog, *, on_issues: bool) -> None:
-        self._voice = voice
-        self._on_issues = on_issues
-        self.last = 0
-
-    def opened(self, step: str, dispatch_id: int) -> None:
-        if not self._on_issues:
-            self._say(step, dispatch_id)
-
-    def on_issue(self, step: str, number: int) -> None:
-        """The question stands on an issue now."""
-        self._say(step, number)
-
-    def _say(self, step: str, number: int) -> None:
-        self.last = number
-        if step == "GIT_GATE":
-            self._voice.say("HITL_REQUIRED", [str(number)])
-        self._voice.say("HITL_WAITING", [str(number)])
+_SESSION = "session"
+_GATES = ("REVIEW", "GIT_GATE")
 
 
-class EpicApplication(DefaultApplication):
-    """What the circuit `epic` needs while a run of it is worked on."""
+class Epic(Application):
+    """The circuit `epic`: one case, whose sessions go on from a checkpoint."""
 
-    def __init__(
+    own_roles = PROGRAMS
+    prompt_names = prompt_parameters.NAMES
+
+    def set_up_run(
         self,
-        terms: EpicConfig,
-        keeper: CheckpointKeeper,
-        voice: SignalLog,
-        questions: GateQuestions,
-        told: list[str],
-    ) -> None:
-        self.voice = voice
-        self._terms = terms
-        self._keeper = keeper
-        self._questions = questions
-        self._told = told
+        connection: Connection,
+        run: Run,
+        circuit: Circuit,
+        carriers: Mapping[str, Carrier],
+        terms: Mapping[str, Any],
+        *,
+        clock: Clock,
+        only: Collection[int] | None = None,
+    ) -> RunSetup:
+        """The session's carrier, the pilot, and whoever is asked at a gate."""
+        agreed = msgspec.convert(terms, EpicConfig)
+        told = list[str]()
+        db, settings = Path(agreed.db), agreed.settings
+        checkpoints = Checkpoints(find_place(Path(agreed.root)))
+        folder = agents_folder(db) / str(run.run_id)
+        voice = SignalLog(folder / "signals.jsonl", _show, clock.now)
+        questions = GateQuestions(voice, on_issues=settings.hitl == "github")
+        keeper = CheckpointKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
+        pilot = EpicDriver(checkpoints, agreed, voice, clock.now, lambda: questions.last)
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        if case.step in _GATES:
-            self._questions.opened(case.step, dispatch_id)
-        if case.step != "SESSION":
-            return NO_PREMISES
-        return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
+        async def piloted(ask: Ask) -> Reply:
+            return await asyncio.to_thread(pilot, ask)
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
-        terms = self._terms
-        epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
-        say = terms.settings.resume_prompt
-        try:
-            checkpoint = self._keeper.read()
-        except InterlockError as error:
-            self._told.append(str(error))
-            checkpoint = None
-        return parameters(checkpoint, terms.stories, epic, say)
+        around = {name: os.environ[name] for name in os.environ if name != settings.hook_secret_env}
+        station = AgentHome(
+            agents_folder(db), Path(agreed.root), workspace_owner(db), around, nonce
+        )
+        tongue = tongue_of(_spec(run), settings)
+        ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, AsyncHandler(piloted))
+        ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
+        ours[HUMAN] = _asked(settings, carriers, workspace_id(db), clock, questions, keeper)
+        application = EpicHooks(agreed, keeper, voice, questions, told)
+        timed = _with_patience(circuit, settings)
+        return RunSetup(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
 
-    def notes(self) -> Iterable[str]:
-        return self._told
+    def begin(self, *_words: Any, **_more: Any) -> int:
+        raise SourceError("an epic is run with 'interlock epic run FILE', not with 'interlock run'")
+
+
+def _show(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _spec(run: Run) -> str:
+    agents = run.options.get("agents", {})
+    return str(agents.get(_SESSION) or agents.get("") or "")
+
+
+def tongue_of(spec: str, settings: EpicSettings) -> AgentDialect:
+    """How the agent that these words name is started and heard."""
+    kind, _, rest = spec.partition(":")
+    if kind == "exec" and rest:
+        argv = split_command(AgentSpec(kind, rest))
+        command = Path(shutil.which(argv[0]) or argv[0]).absolute()
+        return ExecTongue((str(command), *argv[1:]))
+    if kind not in NAMES:
+        known = ", ".join(NAMES)
+        raise SourceError(f"sessions of an epic are run by exec:COMMAND, {known}, not by {spec!r}")
+    known_profile = profile(kind)
+    chosen = cli_settings(known_profile, project_settings(Path()).agent, rest)
+    found = find_program(known_profile, chosen)
+    if not found:
+        raise SourceError(f"{known_profile.title} is not installed: see 'interlock agents'")
+    writing = for_writing(known_profile, chosen)
+    return CliTongue(known_profile, writing, found, zone_named, bare=bool(settings.resume_prompt))
+
+
+def limits_of(settings: EpicSettings) -> SessionLimits:
+    return SessionLimits(
+        session=seconds(settings.session_timeout, "session_timeout"),
+        idle=seconds(settings.idle_timeout, "idle_timeout"),
+        grace=seconds(settings.grace, "grace"),
+        backoff=seconds(settings.backoff, "backoff"),
+    )
+
+
+def _asked(
+    settings: EpicSettings,
+    carriers: Mapping[str, Carrier],
+    workspace: str,
+    clock: Clock,
+    questions: GateQuestions,
+    keeper: CheckpointKeeper,
+) -> CheckpointedGate:
+    """Who is asked at a gate, and the checkpoint told of it."""
+    patience = seconds(settings.hitl_timeout, "hitl_timeout")
+    if settings.hitl == "github":
+        desk = issue_desk(settings, workspace, clock, questions, keeper)
+        return CheckpointedGate(desk, keeper, patience, desk.request_id)
+    return CheckpointedGate(carriers[HUMAN], keeper, patience)
+
+
+def issue_desk(
+    settings: EpicSettings,
+    workspace: str,
+    clock: Clock,
+    questions: GateQuestions,
+    keeper: CheckpointKeeper,
+) -> IssueCarrier:
+    issues = Issues(GithubRest(github_address(os.environ)))
+
+    def opened(ask: Ask, issue: GithubIssue) -> None:
+        questions.on_issue(ask.step, issue.number)
+        if ask.step == REVIEW:
+            keeper.on_issue(issue.number, issue.url)
+
+    return IssueCarrier(
+        issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True
+    )
+
+
+def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
+    patience = seconds(settings.hitl_timeout, "hitl_timeout")
+    steps = {
+        name: msgspec.structs.replace(step, timeout=patience) if name in _GATES else step
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.project import RunConfig, merged, usual_options
-from interlock.cli.run import changed
-from interlock.cli.show import tell
-from interlock.system.errors import SourceError
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from interlock.api.circuits import Circuit
+    from interlock.api.project import Project
     from interlock.epic.checkpoints.place import StateFolder
     from interlock.epic.epic_file import EpicText
     from interlock.epic.terms import EpicConfig, EpicSettings
     from interlock.journal.runs import Run
-    from interlock.runtime.circuits import Bundle
     from interlock.runtime.settings import Settings
 
 _ENDINGS = (".md", ".markdown", ".yaml", ".yml")
@@ -47,7 +46,7 @@ def written_epic(word: str) -> "tuple[EpicText | None, str]":
     """The epic that a word names, and its file: a path, or an id whose file lies in its place."""
     from interlock.epic.checkpoints.record import check_epic_id
     from interlock.epic.epic_file import read_epic
-    from interlock.runtime.circuits import read_text
+    from interlock.system.files import read_text
 
     if word.endswith(_ENDINGS):
         return read_epic(read_text(Path(word), _LARGEST), Path(word).as_posix()), word
@@ -68,7 +67,7 @@ def _place_of(epic_id: str) -> Path | None:
 
 
 def settings_for(usual: "Settings", wishes: EpicOptions) -> "EpicSettings":
-    from interlock.epic.terms import check_settings
+    from interlock.epic.terms import EpicTables, check_settings
 
     given: dict[str, Any] = {
         "session_timeout": wishes.session_timeout,
@@ -76,22 +75,36 @@ def settings_for(usual: "Settings", wishes: EpicOptions) -> "EpicSettings":
         "hitl": wishes.hitl,
     }
     told = {name: value for name, value in given.items() if value is not None}
-    return check_settings(msgspec.structs.replace(usual.epic, **told))
+    return check_settings(msgspec.structs.replace(usual.read_tables(EpicTables).epic, **told))
 
 
-def options_for(
-    usual: "Settings", wishes: EpicOptions, before: RunConfig | None
-) -> "tuple[Bundle, RunConfig]":
-    """The circuit and what a run of it is begun, or gone on, with."""
-    from interlock.agents.wiring_files import EPIC
-    from interlock.runtime.circuits import find_circuit
+def config_for(
+    project: "Project", wishes: EpicOptions, before: RunConfig | None
+) -> "tuple[Circuit, RunConfig]":
+    """The circuit and what a run of it is begun, or gone on, with. SourceError if it is unsound."""
+    from interlock.api.circuits import Circuit, refuse_unsound
+    from interlock.runtime.agent_pool import split_agent
 
-    bundle = find_circuit(EPIC, Path())
-    words = [f"max_cycles={wishes.max_cycles}"] if wishes.max_cycles is not None else []
-    _, changes = changed(bundle.open(), usual.thresholds, words)
-    options = before or usual_options(usual, changes)
-    options = msgspec.structs.replace(options, thresholds=options.thresholds | changes)
-    return bundle, merged(options, wishes.agent, None, wishes.budget, None, {})
+    own = Circuit.load("epic", project.path)
+    given = {} if wishes.max_cycles is None else {"max_cycles": wishes.max_cycles}
+    changed, changes = own.with_thresholds(project.settings.thresholds, given)
+    refuse_unsound(changed.source, own.source.circuit)
+    config = before or project.new_config("epic", changes)
+    agents = dict(split_agent(word) for word in wishes.agent or ())
+    limits = dict(_limit(word) for word in wishes.budget or ())
+    return own, msgspec.structs.replace(
+        config,
+        thresholds=config.thresholds | changes,
+        agents=config.agents | agents,
+        budget={**config.budget, **limits},
+    )
+
+
+def _limit(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise UsageError(f"--budget {word!r}: write --budget name=value")
+    return name.strip(), value.strip()
 
 
 def agreed(
@@ -118,10 +131,9 @@ def agreed(
 
 
 def begun(
-    connection: "Connection", terms: "EpicConfig", usual: "Settings", wishes: EpicOptions
+    project: "Project", connection: "Connection", terms: "EpicConfig", wishes: EpicOptions
 ) -> "tuple[Run, RunConfig]":
     """The run of the epic: the one that is unfinished, or a new one."""
-    from interlock.engine.circuit import Circuit
     from interlock.journal.runs import (
         NewCase,
         begin_run,
@@ -135,7 +147,7 @@ def begun(
     run_id, last = unfinished_run(connection, mark), newest_run(connection, mark)
     found = find_run(connection, run_id) if run_id is not None else None
     before = msgspec.convert(find_run(connection, last).options, RunConfig) if last else None
-    bundle, options = options_for(usual, wishes, before)
+    own, options = config_for(project, wishes, before)
     if before and not terms.fresh:
         kept = _kept(before)
         terms = msgspec.structs.replace(
@@ -148,13 +160,13 @@ def begun(
     options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
     if found is not None and run_id is not None:
         set_options(connection, run_id, msgspec.to_builtins(options))
-        tell(f"going on with run {run_id} of {terms.epic_id}")
+        project.display.note(f"going on with run {run_id} of {terms.epic_id}")
         return find_run(connection, run_id), options
-    circuit: Circuit = bundle.open().circuit.with_thresholds(options.thresholds)
+    circuit = own.source.circuit.with_thresholds(options.thresholds)
     run_id = begin_run(
         connection,
         circuit,
-        msgspec.json.encode(bundle).decode(),
+        msgspec.json.encode(own.bundle).decode(),
         [NewCase(terms.epic_id, {"id": terms.epic_id, "title": terms.title})],
         source=terms.file or terms.epic_id,
         fingerprint=mark,

@@ -37,6 +37,12 @@ class EpicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is done about each state of git on resume: continue, stash, ask or refuse."""
 
 
+class EpicTables(msgspec.Struct, frozen=True):
+    """What a project says about epics in interlock.toml."""
+
+    epic: EpicSettings = EpicSettings()
+
+
 class EpicConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What one run agreed to."""
 

@@ -27,10 +27,10 @@ from interlock.rca.analyst import answers
 from interlock.rca.analyst.answers import Prior
 from interlock.rca.analyst.repo_choice import by_lead
 from interlock.rca.analyst.similarity import likeness, restored
-from interlock.rca.application import RcaApplication
 from interlock.rca.check_answer import selected_repos
 from interlock.rca.clues import Clues
 from interlock.rca.findings import suspects_in
+from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.causes import Rca, rca, rcas_of_suite
 from interlock.rca.knowledge.suites import CasePosition, agreed, place_of, shared_by
@@ -102,7 +102,7 @@ _CASCADE = 3
 class BuiltinAnalyst:
     """Answers asks of one run."""
 
-    def __init__(self, casework: RcaApplication, thresholds: Mapping[str, Any]) -> None:
+    def __init__(self, casework: RcaHooks, thresholds: Mapping[str, Any]) -> None:
         self._work = casework
         self._sure = float(thresholds["convergence_sufficient"])
         self._clues = Clues(casework, self._sure)

@@ -26,8 +26,8 @@ from interlock.rca.analyst.repo_choice import (
 )
 from interlock.rca.analyst.stack import StackLocation, spots
 from interlock.rca.analyst.triage import TriageResult, triage
-from interlock.rca.application import RcaApplication
 from interlock.rca.findings import suspects_in
+from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.causes import Rca, rcas_of_suite
 from interlock.rca.knowledge.suites import CaseView, place_of
@@ -68,7 +68,7 @@ _UNSURE = "ti001"
 class Clues:
     """Of the failures of one run. A cause is `sure` from that score on."""
 
-    def __init__(self, casework: RcaApplication, sure: float) -> None:
+    def __init__(self, casework: RcaHooks, sure: float) -> None:
         self._work = casework
         self._sure = sure
         self._leads: dict[tuple[int, str, bool], list[CulpritLead]] = {}

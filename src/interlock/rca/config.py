@@ -1,26 +1,28 @@
-"""The terms of an investigation: what was agreed when it began, kept with its run.
+"""How root-cause analysis is configured: a project's tables, and what one suite was begun with."""
 
-The words of an analysis: flags that its verbs share, and the terms they agree to.
-"""
-
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-import typer
 
-from interlock.cli.options import pairs
-from interlock.cli.show import tell
+from interlock.rca.prompt_data.params import NAMES
 from interlock.rca.records import Repo
-from interlock.system.errors import SourceError
-
-if TYPE_CHECKING:
-    from interlock.runtime.circuits import Bundle
-
+from interlock.rca.sources.git.open import parse_repo, read_workspace, unite
+from interlock.runtime.circuits import Bundle
+from interlock.runtime.prompts import FACTS, unfillable
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.files import read_text
 
 Review = Literal["human", "auto", "dispatch"]
+
+
+class RcaTables(msgspec.Struct, frozen=True):
+    """What a project says about root-cause analysis in interlock.toml, at the top level."""
+
+    repo: list[dict[str, Any]] = []
+    last_green: str | dict[str, str] = ""
+    defect_codes: dict[str, str] = {}
 
 
 class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,91 +46,14 @@ class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The folder where histories of repositories are kept."""
 
 
-class ReviewMode(StrEnum):
-    """Who answers F5."""
-
-    HUMAN = "human"
-    AUTO = "auto"
-    DISPATCH = "dispatch"
-
-
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE...",
-        help="JUnit XML, logs, folders, globs, zips, envelope .json, rp:LAUNCH or its address.",
-    ),
-]
-SuiteName = Annotated[
-    str, typer.Option("--suite", metavar="NAME", help="The suite's name; default from the sources.")
-]
-RepoWords = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--repo", metavar="[NAME=]PATH[:PURPOSE]", help="A git repository to look in; repeatable."
-    ),
-]
-WorkspaceFile = Annotated[
-    Path | None, typer.Option("--workspace", metavar="FILE", help="Repositories in YAML or JSON.")
-]
-LastGreen = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--last-green", metavar="[REPO=]REV", help="The revision that last passed; repeatable."
-    ),
-]
-Reviewing = Annotated[
-    ReviewMode | None,
-    typer.Option(
-        "--review", help="Who reviews: human, auto (above a score), or dispatch (as other roles)."
-    ),
-]
-ReviewAbove = Annotated[
-    float | None,
-    typer.Option(
-        "--review-above",
-        metavar="SCORE",
-        min=0,
-        max=1,
-        help="What --review auto needs to approve; default 0.85.",
-    ),
-]
-FamiliesFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--families/--each", help="Investigate one case of a family for all, or each by itself."
-    ),
-]
-RecallFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--recall-first/--recall-asked", help="Look failures up before asking, or always ask."
-    ),
-]
-CaseFiles = Annotated[
-    Path | None,
-    typer.Option(
-        "--root",
-        metavar="DIR",
-        help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
-    ),
-]
-PromptDir = Annotated[
-    Path | None,
-    typer.Option("--prompt-dir", metavar="DIR", help="Your own templates, such as recall/….md."),
-]
-
-
-def agreed(
-    before: "RcaConfig",
+def change_config(
+    before: RcaConfig,
     repo: list[str] | None,
     workspace: Path | None,
     last_green: list[str] | None,
     **said: Any,
-) -> "RcaConfig":
-    """The terms with what the command line says; what it does not say stays."""
-    from interlock.rca.sources.git.open import parse_repo, read_workspace, unite
-
+) -> RcaConfig:
+    """The configuration with what a user says; what nobody says stays."""
     named = [parse_repo(word) for word in repo or ()]
     given = unite([*(read_workspace(workspace) if workspace else ()), *named], "--repo")
     kept = [each for each in before.repos if each.name not in {one.name for one in given}]
@@ -143,24 +68,25 @@ def agreed(
     unknown = sorted({name for name in found.last_green if name} - {r.name for r in found.repos})
     if unknown:
         known = ", ".join(one.name for one in found.repos) or "none; name one with --repo"
-        raise SourceError(f"--last-green {unknown[0]}=…: repositories are {known}")
+        raise UsageError(f"--last-green {unknown[0]}=…: repositories are {known}")
     return found
 
 
 def _green(word: str) -> tuple[str, str]:
     if "=" not in word:
         return "", word
-    return next(iter(pairs([word], "--last-green").items()))
+    repo, _, revision = word.partition("=")
+    if not repo.strip() or not revision.strip():
+        raise UsageError(f"--last-green {word!r}: write --last-green name=value")
+    return repo.strip(), revision.strip()
 
 
-def with_prompts(bundle: "Bundle", folder: Path | None) -> "Bundle":
+def use_own_prompts(bundle: Bundle, folder: Path | None, note: Callable[[str], None]) -> Bundle:
     """The circuit with a user's own templates in the place of ours."""
-    from interlock.runtime.circuits import read_text
-
     if folder is None:
         return bundle
     if not folder.is_dir():
-        raise SourceError(f"--prompt-dir {folder}: there is no such folder")
+        raise UsageError(f"--prompt-dir {folder}: there is no such folder")
     known = {name.removeprefix("prompts/"): name for name in bundle.prompts}
     own = {
         known[name]: read_text(folder / name, 1_000_000)
@@ -168,22 +94,18 @@ def with_prompts(bundle: "Bundle", folder: Path | None) -> "Bundle":
         if (folder / name).is_file()
     }
     if not own:
-        raise SourceError(f"--prompt-dir {folder} has none of {', '.join(sorted(known))}")
+        raise UsageError(f"--prompt-dir {folder} has none of {', '.join(sorted(known))}")
     for name, text in own.items():
         _refuse_unfillable(folder / name.removeprefix("prompts/"), text)
     for path in sorted(folder.glob("*/*.md")):
         other = path.relative_to(folder).as_posix()
         if other not in known:
-            tell(f"note: --prompt-dir {folder}: {other} is no template of rca and is not used")
+            note(f"note: --prompt-dir {folder}: {other} is no template of rca and is not used")
     return msgspec.structs.replace(bundle, prompts={**bundle.prompts, **own})
 
 
 def _refuse_unfillable(path: Path, text: str) -> None:
-    from interlock.agents.wiring_files import RCA
-    from interlock.runtime.apps import prompt_names
-    from interlock.runtime.prompts import FACTS, unfillable
-
-    known = (*FACTS, *prompt_names(RCA))
+    known = (*FACTS, *NAMES)
     problem = unfillable(text, known)
     if problem:
         raise SourceError(f"{path}: {problem}; templates can read {', '.join(known)}")

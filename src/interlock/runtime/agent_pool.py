@@ -1,13 +1,10 @@
-"""Who answers for each role of a circuit: carriers by role, and what a role needs of them.
+"""Who answers for each role of a circuit, at what cost: settled before a run is touched.
 
-Knows which roles wait for a later command, which lose patience, and how many places each has.
-
-Wiring of work that is pulled: its carrier judges answers by the rules of the loop.
-
-A worker learns at once why its answer is refused and can mend it; the loop would have taken the
-same answer as unreadable, and ended the attempt.
+From a run's configuration to one carrier per role, and what the work needs to know of them: which
+roles are answered by a later command, which may be silent for how long, how many of each at once.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,47 +12,126 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, single
+from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
 from interlock.agents.files.file import PATIENCE, FileCarrier, ManualCarrier
-from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanCarrier
+from interlock.agents.function import FunctionCarrier
+from interlock.agents.human import HumanCarrier
 from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
 from interlock.agents.queries import QueryBroker
-from interlock.agents.specs import BASIC, agent
-from interlock.agents.wiring_files import FILED, PULL, RCA
+from interlock.agents.registry import AgentContext, FileOptions, build_agent
 from interlock.engine.case import Refused
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
 from interlock.engine.circuit_file import NAMED_SHAPES, proper_name
 from interlock.engine.shape import shape_of
 from interlock.journal.events import Tell
-from interlock.rca import briefing as rca_papers
 from interlock.runtime.answers import absorb
-from interlock.runtime.application import CaseHooks, DefaultApplication
-from interlock.runtime.settings import answers_folder
+from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
+from interlock.runtime.herald import Notifier
+from interlock.runtime.limits import BudgetLimits, read_limits
+from interlock.runtime.notify import herald
+from interlock.runtime.settings import (
+    RunConfig,
+    Settings,
+    answers_folder,
+    open_queries_folder,
+)
 from interlock.signals.batch import Phase, render_briefing
 from interlock.system.errors import SourceError
+from interlock.system.time import SystemClock
 
 PARALLEL = 8
+"""Dispatches at once, if nobody says otherwise."""
 
 
-def agents_by_role(
+class AgentPool(msgspec.Struct, frozen=True):
+    """Who answers, how many at once, at what cost."""
+
+    carriers: Mapping[str, Carrier]
+    roles: Mapping[str, Role]
+    parallel: int
+    limits: BudgetLimits
+    words: dict[str, str | int | float]
+    """The limits, as users say them."""
+    inbox: Carrier | None
+    """Where questions about the run itself are answered, if anybody may ask them."""
+    notifier: Notifier | None
+    bell: bool
+    clock: Clock
+    gauge: ProgressGauge
+
+
+def build_agent_pool(
+    circuit: Circuit,
+    config: RunConfig,
+    *,
+    settings: Settings,
+    project: Path,
+    db: Path,
+    complain: Callable[[str], None],
+    given: Mapping[str, Carrier] | None = None,
+    clock: Clock | None = None,
+) -> AgentPool:
+    """The carriers of a run. Those `given` by role, as for Python functions, need no words in the
+    configuration; `complain` hears of notifications that cannot be sent."""
+    given = given or {}
+    clock, gauge = clock or SystemClock(), ProgressGauge()
+    application = find_application(circuit.name)
+    limits = read_limits(config.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
+    files = msgspec.convert(config.files, FileOptions)
+    own = {*application.own_roles, *given}
+    words = assign_agents(circuit, config.agents, files.dispatch, own)
+    inbox = HumanCarrier(answers_folder(db), clock, settings.inbox)
+    carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
+    context = AgentContext(
+        project=project,
+        db=db,
+        clock=clock,
+        circuit=circuit.name,
+        settings=settings.written,
+        environment=os.environ,
+        queries=open_queries_folder(db, settings.inbox),
+        files=files,
+        file_names=application.file_names(Path(files.root)),
+        phase_of=application.phase_of,
+        gauge=gauge,
+        token_limit=limits.run.tokens or 0,
+    )
+    for spec in dict.fromkeys(words.values()):
+        roles = tuple(role for role, each in words.items() if each == spec)
+        made = build_agent(spec, msgspec.structs.replace(context, roles=roles))
+        carriers |= dict.fromkeys(roles, made)
+    return AgentPool(
+        carriers=carriers,
+        roles=assign_slots(circuit, config.slots),
+        parallel=config.parallel or PARALLEL,
+        limits=limits,
+        words=config.budget,
+        inbox=inbox,
+        notifier=herald(settings.notify, clock, complain),
+        bell=settings.notify.bell,
+        clock=clock,
+        gauge=gauge,
+    )
+
+
+def assign_agents(
     circuit: Circuit,
     given: Mapping[str, str],
     dispatch: str = "",
-    programs: Collection[str] = (),
+    own: Collection[str] = (),
 ) -> dict[str, str]:
-    """Who answers each role of the circuit but those of our own `programs`; '' in `given` names
+    """The words that name the agent of each role but the application's `own`; '' in `given` names
     the one for all others, else they are carried by `dispatch`."""
-    roles = {step.role for step in circuit.steps.values()} - {*programs}
+    roles = {step.role for step in circuit.steps.values()} - {*own}
     for role in given:
-        if role and role not in roles:
+        if role and role not in roles and role not in own:
             raise SourceError(
                 f"no step has the role {role!r}; roles are {', '.join(sorted(roles))}"
             )
     others = given.get("") or dispatch
     chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
-    if HUMAN in given:
+    if HUMAN in given and HUMAN not in own:
         chosen[HUMAN] = given[HUMAN]
-    _refuse_analyst(circuit, chosen)
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
@@ -66,80 +142,14 @@ def agents_by_role(
     return chosen
 
 
-def _refuse_analyst(circuit: Circuit, chosen: Mapping[str, str]) -> None:
-    """The built-in analyst knows one circuit, and judges nothing of its own."""
-    if BASIC in chosen.values() and circuit.name != RCA:
-        raise SourceError(f"the built-in analyst answers only for {RCA}, not for {circuit.name}")
-    if chosen.get(HUMAN) == BASIC:
-        raise SourceError(
-            "the built-in analyst reviews nothing: use --review auto or human, or name who "
-            "reviews with --dispatch or --agent human=AGENT"
-        )
-
-
 def split_agent(word: str) -> tuple[str, str]:
     """`ROLE=SPEC`, or `SPEC` alone for every role."""
     role, equals, spec = word.partition("=")
     return (role, spec) if equals and proper_name(role) else ("", word)
 
 
-def carriers(
-    specs: Mapping[str, str],
-    db: Path,
-    clock: Clock,
-    filed: Callable[[str], Carrier] | None = None,
-    policy: AnswerPolicy = EVERYBODY,
-) -> dict[str, Carrier]:
-    """A carrier per role; roles with the same words share one. `filed` makes those of files, and
-    the `policy` says who may answer at the inbox."""
-    made: dict[str, Carrier] = {}
-    for spec in specs.values():
-        if spec not in made:
-            given = filed if spec in (*FILED, PULL) else None
-            made[spec] = given(spec) if given else agent(spec, clock, db=db)
-    by_role = {role: made[spec] for role, spec in specs.items()}
-    by_role.setdefault(HUMAN, HumanCarrier(answers_folder(db), clock, policy))
-    return by_role
-
-
-def roles_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
-    """The roles whose answers come by a later command: nobody sits and waits for them."""
-    return _roles_of(carriers, HumanCarrier | ManualCarrier)
-
-
-def written_by_hand(carriers: Mapping[str, Carrier]) -> frozenset[str]:
-    """The roles whose asks are written out for a later command, not asked at the inbox."""
-    return _roles_of(carriers, ManualCarrier)
-
-
-def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
-    return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
-
-
-def with_patience(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
-    """Steps without a timeout get one where a watcher that died would never be missed; those that
-    are pulled have theirs counted by their carrier, from when somebody took them."""
-    patient = {
-        role
-        for role, each in carriers.items()
-        if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
-    }
-    pulled = _roles_of(carriers, McpCarrier)
-    steps = {
-        name: msgspec.structs.replace(step, timeout=_limit(step, patient, pulled))
-        for name, step in circuit.steps.items()
-    }
-    return msgspec.structs.replace(circuit, steps=steps)
-
-
-def _limit(step: Step, patient: Collection[str], pulled: Collection[str]) -> float | None:
-    if step.role in pulled:
-        return None
-    return PATIENCE if step.role in patient and step.timeout is None else step.timeout
-
-
-def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
-    """The circuit's roles, with the places a user gave them."""
+def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
+    """The circuit's roles, with the slots a user gave them."""
     for name, places in slots.items():
         if name not in circuit.roles or places < 1:
             known = ", ".join(sorted(circuit.roles))
@@ -150,24 +160,71 @@ def roles_with(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
     }
 
 
+def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """The roles whose answers come by a later command: nobody waits for them."""
+    return _roles_of(carriers, HumanCarrier | ManualCarrier)
+
+
+def roles_written_out(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """The roles whose prompts are written out for a later command, not asked at the inbox."""
+    return _roles_of(carriers, ManualCarrier)
+
+
+def has_mcp_carrier(carriers: Mapping[str, Carrier]) -> bool:
+    """Whether anything waits until a worker comes for it."""
+    return any(isinstance(each, McpCarrier) for each in carriers.values())
+
+
+def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
+    return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
+
+
+def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
+    """Steps without a timeout get one where a watcher that died would never be missed. Those that
+    workers fetch have theirs counted by their carrier, from when somebody took them."""
+    by_files = {
+        role
+        for role, each in carriers.items()
+        if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
+    }
+    fetched = _roles_of(carriers, McpCarrier)
+
+    def limit(step: Step) -> float | None:
+        if step.role in fetched:
+            return None
+        return PATIENCE if step.role in by_files and step.timeout is None else step.timeout
+
+    steps = {
+        name: msgspec.structs.replace(step, timeout=limit(step))
+        for name, step in circuit.steps.items()
+    }
+    return msgspec.structs.replace(circuit, steps=steps)
+
+
 _TEXT = shape_of(NAMED_SHAPES["text"])
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 
 
-def seat(
+def connect_workers(
     carriers: Mapping[str, Carrier],
     circuit: Circuit,
     gauge: ProgressGauge,
-    application: CaseHooks | None,
+    hooks: CaseHooks | None,
 ) -> None:
-    """Tell the carriers that are pulled from what is asked, how it is judged, what is known."""
-    judge, brief = _judge(circuit, application or DefaultApplication()), _brief(circuit, gauge)
+    """Tell the carriers that workers fetch from, and functions, what is asked and how it is judged.
+
+    A worker learns at once why its answer is refused and can mend it; the loop would have taken the
+    same answer as unreadable, and ended the attempt.
+    """
+    judge, brief = _make_judge(circuit, hooks or DefaultHooks()), _make_brief(circuit, gauge)
     for each in carriers.values():
         if isinstance(each, McpCarrier):
-            each.steps, each.judge, each.brief = _pulled(circuit.steps), judge, brief
+            each.steps, each.judge, each.brief = _as_objects(circuit.steps), judge, brief
+        elif isinstance(each, FunctionCarrier):
+            each.steps = circuit.steps
 
 
-def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
+def _as_objects(steps: Mapping[str, Step]) -> dict[str, Step]:
     """A worker hands a message in as the text of an object."""
     return {
         name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step
@@ -175,32 +232,26 @@ def _pulled(steps: Mapping[str, Step]) -> dict[str, Step]:
     }
 
 
-def cry(carriers: Mapping[str, Carrier], tell: Tell) -> None:
-    """Let those whose agents ask a human tell people so."""
+def connect_notifier(carriers: Mapping[str, Carrier], tell: Tell) -> None:
+    """Let carriers whose agents ask a human tell people so."""
     for each in carriers.values():
-        desk = getattr(each, "queries", None)
-        if isinstance(desk, QueryBroker):
-            desk.tell = tell
+        queries = getattr(each, "queries", None)
+        if isinstance(queries, QueryBroker):
+            queries.tell = tell
 
 
-def pulled(carriers: Mapping[str, Carrier]) -> bool:
-    """Whether anything waits until a worker comes for it."""
-    return any(isinstance(each, McpCarrier) for each in carriers.values())
-
-
-def _judge(circuit: Circuit, application: CaseHooks) -> Judge:
+def _make_judge(circuit: Circuit, hooks: CaseHooks) -> Judge:
     def judge(ask: Ask, reply: Reply) -> Refused | None:
         found = absorb(reply, circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
-            found = application.examine(ask.case_no, ask.case, found)
+            found = hooks.examine(ask.case_no, ask.case, found)
         return found if isinstance(found, Refused) else None
 
     return judge
 
 
-def _brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
-    briefer = PlainBriefer(circuit.name, gauge)
-    phase_of: Callable[[str], Phase] = rca_papers.phase_of if circuit.name == RCA else single
+def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
+    briefer, phase_of = PlainBriefer(circuit.name, gauge), find_application(circuit.name).phase_of
 
     def brief(run_id: int, asks: Sequence[Ask]) -> str:
         phases = {phase_of(ask.step) for ask in asks}

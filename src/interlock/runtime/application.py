@@ -1,16 +1,35 @@
-"""What an application adds to the loop, beyond its circuit: the loop knows it only by this.
+"""Applications: what a circuit has beyond its table, and how installed ones are found.
 
-A circuit needs none: `Plain` adds nothing. One that keeps tables of its own, fills its prompts from
-them or checks answers against the world brings an application.
+A circuit needs none. One that keeps tables of its own, fills its prompts from them, checks answers
+against the world or plays roles itself brings an `Application`, named after its circuit in the
+entry-point group `interlock.applications`. The built-in ones are found in the same way. An entry
+that names a package without code is a plain circuit: `circuit.yaml` and its prompts lie there.
+
+Applications are loaded when their circuit is used; what cannot be loaded is told by `doctor`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from interlock.agents.carrier import NO_PREMISES, ExecutionContext
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.carrier import NO_PREMISES, Carrier, Clock, ExecutionContext
+from interlock.agents.files.case_folder import Names, plain_names
 from interlock.engine.case import Case, Decision, Refused, Signal
+from interlock.engine.circuit import Circuit
 from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase
+from interlock.journal.runs import NewCase, Run, begin_run
+from interlock.signals.batch import Briefing, Phase
+from interlock.system.errors import SourceError
+
+if TYPE_CHECKING:
+    from interlock.runtime.settings import Settings
+
+GROUP = "interlock.applications"
 
 
 class CaseHooks(Protocol):
@@ -43,11 +62,11 @@ class CaseHooks(Protocol):
         """Cases that join the run, and open ones as they are to be from now on."""
 
     def notes(self) -> Iterable[str]:
-        """What the user should know when a sitting is over."""
+        """What the user should know when the work stops."""
 
 
-class DefaultApplication:
-    """The application of a circuit that has none."""
+class DefaultHooks:
+    """The hooks of a circuit that has no application: they add nothing."""
 
     def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         return NO_PREMISES
@@ -74,3 +93,157 @@ class DefaultApplication:
 
     def notes(self) -> Iterable[str]:
         return ()
+
+
+class RunSetup(msgspec.Struct, frozen=True):
+    """Who and what works on a run, once it is open."""
+
+    circuit: Circuit
+    carriers: Mapping[str, Carrier]
+    hooks: CaseHooks | None = None
+    enrich: Callable[[Briefing], Briefing] | None = None
+    """Adds to a batch's briefing what the application knows."""
+    unplaced: Collection[str] = frozenset()
+    """The roles of the application's own programs, which take no place from an agent."""
+
+
+class QuestionGroup(msgspec.Struct, frozen=True):
+    """Questions that one answer settles, with one line about what they ask."""
+
+    question_ids: tuple[int, ...]
+    case_ids: tuple[str, ...]
+    about: str
+
+
+class Application:
+    """What one circuit has beyond its table. Override what differs; the defaults add nothing."""
+
+    api = 1
+    """The version of this interface that the application was written for."""
+    own_roles: tuple[str, ...] = ()
+    """The roles that the application's own code plays: nobody is asked for an agent for them."""
+    audits: Mapping[str, tuple[str, str]] = {}
+    """Checks of the application's own tables for `doctor --deep`: by name, an SQL query that
+    answers with the subjects that are wrong, and the sentence about them."""
+    prompt_names: tuple[str, ...] = ()
+    """The names that prompts can read beside those of every circuit."""
+
+    def __init__(self, name: str) -> None:
+        """The name is the circuit's, and the entry point's."""
+        self.name = name
+
+    def default_terms(self, settings: "Settings", project: Path) -> dict[str, Any]:
+        """What a new run is begun with, as the project's settings have it. Stored with the run."""
+        return {}
+
+    def begin(
+        self,
+        connection: Connection,
+        circuit: Circuit,
+        text: str,
+        cases: Iterable[NewCase],
+        *,
+        source: str,
+        fingerprint: str,
+        options: Mapping[str, Any],
+        at: float,
+    ) -> int:
+        """Write down a new run of cases that a user listed; returns its number."""
+        return begin_run(
+            connection,
+            circuit,
+            text,
+            cases,
+            source=source,
+            fingerprint=fingerprint,
+            options=options,
+            at=at,
+        )
+
+    def set_up_run(
+        self,
+        connection: Connection,
+        run: Run,
+        circuit: Circuit,
+        carriers: Mapping[str, Carrier],
+        terms: Mapping[str, Any],
+        *,
+        clock: Clock,
+        only: Collection[int] | None = None,
+    ) -> RunSetup:
+        """The carriers with the application's own programs in their places, and its hooks. Cases
+        other than `only` these rest, if some are named."""
+        return RunSetup(circuit, carriers)
+
+    def file_names(self, root: Path) -> Names:
+        """What the files of a dispatch are called below this folder."""
+        return plain_names
+
+    def phase_of(self, step: str) -> Phase:
+        """The phase that a batch manifest gives for a step."""
+        return "single"
+
+    def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
+        """Why a person's answer cannot be used, though its shape is right; empty if it can."""
+        return ""
+
+    def group_questions(self, connection: Connection, run_id: int) -> list[QuestionGroup]:
+        """The open questions of a run that one answer settles together."""
+        return []
+
+    def report(self, connection: Connection, run: Run) -> str:
+        """What was found, as Markdown; empty if there is no more to say than the cases' ends."""
+        return ""
+
+
+def find_application(circuit: str) -> Application:
+    """The application of a circuit; one that adds nothing if the circuit has none."""
+    entry = _entries().get(circuit)
+    if entry is None:
+        return Application(circuit)
+    try:
+        return _load(entry)
+    except Exception as error:
+        raise SourceError(
+            f"the application {circuit!r} ({entry.value}) cannot be loaded: "
+            f"{type(error).__name__}: {error}; mend or uninstall the package that brings it"
+        ) from error
+
+
+def list_applications() -> dict[str, str]:
+    """Where each installed application is declared, by its circuit's name."""
+    return {name: entry.value for name, entry in sorted(_entries().items())}
+
+
+def list_circuit_folders() -> dict[str, Path]:
+    """Where the circuits of installed applications lie. No application is loaded for it."""
+    found = {name: _folder(entry) for name, entry in sorted(_entries().items())}
+    return {name: folder for name, folder in found.items() if folder is not None}
+
+
+@cache
+def _entries() -> dict[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+
+
+@cache
+def _load(entry: metadata.EntryPoint) -> Application:
+    if not entry.attr:
+        return Application(entry.name)
+    made = entry.load()(entry.name)
+    if not isinstance(made, Application):
+        raise TypeError(f"{entry.value} makes no interlock Application")
+    if made.api != Application.api:
+        raise TypeError(f"it is written for interface {made.api}, this is {Application.api}")
+    return made
+
+
+def _folder(entry: metadata.EntryPoint) -> Path | None:
+    """The folder of the package an entry is declared in."""
+    package = entry.module.rpartition(".")[0] if entry.attr else entry.module
+    try:
+        spec = util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None

@@ -1,18 +1,16 @@
-"""The library: where circuits are found, and what travels with one.
+"""Circuits and cases as users write them.
 
-A project's own circuits (`circuits/NAME.yaml` or `circuits/NAME/circuit.yaml`) and the built-in
-ones are equal; of the same name, the project's is taken. A bundle carries the circuit's text and
-its prompt files, so that a run can keep all it was begun with.
+A project's own circuits (`circuits/NAME.yaml` or `circuits/NAME/circuit.yaml`) and those of
+installed applications are equal; of the same name, the project's is taken. A bundle carries the
+circuit's text and its prompt files, so that a run keeps all it was begun with.
 
-Cases as a user gives them: a JSON object per line.
-
-`id` names the case, `after` the cases that must end well before it starts, `priority` puts it
-before others. Everything else is the case's own input, read as `case.NAME` in rules and prompts.
+Cases are a JSON object per line: `id` names the case, `after` the cases that must end well before
+it starts, `priority` puts it before others. Everything else is the case's own input, read as
+`case.NAME` in rules and prompts.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,9 @@ import msgspec
 from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.schedule import refuse_cycles
 from interlock.journal.runs import NewCase
+from interlock.runtime.application import list_circuit_folders
 from interlock.system.errors import CircuitError, SourceError, StateError
+from interlock.system.files import read_text
 from interlock.system.strict_json import Problem, read_object
 from interlock.system.yaml_text import MAX_CHARACTERS
 
@@ -46,41 +46,36 @@ class Bundle(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(written, circuit=circuit)
 
 
-class Shelf(msgspec.Struct, frozen=True):
-    """A place where circuits lie: `where` says whose they are."""
-
-    where: str
-    folder: Path
-
-    def files(self) -> dict[str, Path]:
-        """Circuit files by name."""
-        found = {path.stem: path for path in self.folder.glob("*.yaml")}
-        found |= {path.parent.name: path for path in self.folder.glob("*/circuit.yaml")}
-        return dict(sorted(found.items()))
+def list_project_circuits(project: Path) -> dict[str, Path]:
+    """A project's own circuits: the file of each by name."""
+    folder = project / "circuits"
+    found = {path.stem: path for path in folder.glob("*.yaml")}
+    found |= {path.parent.name: path for path in folder.glob("*/circuit.yaml")}
+    return dict(sorted(found.items()))
 
 
-def shelves(project: Path) -> tuple[Shelf, Shelf]:
-    built_in = Path(str(resources.files("interlock")))
-    return Shelf("project", project / "circuits"), Shelf("built-in", built_in)
+def list_installed_circuits() -> dict[str, Path]:
+    """The circuits that installed applications bring, the built-in ones among them."""
+    folders = list_circuit_folders()
+    files = {name: folder / "circuit.yaml" for name, folder in folders.items()}
+    return {name: file for name, file in files.items() if file.is_file()}
 
 
 def find_circuit(name: str, project: Path) -> Bundle:
     """The circuit of that name, or in the file of that path."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        return bundle(path)
-    for shelf in shelves(project):
-        file = shelf.files().get(name)
-        if file is not None:
-            return bundle(file)
-    known = sorted({each for shelf in shelves(project) for each in shelf.files()})
-    raise SourceError(
-        f"there is no circuit {name[:80]!r}; known are {', '.join(known)}; "
-        f"your own go into {project / 'circuits'}, or give a path ending in .yaml"
-    )
+        return load_bundle(path)
+    known = list_installed_circuits() | list_project_circuits(project)
+    if name not in known:
+        raise SourceError(
+            f"there is no circuit {name[:80]!r}; known are {', '.join(sorted(known))}; "
+            f"your own go into {project / 'circuits'}, or give a path ending in .yaml"
+        )
+    return load_bundle(known[name])
 
 
-def bundle(path: Path) -> Bundle:
+def load_bundle(path: Path) -> Bundle:
     """The circuit in a file, with the prompt files it names; prompts lie beside or below it."""
     text = read_text(path, MAX_CHARACTERS * 4)
     circuit = read_circuit(text, str(path)).circuit
@@ -90,20 +85,6 @@ def bundle(path: Path) -> Bundle:
         if step.prompt.endswith(_PROMPT_ENDINGS) and len(step.prompt.split()) == 1
     }
     return Bundle(str(path), text, prompts)
-
-
-def read_text(path: Path, most: int) -> str:
-    """A text file of the user's, if it is one and not too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise SourceError(f"{path} has more than the {most:,} bytes that are read")
-        return content.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _prompt(circuit_file: Path, name: str) -> str:
@@ -134,22 +115,29 @@ def read_cases(path: Path) -> tuple[list[NewCase], bytes]:
         content = path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+    return parse_cases(content, str(path)), content
+
+
+def parse_cases(content: bytes, origin: str) -> list[NewCase]:
+    """Cases, one JSON object per line, checked; `origin` is what errors call the text."""
     cases: list[NewCase] = []
     seen: dict[str, int] = {}
     for number, line in _lines(content):
-        case = _case(line, f"{path}:{number}")
+        case = _case(line, f"{origin}:{number}")
         if case.case_id in seen:
             first = seen[case.case_id]
-            raise SourceError(f"{path}:{number}: case {case.case_id!r} stands in line {first} too")
+            raise SourceError(
+                f"{origin}:{number}: case {case.case_id!r} stands in line {first} too"
+            )
         seen[case.case_id] = number
         cases.append(case)
     if not cases:
-        raise SourceError(f'{path} has no cases; write one per line, for example {{"id": "C1"}}')
+        raise SourceError(f'{origin} has no cases; write one per line, for example {{"id": "C1"}}')
     try:
         refuse_cycles({case.case_id: case.needs for case in cases})
     except StateError as error:
-        raise SourceError(f"{path}: {error}") from None
-    return cases, content
+        raise SourceError(f"{origin}: {error}") from None
+    return cases
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:

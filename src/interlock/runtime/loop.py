@@ -47,7 +47,7 @@ from interlock.journal.runs import (
     insert_cases,
 )
 from interlock.runtime.answers import absorb
-from interlock.runtime.application import CaseHooks, DefaultApplication
+from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.occasions import EventCollector
 from interlock.runtime.outbox import CarrierCapacity, DispatchQueue
 from interlock.runtime.prompts import fill
@@ -220,7 +220,7 @@ class RunLoop:
         watch: Callable[[RunCounts, Spent], None] = lambda _tally, _spent: None,
     ) -> None:
         self._journal = journal
-        self._application = application or DefaultApplication()
+        self._application = application or DefaultHooks()
         self._circuit = circuit
         self._suite = suite
         self._rations = CarrierCapacity(carriers)

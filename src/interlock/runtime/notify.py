@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 
 from interlock.agents.carrier import Clock
-from interlock.agents.programs import not_runnable
+from interlock.agents.registry import explain_not_runnable
 from interlock.runtime.herald import Notifier, WebhookTarget
 from interlock.runtime.settings import Notify
 from interlock.system.errors import SourceError
@@ -16,7 +16,7 @@ def herald(notify: Notify, clock: Clock, complain: Callable[[str], None]) -> Not
     if not notify.command and not notify.webhook:
         return None
     if notify.command and shutil.which(notify.command[0]) is None:
-        problem = not_runnable(notify.command[0])
+        problem = explain_not_runnable(notify.command[0])
         raise SourceError(f"interlock.toml, [notify] command: {problem}")
     address = None
     if notify.webhook:

@@ -57,6 +57,7 @@ class RunSession:
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal."""
         self._draining = draining
+        self._running: asyncio.AbstractEventLoop | None = None
         self._keeps = all(
             isinstance(each, KeepsAnswers) and each.keeps()
             for role, each in carriers.items()
@@ -96,11 +97,17 @@ class RunSession:
             open_dispatches(self._connection, self._run_id),
             holds_of(self._connection, self._circuit, self._run_id),
         )
-        running = asyncio.get_running_loop()
+        self._running = running = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(ValueError):
+            with suppress(ValueError, RuntimeError):  # only the main thread hears signals
                 running.add_signal_handler(number, self._stop, number)
         return await self._loop.run()
+
+    def stop_soon(self, *, now: bool) -> None:
+        """Stop from another thread: as the first signal does or, `now`, as the second."""
+        for _ in range(2 if now else 1):
+            if self._running is not None and not self._running.is_closed():
+                self._running.call_soon_threadsafe(self._stop, signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:
         if self._keeps:

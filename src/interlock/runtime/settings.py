@@ -1,26 +1,31 @@
-"""A project: what it sets in interlock.toml and the environment, and where its things lie.
+"""A project: what it sets in interlock.toml and the environment, and what its runs remember of it.
 
-Knows the names of settings, files and folders. Refuses to know what is made of them.
+The kernel's own settings are declared here. Tables of applications are known by name, through the
+entry-point group `interlock.settings`, and read by whoever they belong to: `Settings.read_tables`.
 """
 
 import os
 import tomllib
+from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from interlock.agents.acp.terms import AcpSettings
-from interlock.agents.agents import check_tables
+from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
-from interlock.delivery.plan.yaml import CheckText, EnvironmentText
-from interlock.delivery.terms import DeliverySettings
-from interlock.epic.terms import EpicSettings, check_settings
-from interlock.runtime.circuits import read_text
+from interlock.agents.registry import check_agent_tables
+from interlock.runtime.limits import flat
 from interlock.system.errors import SourceError
+from interlock.system.files import read_text
 
+GROUP = "interlock.settings"
+FILE = "interlock.toml"
 DATABASE = Path(".interlock") / "interlock.db"
+
+Tables = TypeVar("Tables", bound=msgspec.Struct)
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,19 +39,12 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who plays a role, as which model, in how many places, and how long each may take."""
+    """Who plays a role, with which model, how many at once, and how long each may take."""
 
     agent: str = ""
     model: str = ""
     slots: int | None = None
     timeout: str = ""
-
-
-class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a project says about its calibrations."""
-
-    prices: dict[str, Any] = {}
-    """What a million tokens cost: input, output, currency."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,36 +60,79 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notify: Notify = Notify()
     thresholds: dict[str, Any] = {}
     acp: AcpSettings = AcpSettings()
-    repo: list[dict[str, Any]] = []
-    last_green: str | dict[str, str] = ""
-    defect_codes: dict[str, str] = {}
-    calibrate: Calibrating = Calibrating()
     roles: dict[str, RoleSettings] = {}
-    delivery: DeliverySettings = DeliverySettings()
-    epic: EpicSettings = EpicSettings()
-    check: list[CheckText] = []
-    environment: list[EnvironmentText] = []
+    file: str = FILE
+    """The file these come from; not a setting."""
+    written: dict[str, Any] = {}
+    """The whole file, with the tables of applications; not a setting."""
+
+    def read_tables(self, kind: type[Tables]) -> Tables:
+        """The top-level tables that the fields of `kind` name; SourceError if they do not fit."""
+        given = {
+            name: self.written[name] for name in kind.__struct_fields__ if name in self.written
+        }
+        try:
+            return msgspec.convert(given, kind)
+        except msgspec.ValidationError as error:
+            raise SourceError(f"{self.file}: {error}") from None
+
+
+class RunConfig(msgspec.Struct, frozen=True):
+    """What a run was begun with, beside its circuit. Stored with the run; a later start may change
+    it."""
+
+    agents: dict[str, str] = {}
+    slots: dict[str, int] = {}
+    budget: dict[str, str | int | float] = {}
+    thresholds: dict[str, Any] = {}
+    parallel: int | None = None
+    files: dict[str, str | int] = {}
+    terms: dict[str, Any] = {}
+    """What the application keeps with the run."""
+    after: int = 0
+    """Numbers of dispatches come after this one, where runs of several databases share a root."""
+    id: str = ""
+    """What the user calls the run; empty if it has only its number."""
+    input: str = ""
+    """A digest of what a run with an id was started with."""
+
+
+def default_config(settings: Settings, thresholds: dict[str, Any]) -> RunConfig:
+    """What a project's settings say about any run that begins."""
+    return RunConfig(
+        agents=dict(settings.agents),
+        slots=dict(settings.slots),
+        budget=flat(settings.budget),
+        thresholds=thresholds,
+        parallel=settings.parallel,
+    )
 
 
 def read_settings(project: Path) -> Settings:
     """The project's settings, with INTERLOCK_* from the environment on top."""
-    path = project / "interlock.toml"
-    found = Settings()
+    path = project / FILE
+    found = Settings(file=str(path))
     if path.exists():
         try:
             table = tomllib.loads(read_text(path, 1_000_000))
-            found = msgspec.convert(table, Settings)
+            own = {name: value for name, value in table.items() if name not in list_tables()}
+            found = msgspec.convert(own, Settings)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SourceError(f"{path}: {error}") from None
-    check_tables(found.agent)
-    check_settings(found.epic)
+        found = msgspec.structs.replace(found, file=str(path), written=table)
+    check_agent_tables(found.agent)
     db = os.environ.get("INTERLOCK_DB") or found.db
     parallel = os.environ.get("INTERLOCK_PARALLEL") or found.parallel
-    return msgspec.structs.replace(found, db=db, parallel=_places(parallel))
+    return msgspec.structs.replace(found, db=db, parallel=_check_parallel(parallel))
 
 
-def _places(given: str | int | None) -> int | None:
-    """How many dispatches at once, if it is said."""
+@cache
+def list_tables() -> dict[str, metadata.EntryPoint]:
+    """The tables of interlock.toml that installed applications read, by name."""
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+
+
+def _check_parallel(given: str | int | None) -> int | None:
     if given is None:
         return None
     if not str(given).isdecimal() or int(given) < 1:
@@ -99,7 +140,8 @@ def _places(given: str | int | None) -> int | None:
     return int(given)
 
 
-def database(project: Path, flag: Path | None) -> Path:
+def find_database(project: Path, flag: Path | None) -> Path:
+    """Where the project's database is, or will be."""
     named = read_settings(project).db
     path = flag or (project / named if named else project / DATABASE)
     if path.is_dir():
@@ -112,16 +154,11 @@ def answers_folder(db: Path) -> Path:
     return db.with_name(f"{db.name}.answers")
 
 
-def pull_folder(db: Path) -> Path:
-    """Where workers that pull find the coordinator."""
-    return db.with_name(f"{db.name}.pull")
-
-
 def queries_folder(db: Path) -> Path:
     """Where agents leave their questions to a human."""
     return db.with_name(f"{db.name}.queries")
 
 
-def query_desk(db: Path) -> QueryBroker:
+def open_queries_folder(db: Path, policy: AnswerPolicy = EVERYBODY) -> QueryBroker:
     """Where agents ask a human, and who may answer there."""
-    return QueryBroker(queries_folder(db), read_settings(Path()).inbox)
+    return QueryBroker(queries_folder(db), policy)

@@ -1,4 +1,4 @@
-"""The languages agents answer in.
+"""The languages agents answer in: files, batches, text signals, line signals, CLI streams.
 
-Files, batches, text signals, line signals, CLI streams. Pure.
+Pure: bytes and text in, records out. Carriers read and write the files.
 """

@@ -1,11 +1,7 @@
-"""The batch files of seeds 000 and 001: manifest and budget.
+"""The files of a batch: manifest, budget and briefing, as seeds 000 and 001 lay them out.
 
-Knows their fields, lifecycles and what a budget still allows. Refuses to know who runs the cases.
-
-`briefing.md`: what the workers of a batch should know before they start.
-
-Knows the sections of seed 001 and how to keep text from logs harmless and short.
-Refuses to know where the facts come from.
+Holds their fields, which status may follow which, what a budget still allows, and how text from
+logs is made short and harmless before workers read it. Who runs the cases is not known here.
 """
 
 import json

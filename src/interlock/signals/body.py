@@ -1,12 +1,8 @@
 """The body under a signal line: labelled sections, and what stands there besides them.
 
-Knows labels, lists, tables, fences and paragraphs. Refuses to know what a section means: it keeps
-the pieces of each one, and notes every line that belongs to none.
-
-Sections as data: files with their change, issues with file and line, checks, criteria.
-
-Knows the layouts agents use for one and the same thing. Refuses to judge: an item that fits no
-layout is kept as text.
+First the pieces of each section are collected (text, items, tables, fences), and every line that
+belongs to none is noted. Then a section becomes data by its kind: files, issues, checks, criteria.
+Agents lay out one and the same thing in many ways; an item that fits no layout is kept as text.
 """
 
 import re

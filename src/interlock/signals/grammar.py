@@ -1,12 +1,8 @@
 """The first line of a text signal as patterns, built from the catalogue.
 
-Knows what a legal line is, what an unknown name looks like, and what an id may contain.
-Refuses to know where in a message a line stands or who said it.
-
-Lines that were meant to be signals: a known name, or one that looks like it, behind markup.
-
-Knows letters, marks and invisible characters. Refuses to know whether a line is live: it is asked
-only when no legal signal was found, to say why.
+Also finds lines that were meant to be signals: a known name, or one that looks like it in other
+letters or behind markup. These are only looked for when no legal signal was found, to say why.
+Where in a message a line stands, and who said it, is for `own_words` and `text` to tell.
 """
 
 import re

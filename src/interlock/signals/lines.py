@@ -1,21 +1,8 @@
-"""Line signals from a stream: a plain command's output, or an agent's messages.
+"""Line signals: their payloads, the readers of a stream of them, and the blocks of older tools.
 
-Knows lines, chunks and whose last word counts. Refuses to know processes and JSON: a carrier feeds
-it text and says how the stream ended. How the text is cut into chunks never changes the result.
-
-One line signal's type and payload against the catalogue.
-
-Knows fields, verbs and placeholders. Refuses to know where the line came from.
-
-The block forms in which older tools print line signals.
-
-Knows the three of them: rows of `=` or of `═` around a header and KEY: value lines.
-Refuses to repair: a block with any damage is refused whole.
-
-Line signals of an agent's session, from its decoded stream.
-
-Knows which words are the agent's own and where one message ends and the next begins. Refuses to
-know any CLI's JSON: the stream decoders know that.
+`LineReader` takes a plain command's output or an agent's messages, `SessionLines` the events of an
+agent's decoded stream. How the text is cut into chunks never changes the result, and only the last
+message of a session may say that it is over. A block with any damage is refused whole.
 """
 
 import re
@@ -32,7 +19,7 @@ from interlock.signals.streams.events import AssistantText, StreamEvent, TurnEnd
 
 TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _VERBS: Final = tuple(row.name.partition(":")[2] for row in rows("line") if ":" in row.name)
-_WRITE: Final = "CHECKPOINT:WRITE"
+CHECKPOINT: Final = "CHECKPOINT:WRITE"
 _PLACEHOLDER: Final = re.compile(r"\{.*\}\Z|\[.*\]\Z|<.*>\Z")
 _ISSUE: Final = re.compile(r"issue:#?(0*[1-9][0-9]{0,17})\Z")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -64,12 +51,15 @@ class LineRefusal(msgspec.Struct, frozen=True, tag_field="kind", tag="refusal"):
     reason: Reason = Reason.MALFORMED
 
 
+Found = LineSignal | LineRefusal
+
+
 def read_payload(kind: str, payload: str, where: int) -> LineSignal | str:
     """The signal, or the sentence that says why it is refused."""
     if not TYPE.match(kind):
-        return f"a type is upper case: {PREFIX}{kind.upper()[:40]}"
+        return f"a type must be in upper case: {PREFIX}{kind.upper()[:40]}"
     if _CONTROL.search(payload):
-        return "a payload holds no control characters"
+        return "a payload must not contain control characters"
     if kind == "CHECKPOINT":
         return _checkpoint(payload, where)
     row = row_of("line", kind)
@@ -85,7 +75,7 @@ def _checkpoint(payload: str, where: int) -> LineSignal | str:
     if verb in _VERBS:
         row = row_of("line", f"CHECKPOINT:{verb}")
         return _fill(row, rest, where) if row else f"{verb} is unknown"
-    row = row_of("line", _WRITE)
+    row = row_of("line", CHECKPOINT)
     if row is None or payload.count(":") != 3:
         return f"CHECKPOINT takes {', '.join(_VERBS)}, or exactly epic:story:phase:task"
     return _fill(row, payload, where)
@@ -131,7 +121,7 @@ def _joined(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None) 
     values = [payload.get(n, "") for n in names] if isinstance(payload, Mapping) else list(payload)
     values = [" ".join(value.split()) for value in values]
     if any(":" in value for value in values[:-1]):
-        raise ValueError("only the last field may hold a colon")
+        raise ValueError("only the last field may contain a colon")
     if row and row.payload and row.payload[0].kind == "number":
         values = [f"issue:{value}" for value in values if value]
     return ":".join(values).rstrip(":")
@@ -164,7 +154,6 @@ KEYS: Final = (
     "REVISION_NOTES",
 )
 # A checkpoint block names its file and commit in the place of the line's four fields.
-CHECKPOINT: Final = "CHECKPOINT:WRITE"
 CHECKPOINT_FIELDS: Final = ("checkpoint_file", "commit")
 _MOST_LINES: Final = 64
 
@@ -235,9 +224,6 @@ def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
     return LegacyBlock(header[1], where) if header else None
 
 
-__all__ = ["LineReader", "LineRefusal", "LineSignal", "canonical_line"]
-
-Found = LineSignal | LineRefusal
 LONGEST_LINE: Final = 1 << 16
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NEAR: Final = re.compile(
@@ -291,7 +277,7 @@ class LineReader:
         found = self._lines.take_all(rest) if rest and ended_by_itself else []
         found += self._lines.end()
         if rest and not ended_by_itself and _NEAR.match(_plain(rest)):
-            sentence = "the stream was cut off in this line"
+            sentence = "the stream ended in the middle of this line"
             where = self._lines.count + 1
             found.append(LineRefusal(sentence, rest[:500], where, Reason.MISSING))
         return self._heard(found)
@@ -310,7 +296,7 @@ class LineReader:
 
     def _too_early(self, signal: LineSignal) -> LineRefusal:
         text = f"{PREFIX}{signal.type}:{signal.payload}"
-        sentence = f"{signal.type} counts only from the final message"
+        sentence = f"{signal.type} counts only in the final message"
         return LineRefusal(sentence, text, signal.where, Reason.STALE)
 
     def _heard(self, found: list[Found]) -> list[Found]:
@@ -319,9 +305,9 @@ class LineReader:
     def _marked(self, one: Found) -> Found:
         if isinstance(one, LineRefusal):
             return one
-        said = (one.type, one.payload)
-        repeated = said in self._seen
-        self._seen.add(said)
+        key = (one.type, one.payload)
+        repeated = key in self._seen
+        self._seen.add(key)
         return msgspec.structs.replace(one, repeated=True) if repeated else one
 
 
@@ -366,7 +352,7 @@ class _Lines:
     def _take_long(self, line: str) -> list[Found]:
         found = self.end()
         if _NEAR.match(line):
-            sentence = f"a signal has at most {LONGEST_LINE} characters"
+            sentence = f"a signal may have at most {LONGEST_LINE} characters"
             found.append(LineRefusal(sentence, line[:500], self.count))
         return found
 
@@ -397,7 +383,7 @@ def _plain(line: str) -> str:
 
 def _single(line: str, where: int) -> Found:
     if not line.startswith(PREFIX):
-        return LineRefusal(f"a signal starts at column 0 with {PREFIX}", line[:500], where)
+        return LineRefusal(f"a signal must start at column 0 with {PREFIX}", line[:500], where)
     kind, _, payload = line.removeprefix(PREFIX).partition(":")
     found = read_payload(kind, payload, where)
     return LineRefusal(found, line[:500], where) if isinstance(found, str) else found
@@ -435,7 +421,7 @@ class SessionLines:
 
 
 def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[Found]:
-    """Every line signal of a whole recorded session, in the order in which it was said."""
+    """Every line signal of a whole recorded session, in the order in which it was key."""
     stream, lines = StreamReader(stream_format), SessionLines()
     found = lines.take([*stream.feed(text), *stream.close(ended_by_itself)])
     return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

@@ -1,7 +1,7 @@
 """Which lines of a message are the agent's own words.
 
-Knows Markdown just far enough to tell live text from inert text: fences, quotes, comments, tags,
-delegation prompts. Refuses to know what a signal is: the caller brings the line it looks for.
+Reads just enough Markdown to tell live text from inert text: fences, quotes, comments, tags,
+delegation prompts. The caller brings the line it looks for.
 Linear on any input: possessive patterns walk whole runs of lines, Python only sees what is rare.
 Sources are "\\n" + text, so that every line starts with a newline.
 """

@@ -1,7 +1,4 @@
-"""What comes out of reading a message: a signal, or a refusal that says what to write.
-
-Knows the two outcomes and the seven reasons. Refuses to know how either was reached.
-"""
+"""What comes out of reading a message: a signal, or a refusal that says what to write."""
 
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,7 @@
 """The file protocol of seed 000: `signal.json` and the wrapper around an artifact.
 
-Knows fields, their order, statuses and which may follow. Refuses to know directories, clocks and
-polling: a carrier reads and writes the bytes.
+Holds the fields in their order and which status may follow which. Folders, clocks and polling are
+the carriers' business.
 """
 
 from typing import Any, Literal
@@ -82,8 +82,8 @@ def read_artifact(raw: bytes) -> Artifact | Problem:
         return Problem("missing-dispatch-id", "the wrapper has no dispatch_id")
     dispatch_id = wrapper["dispatch_id"]
     if isinstance(dispatch_id, bool) or not isinstance(dispatch_id, int):
-        shown = type(dispatch_id).__name__
-        return Problem("wrong-dispatch-id", f"dispatch_id is a {shown}, not an integer")
+        kind = type(dispatch_id).__name__
+        return Problem("wrong-dispatch-id", f"dispatch_id is a {kind}, not an integer")
     if dispatch_id not in INT64:
         return Problem("wrong-dispatch-id", "dispatch_id does not fit into 64 bits")
     return _with_data(dispatch_id, wrapper)

@@ -1,21 +1,8 @@
 """The skill pack: what an agent reads to speak these protocols, made from the catalogue.
 
-Knows where each agent looks for skills and what to tell it. Refuses to know disks: it gives paths
-and texts. No example in it is live: an agent that repeats a skill says nothing.
-
-The words of the skill pack that no table can give.
-
-Knows how to explain the protocols to an agent, briefly. Refuses to know any signal by heart: forms
-and fields are put beside these words by skills, from the catalogue.
-
-What to paste into an agent's prompt so that it answers legally.
-
-Knows how to teach a role its signals. Refuses to know the rest of the prompt.
-Every form is shown indented, so that a prompt that is echoed says nothing.
-
-One example of each protocol file, as pages and skills show them.
-
-Knows values that look real. Refuses to know how they are laid out: the encoders write them.
+Gives paths and texts; `interlock init` writes them. Also `signal_block`, the rules and forms of one
+role, for a prompt. Every form is shown indented: an agent that repeats a skill or a prompt must not
+say a signal by that.
 """
 
 import re
@@ -186,9 +173,9 @@ def signal_block(role: str, *, task_id: str | None = None, nonce: str | None = N
         return _text_block(legal, task_id, nonce)
     lines = legal_for(role, "line")
     if not lines:
-        raise ValueError(f"no signal is said by {role_named(role)}")
-    shown = "\n".join(f"- {row.asks}\n\n    {row.template}\n" for row in lines)
-    return f"{_LINE_RULES}\n{shown}"
+        raise ValueError(f"no signal belongs to the role {role_named(role)}")
+    forms = "\n".join(f"- {row.asks}\n\n    {row.template}\n" for row in lines)
+    return f"{_LINE_RULES}\n{forms}"
 
 
 def _text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
@@ -320,9 +307,9 @@ def _files() -> str:
         dispatch_id="N",
     )
     manifest = encode_manifest(EXAMPLE_MANIFEST).decode()
-    shown = {"SIGNAL": signal, "ARTIFACT": artifact, "MANIFEST": manifest, "WORKER": worker}
+    examples = {"SIGNAL": signal, "ARTIFACT": artifact, "MANIFEST": manifest, "WORKER": worker}
     text = FILES_TEXT
-    for name, example in shown.items():
+    for name, example in examples.items():
         text = text.replace(f"@{name}@", textwrap.indent(example.rstrip(), "    "))
     return text
 
@@ -332,8 +319,10 @@ def _text_signals() -> str:
     parts = [f"## If you are the {role}\n\n{_forms(signal_block(role))}" for role in WORKING]
     names = ", ".join(f"`{row.name}`" for row in rows("text") if row.roles)
     rules = signal_block(WORKING[0]).partition("\nWhat `")[0]
-    told = "Find your role below; a signal of another role is refused."
-    return "\n".join(["# Text signals\n", f"All of them: {names}.\n", told, "", rules, "", *parts])
+    advice = "Find your role below; a signal of another role is refused."
+    return "\n".join(
+        ["# Text signals\n", f"All of them: {names}.\n", advice, "", rules, "", *parts]
+    )
 
 
 def _forms(block: str) -> str:

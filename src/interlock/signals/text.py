@@ -1,12 +1,8 @@
 """Text signals: one message in, one reading out.
 
-Knows the order of the questions: is there a signal, which one counts, is it sound.
-Refuses to know where the message came from: the caller hands over the agent's own final words.
-
-Which of several signals counts, and whether the role may say it.
-
-Knows priorities, ambiguity and authority. Refuses to know bodies: the one it names is checked
-elsewhere, and if that fails nothing takes its place.
+Asks in this order: is there a signal, which of several counts, may the role say it, is it sound. If
+the one that counts fails its checks, nothing takes its place. The caller hands over the agent's own
+final words.
 """
 
 from collections import deque
@@ -37,14 +33,14 @@ from interlock.signals.text_check import (
 
 def choose(message: Message) -> SignalName | SignalRefused:
     """The signal that counts among all that are live in the message."""
-    said = [one for block in message.blocks for one in block.said]
-    legal = [one for one in said if may_say(message.asked.role, one.row)]
+    signals = [one for block in message.blocks for one in block.signals]
+    legal = [one for one in signals if may_say(message.asked.role, one.row)]
     if not legal:
-        return _wrong_role(message, said[-1])
+        return _wrong_role(message, signals[-1])
     level = min(one.row.level for one in legal)
     top = [one for one in legal if one.row.level == level]
     winner = _only(message, top)
-    if (winner is None or winner.row.verdict) and (stray := _illegal_after(message, said, top)):
+    if (winner is None or winner.row.verdict) and (stray := _illegal_after(message, signals, top)):
         return _wrong_role(message, stray)
     if winner is None:
         return message.refuse(Reason.AMBIGUOUS, text_check.ambiguous(top), top[-1].start)
@@ -62,22 +58,21 @@ def _only(message: Message, top: Sequence[SignalName]) -> SignalName | None:
 
 def _is_mixed(message: Message, top: Sequence[SignalName]) -> bool:
     """Whether one block says two different things of the same level."""
-    level = top[0].row.level
-    role = message.asked.role
+    counted = {one.start for one in top}
     return any(
-        len({o.row.name for o in block.said if o.row.level == level and may_say(role, o.row)}) > 1
+        len({one.row.name for one in block.signals if one.start in counted}) > 1
         for block in message.blocks
     )
 
 
 def _illegal_after(
-    message: Message, said: Sequence[SignalName], top: Sequence[SignalName]
+    message: Message, signals: Sequence[SignalName], top: Sequence[SignalName]
 ) -> SignalName | None:
     """A word of another role after a verdict: it cannot be told whose verdict it is."""
     verdicts = [one.start for one in top if one.row.verdict]
     if not verdicts:
         return None
-    later = (one for one in said if one.start > verdicts[0])
+    later = (one for one in signals if one.start > verdicts[0])
     return next((one for one in later if not may_say(message.asked.role, one.row)), None)
 
 
@@ -110,15 +105,15 @@ def read_message(
 
 
 def _accept(message: Message, claim: SignalClaim) -> Accepted:
-    row, body = claim.said.row, claim.whole
+    row, body = claim.signal.row, claim.whole
     present = [part for part in body.parts.values() if is_present(part, row)]
     bare = bool(row.sections) and not present
     return Accepted(
         signal=row.name,
-        subject=claim.said.subject,
+        subject=claim.signal.subject,
         fields={part.section.key: value_of(part) for part in present},
         notes=(f"{row.name} came without any of its sections",) if bare else (),
-        where=message.line_at(claim.said.start),
+        where=message.line_at(claim.signal.start),
     )
 
 

@@ -1,19 +1,8 @@
 """Whether the signal that counts is sound: its dispatch, its task, its body.
 
-Knows what each signal must carry and what may stand beside it. Refuses to know how it was chosen.
-Each check returns a refusal or None; they stand in the order in which reasons win.
-
-The sentence that goes with a refusal: it tells the agent what to write next time.
-
-Knows how to say it. Refuses to know when: the readers decide that.
-
-A message as it is read: its source, what was asked, and the signal blocks in it.
-
-Knows lines, blocks and the question the message answers. Refuses to judge any of it.
-
-Whether a section says something, or is only the template handed back.
-
-Knows placeholders and empty words. Refuses to know which sections are required.
+Opens a message into blocks, gathers all blocks that make the winning claim, and checks them. Each
+check returns a refusal or None, in the order in which reasons win. A refusal carries a sentence
+that tells the agent what to write next time.
 """
 
 import re
@@ -64,26 +53,26 @@ def missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
 
 
 def unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
-    return f"`{name}` is no signal of this protocol. Write {choices(legal, task_id)}."
+    return f"`{name}` is not a signal of this protocol. Write {choices(legal, task_id)}."
 
 
 def looks_like(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
     lines = [first_line(row, task_id) for row in legal if row.word == word]
     wanted = " or ".join(f"`{line}`" for line in lines) or choices(legal, task_id)
     return (
-        f"A line names {word} but is no legal signal. Write it alone on its line, at column 0, "
+        f"A line names {word} but is not a legal signal. Write it alone on its line, at column 0, "
         f"without markup, outside fences and quotes, exactly: {wanted}."
     )
 
 
 def wrong_role(row: SignalRow, role: str) -> str:
     speakers = " or ".join(row.roles)
-    return f"{row.name} is said by the {speakers}, not by the {role}. Write a signal of your own."
+    return f"Only the {speakers} may send {row.name}, not the {role}. Send a signal of your role."
 
 
-def ambiguous(said: Sequence[SignalName]) -> str:
-    heard = dict.fromkeys(f"{one.row.name} {one.subject or ''}".strip() for one in said)
-    names = list(heard)[:4]
+def ambiguous(signals: Sequence[SignalName]) -> str:
+    distinct = dict.fromkeys(f"{one.row.name} {one.subject or ''}".strip() for one in signals)
+    names = list(distinct)[:4]
     return f"Your message says {' and '.join(names)}. Send it again with one signal only."
 
 
@@ -102,19 +91,19 @@ def outside(row: SignalRow) -> str:
 def prose_after_line(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
-        f"Prose stands directly under {row.name}. After the signal line come only its "
-        f"sections: {labels}. Put explanations before it."
+        f"Prose directly follows {row.name}. Only its sections may come after the signal line: "
+        f"{labels}. Put explanations before it."
     )
 
 
 def too_often(row: SignalRow) -> str:
-    return f"{row.name} is said over and over. Send it once, at the end."
+    return f"{row.name} is repeated too often. Send it once, at the end."
 
 
 def verdict_alone(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
-        f"{row.name} lets work pass and must stand clean: send the verdict alone, with only its "
+        f"{row.name} lets work pass, so it must stand alone: send the verdict with only its "
         f"sections {labels}."
     )
 
@@ -122,7 +111,7 @@ def verdict_alone(row: SignalRow) -> str:
 def contradiction(row: SignalRow, check: object) -> str:
     name = re.sub(r"\s+", " ", str(getattr(check, "name", check)))[:80]
     status = getattr(check, "status", "")
-    return f"{row.name} lists `{name}` as {status}. A pass needs every item to hold."
+    return f"{row.name} lists `{name}` as {status}. A pass requires every item to hold."
 
 
 def absent(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:
@@ -146,7 +135,7 @@ class ExpectedReply(msgspec.Struct, frozen=True):
 class SignalBlock(msgspec.Struct, frozen=True):
     """Signal lines with only blank lines between them; its body runs from `start` to `end`."""
 
-    said: tuple[SignalName, ...]
+    signals: tuple[SignalName, ...]
     start: int
     end: int
 
@@ -176,11 +165,11 @@ def open_message(text: str, asked: ExpectedReply) -> Message:
 def _blocks(source: str) -> tuple[SignalBlock, ...]:
     groups: list[list[SignalName]] = []
     for line in SIGNALS.find(source):
-        said = spoken(line)
-        if groups and not source[groups[-1][-1].end : said.start].strip(" \t\n"):
-            groups[-1].append(said)
+        signal = spoken(line)
+        if groups and not source[groups[-1][-1].end : signal.start].strip(" \t\n"):
+            groups[-1].append(signal)
         else:
-            groups.append([said])
+            groups.append([signal])
     ends = [*(group[0].start for group in groups[1:]), len(source)]
     return tuple(
         SignalBlock(tuple(group), group[-1].end, end)
@@ -223,7 +212,7 @@ MOST_BLOCKS: Final = 256
 class SignalClaim(msgspec.Struct, frozen=True):
     """The winning signal with every block that says it."""
 
-    said: SignalName
+    signal: SignalName
     blocks: tuple[SignalBlock, ...]
     bodies: tuple[SignalBody, ...]
     too_often: bool
@@ -241,11 +230,11 @@ class SignalClaim(msgspec.Struct, frozen=True):
         return whole
 
 
-def claim_of(message: Message, said: SignalName) -> SignalClaim:
-    saying = [b for b in message.blocks if any(one.row is said.row for one in b.said)]
+def claim_of(message: Message, signal: SignalName) -> SignalClaim:
+    saying = [b for b in message.blocks if any(one.row is signal.row for one in b.signals)]
     blocks = tuple(saying[-MOST_BLOCKS:])
-    bodies = tuple(_bodies(message, blocks, said.row))
-    return SignalClaim(said, blocks, bodies, len(saying) > MOST_BLOCKS)
+    bodies = tuple(_bodies(message, blocks, signal.row))
+    return SignalClaim(signal, blocks, bodies, len(saying) > MOST_BLOCKS)
 
 
 def _bodies(
@@ -275,11 +264,11 @@ def check_any_nonce(message: Message) -> SignalRefused | None:
     if not (message.asked.strict and nonce):
         return None
     blocks = message.blocks[-MOST_BLOCKS:]
-    bodies = _bodies(message, blocks, blocks[-1].said[-1].row)
+    bodies = _bodies(message, blocks, blocks[-1].signals[-1].row)
     for block, body in zip(blocks, bodies, strict=True):
-        if nonce in (*body.nonces, *(one.nonce for one in block.said)):
+        if nonce in (*body.nonces, *(one.nonce for one in block.signals)):
             return None
-    start = message.blocks[-1].said[-1].start
+    start = message.blocks[-1].signals[-1].start
     return message.refuse(Reason.STALE, stale(nonce), start)
 
 
@@ -287,23 +276,23 @@ def _check_nonce(message: Message, claim: SignalClaim) -> SignalRefused | None:
     nonce = message.asked.nonce
     if nonce is None:
         return None
-    given = [mark for mark in (claim.said.nonce, *claim.bodies[-1].nonces) if mark]
+    given = [mark for mark in (claim.signal.nonce, *claim.bodies[-1].nonces) if mark]
     if all(mark == nonce for mark in given) and (given or not message.asked.strict):
         return None
-    return message.refuse(Reason.STALE, stale(nonce), claim.said.start)
+    return message.refuse(Reason.STALE, stale(nonce), claim.signal.start)
 
 
 def _check_subject(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    asked, row = message.asked, claim.said.row
+    asked, row = message.asked, claim.signal.row
     expected = {"task": asked.task_id, "request": asked.request_id}.get(row.subject or "")
-    if expected is None or claim.said.subject == expected:
+    if expected is None or claim.signal.subject == expected:
         return None
-    return _wrong_task(message, claim, str(claim.said.subject), expected)
+    return _wrong_task(message, claim, str(claim.signal.subject), expected)
 
 
 def _check_task_section(message: Message, claim: SignalClaim) -> SignalRefused | None:
     """Where the line has no subject, the body's `Task:` stands for it."""
-    row, expected = claim.said.row, message.asked.task_id
+    row, expected = claim.signal.row, message.asked.task_id
     if row.subject is not None or expected is None:
         return None
     for body in claim.bodies:
@@ -321,12 +310,12 @@ def _names(named: str, expected: str) -> bool:
 
 
 def _wrong_task(message: Message, claim: SignalClaim, named: str, expected: str) -> SignalRefused:
-    sentence = wrong_task(claim.said.row, named[:128], expected)
-    return message.refuse(Reason.WRONG_TASK, sentence, claim.said.start)
+    sentence = wrong_task(claim.signal.row, named[:128], expected)
+    return message.refuse(Reason.WRONG_TASK, sentence, claim.signal.start)
 
 
 def _check_path(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    row, subject = claim.said.row, claim.said.subject
+    row, subject = claim.signal.row, claim.signal.subject
     if row.subject == "path" and subject is not None and outside_workspace(subject):
         return _malformed(message, outside(row), claim)
     return None
@@ -334,18 +323,18 @@ def _check_path(message: Message, claim: SignalClaim) -> SignalRefused | None:
 
 def _check_prose(message: Message, claim: SignalClaim) -> SignalRefused | None:
     """Every block of a pass must be well formed, one block of any other signal."""
-    if claim.too_often and claim.said.row.passing:
-        return _malformed(message, too_often(claim.said.row), claim)
+    if claim.too_often and claim.signal.row.passing:
+        return _malformed(message, too_often(claim.signal.row), claim)
     broken = len(claim.bodies) - len(claim.sound)
-    if not broken or (claim.sound and not claim.said.row.passing):
+    if not broken or (claim.sound and not claim.signal.row.passing):
         return None
     line = next(b.prose_after_line for b in claim.bodies if b.prose_after_line is not None)
-    return SignalRefused(Reason.MALFORMED, prose_after_line(claim.said.row), line)
+    return SignalRefused(Reason.MALFORMED, prose_after_line(claim.signal.row), line)
 
 
 def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
     """A verdict lets work pass: nothing but its own template may stand beside it."""
-    row = claim.said.row
+    row = claim.signal.row
     if not row.verdict:
         return None
     if stray := next(MALFORMED.find(message.source), None):
@@ -368,7 +357,7 @@ def _negative(part: SectionText) -> ReportedCheck | None:
 
 
 def _check_required(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    row, parts = claim.said.row, claim.whole.parts
+    row, parts = claim.signal.row, claim.whole.parts
     for labels in row.requires:
         if not any(is_present(parts.get(label), row) for label in labels):
             return _malformed(message, absent(row, labels, message.asked.task_id), claim)
@@ -376,4 +365,4 @@ def _check_required(message: Message, claim: SignalClaim) -> SignalRefused | Non
 
 
 def _malformed(message: Message, sentence: str, claim: SignalClaim) -> SignalRefused:
-    return message.refuse(Reason.MALFORMED, sentence, claim.said.start)
+    return message.refuse(Reason.MALFORMED, sentence, claim.signal.start)

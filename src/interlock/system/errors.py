@@ -6,7 +6,8 @@ InterlockError
 ├── SignalError         what an agent sent is wrong
 ├── StateError          right in itself, but not legal now
 ├── StoreError          the database cannot be used
-└── SourceError         a file or system outside cannot be read
+├── SourceError         a file or system outside cannot be read
+└── UsageError          a flag, an argument or a setting is wrong: say it differently
 
 A docstring is the default message. A user sees the message, never a traceback.
 """
@@ -48,3 +49,7 @@ class StoreError(InterlockError):
 
 class SourceError(InterlockError):
     """The file or system cannot be read."""
+
+
+class UsageError(InterlockError):
+    """This cannot be asked for in this way."""

@@ -7,7 +7,7 @@ Markdown (a forge, a chat, a plain reader), and cuts what is too long to its hea
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -249,3 +249,16 @@ def bounded(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
     kept = ClippedText(bound)
     kept.add(text)
     return kept.text(), True
+
+
+def align_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Columns as wide as they must be, under their heads; no line for no rows."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    if not lines:
+        return []
+    lines.insert(0, list(head))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]

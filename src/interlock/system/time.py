@@ -35,6 +35,11 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(delay, callback).cancel
 
 
+def format_time(at: float) -> str:
+    """A moment in the user's own time, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
 def local_day(at: float) -> Day:
     """The day around a moment, from midnight to midnight where this machine is."""
     today = datetime.fromtimestamp(at).astimezone().date()

@@ -1,4 +1,5 @@
-"""For authors of circuits, applications and carriers.
+"""For authors of circuits, applications and carriers: what they test their own things with.
 
-Scripted agents, contract suites, lint, conform.
+`lint` reads prompts, `transcript` recorded sessions; `responder` is the agent's side of the file
+protocol, and `conform` tries a watcher against it.
 """

@@ -1,11 +1,7 @@
 """Does a prompt or skill teach legal signals, and would its own examples be taken for real ones?
 
-Knows what may be wrong with a text that teaches, each under a stable id. Refuses to know files:
-a transcript is judged elsewhere.
-
-Signals as a prompt shows them: lines and code spans that are meant as an example of one.
-
-Knows placeholders, marks and where a line stands. Refuses to judge: lint says what is wrong.
+Finds the lines and code spans of a text that are meant as examples of a signal, and says what is
+wrong with them, each finding under a stable id. Transcripts are judged by `transcript`.
 """
 
 import difflib
@@ -67,16 +63,16 @@ def examples_in(line: PromptLine) -> Iterator[Example]:
     marks = _MARKS.match(line.text)
     start = marks.end() if marks else 0
     whole = line.text[start:].rstrip(" \t*_|")
-    shown = (
+    place = (
         line if not line.text[:start].endswith("`") else msgspec.structs.replace(line, code=True)
     )
-    candidates = [] if shown is not line and "`" in whole else [(shown, whole)]
+    candidates = [] if place is not line and "`" in whole else [(place, whole)]
     code = msgspec.structs.replace(line, code=True)
     candidates += [(code, span[1]) for span in _SPAN.finditer(line.text) if not line.code]
     if PREFIX in line.text:
         candidates = [(code, found[0]) for found in _PRINTED.finditer(line.text)]
-    for place, text in candidates:
-        found = _example(place, text.strip())
+    for position, text in candidates:
+        found = _example(position, text.strip())
         if found:
             yield found
 
@@ -92,10 +88,10 @@ def _example(line: PromptLine, text: str) -> Example | None:
     if legal or text == word:
         return Example(line, text, word, legal)
     if text.startswith(word) and line.live and line.text.startswith(word):
-        return Example(line, text, word, problem="starts a line and is no legal signal")
+        return Example(line, text, word, problem="starts a line but is not a legal signal")
     attempted = _ATTEMPT.match(rest) or (not rest and not text.startswith(word))
     if line.code and attempted and "\\" not in text:
-        return Example(line, text, word, problem="is not spelled as a signal is")
+        return Example(line, text, word, problem="is not spelled like a signal")
     return None
 
 
@@ -137,8 +133,8 @@ def strangers_in(line: PromptLine) -> Iterator[tuple[str, bool]]:
     marks = _MARKS.match(line.text)
     whole = line.text[marks.end() if marks else 0 :]
     spans = [] if line.code else [span[1] for span in _SPAN.finditer(line.text)]
-    shown = [whole] if line.code or not marks or not marks.end() else []
-    for text in (*shown, *spans):
+    texts = [whole] if line.code or not marks or not marks.end() else []
+    for text in (*texts, *spans):
         named = _STRANGER.match(text.strip())
         if named and named[1] not in _KNOWN and not meant_by(text):
             yield named[1], bool(_PLACEHOLDER.match(named[2] or ""))
@@ -185,14 +181,14 @@ def lint_prompt(text: str, role: str | None = None) -> list[LintFinding]:
         return [_too_large()]
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
     lines = list(lines_of(source))
-    shown = [example for line in lines for example in examples_in(line)]
+    examples = [example for line in lines for example in examples_in(line)]
     found = [
         *_live(source),
-        *_malformed(shown),
+        *_malformed(examples),
         *_strangers(lines),
-        *_wrong_role(shown, role),
-        *_without_sections(shown, text),
-        *_nothing(shown, text),
+        *_wrong_role(examples, role),
+        *_without_sections(examples, text),
+        *_nothing(examples, text),
     ]
     unique = dict.fromkeys(sorted(found, key=lambda one: (one.line, one.id)))
     return list(islice(unique, MOST_FINDINGS))
@@ -207,16 +203,16 @@ def is_prompt(text: str) -> bool:
     named = {found[0] for found in islice(_NAMED.finditer(plain), 1000)}
     if len(named) > 3 or _SHOWN.search(plain):
         return True
-    said = next(SIGNALS.find("\n" + plain), None) is not None
-    return not (said or named or PREFIX in plain)
+    has_signal = next(SIGNALS.find("\n" + plain), None) is not None
+    return not (has_signal or named or PREFIX in plain)
 
 
 def _live(source: str) -> Iterator[LintFinding]:
     fix = "Indent the example by four blanks, put it into a fence, or leave a [placeholder] in it."
     for found in SIGNALS.find(source):
-        said = spoken(found)
-        line = source.count("\n", 0, said.start) + 1
-        message = f"An agent that repeats this text says {said.row.name}."
+        signal = spoken(found)
+        line = source.count("\n", 0, signal.start) + 1
+        message = f"An agent that repeats this text says {signal.row.name}."
         yield LintFinding("signal.live-example", line, message, fix)
     reader = LineReader("message")
     fix = "Indent the example by four blanks, or put it into a fence."
@@ -226,8 +222,8 @@ def _live(source: str) -> Iterator[LintFinding]:
             yield LintFinding("signal.live-example", one.where, message, fix)
 
 
-def _malformed(shown: Sequence[Example]) -> Iterator[LintFinding]:
-    for one in shown:
+def _malformed(examples: Sequence[Example]) -> Iterator[LintFinding]:
+    for one in examples:
         if one.problem:
             message = f"`{one.text[:80]}` {one.problem}."
             yield LintFinding("signal.malformed", one.line.number, message, _form(one.word))
@@ -246,31 +242,31 @@ def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
     for line in lines:
         if _COUNTER_EXAMPLE.search(line.text):
             continue
-        shown = line.code or "`" not in line.text
-        told = "signal" in (f"{before} {line.text}" if shown else line.text).lower()
+        is_shown = line.code or "`" not in line.text
+        named = "signal" in (f"{before} {line.text}" if is_shown else line.text).lower()
         for name, has_placeholder in strangers_in(line):
             near = difflib.get_close_matches(name, _NAMES, 1, _NEAR)
-            if near or told or has_placeholder:
+            if near or named or has_placeholder:
                 fix = f"Did you mean {near[0]}?" if near else "Use a signal of the protocol."
-                message = f"{name} is no signal of the protocol."
+                message = f"{name} is not a signal of the protocol."
                 yield LintFinding("signal.unknown", line.number, message, fix)
         before = line.text if line.live and line.text.strip() else before
 
 
-def _wrong_role(shown: Sequence[Example], role: str | None) -> Iterator[LintFinding]:
+def _wrong_role(examples: Sequence[Example], role: str | None) -> Iterator[LintFinding]:
     if role is None:
         return
-    for one in shown:
+    for one in examples:
         for row in one.rows:
             if row.protocol == "text" and not may_say(role_named(role), row):
-                message = f"{row.name} is not said by the {role_named(role)}."
-                fix = f"It is said by: {', '.join(row.roles)}."
+                message = f"The {role_named(role)} may not send {row.name}."
+                fix = f"It belongs to: {', '.join(row.roles)}."
                 yield LintFinding("signal.wrong-role", one.line.number, message, fix)
 
 
-def _without_sections(shown: Sequence[Example], text: str) -> Iterator[LintFinding]:
+def _without_sections(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
     """Whoever is shown a signal must also be told which sections it needs."""
-    first = {row: one for one in reversed(shown) for row in one.rows}
+    first = {row: one for one in reversed(examples) for row in one.rows}
     for row, one in first.items():
         for labels in row.requires:
             if not any(_mentions(text, label) for label in labels):
@@ -285,12 +281,12 @@ def _mentions(text: str, label: str) -> bool:
     return word.lower() in text.lower()
 
 
-def _nothing(shown: Sequence[Example], text: str) -> Iterator[LintFinding]:
-    if not any(one.rows for one in shown) and not _FILES.search(text):
+def _nothing(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
+    if not any(one.rows for one in examples) and not _FILES.search(text):
         fix = "Show the agent at least one signal in its exact form."
         yield LintFinding("signal.none", 1, "This text teaches no legal signal.", fix)
 
 
 def _too_large() -> LintFinding:
-    message = f"A prompt of more than {LARGEST} characters is not looked at."
+    message = f"Prompts longer than {LARGEST} characters are not checked."
     return LintFinding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")

@@ -1,7 +1,7 @@
 """Transcripts as the linter takes them: what would be accepted, what refused, and why.
 
-Knows the four formats and the form of a record. Refuses to know files and exit codes.
-A role makes it a text signal of the last message; a session without one speaks line signals.
+A transcript is a message or a recorded stream in one of four formats. With a role, the last message
+is read for a text signal; a session without a role speaks line signals.
 """
 
 import re
@@ -62,9 +62,9 @@ class JudgedTranscript(msgspec.Struct, frozen=True):
 
     def plain(self) -> dict[str, Any]:
         """The record as the linter prints it."""
-        said = msgspec.to_builtins(self.message) if self.message else {}
+        message = msgspec.to_builtins(self.message) if self.message else {}
         lines = {} if self.lines is None else {"lines": msgspec.to_builtins(self.lines)}
-        return {"id": self.id, **said, **lines}
+        return {"id": self.id, **message, **lines}
 
 
 def format_of(text: str) -> Format:
@@ -84,7 +84,7 @@ def read_record(raw: bytes, defaults: Record) -> Record | str:
     try:
         fields = msgspec.json.decode(raw)
         if not isinstance(fields, dict):
-            return "a record is a JSON object"
+            return "a record must be a JSON object"
         known = {name: value for name, value in fields.items() if value is not None}
         base = {n: v for n, v in msgspec.to_builtins(defaults).items() if v is not None}
         record = msgspec.convert({**base, **known}, Record)
@@ -99,11 +99,11 @@ def _complete(record: Record, has_id: bool) -> Record | str:
     if not has_id:
         return "the record has no id"
     if (record.text is None) == (record.stream is None):
-        return "a record has either text or stream"
+        return "a record needs either text or stream"
     if record.stream is not None and record.format is None:
         return f"a stream needs its format: {', '.join(FORMATS)}"
     if record.text is not None and record.role is None:
-        return "a text needs the role that says it"
+        return "a text needs the role of its speaker"
     return record
 
 
@@ -190,9 +190,9 @@ def line_verdict(found: Found) -> TranscriptVerdict:
             refused=found.reason.value, sentence=found.sentence, where=found.where
         )
     if not found.known:
-        sentence = f"{found.type} is no type of this protocol: journaled, without effect"
+        sentence = f"{found.type} is not a type of this protocol: journaled, no effect"
         return TranscriptVerdict(refused=Reason.UNKNOWN.value, sentence=sentence, where=found.where)
-    repeated = "said before in this session: journaled, without effect" if found.repeated else None
+    repeated = "already sent in this session: journaled, no effect" if found.repeated else None
     accepted = {"signal": found.type, "subject": _subject(found), "fields": found.fields}
     return TranscriptVerdict(accepted=accepted, sentence=repeated, where=found.where)
 

@@ -7,7 +7,7 @@ from tests.world.acp_crew import ROGUE, crew, noted, place_of, reply_of
 from tests.world.bench import Bench, appears, ask
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.carrier import Reply
 from interlock.agents.cli.carrier import Session, WorkFolder
 

@@ -12,7 +12,7 @@ from tests.world.bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.terms import AcpSettings, Policy
+from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import Clock, Reply
 from interlock.agents.queries import (
     AgentQuery,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.acp_crew import crew, noted, reply_of
 
-from interlock.agents.acp.host import LARGEST_FILE, read_text, write_text
-from interlock.agents.acp.terms import AcpSettings
+from interlock.agents.acp.conversation import LARGEST_FILE, read_text, write_text
+from interlock.agents.acp.settings import AcpSettings
 from interlock.system.errors import SourceError
 from interlock.system.open_folder import OpenFolder
 

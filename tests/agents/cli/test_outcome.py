@@ -16,7 +16,6 @@ from tests.world.scenes_codex import CODEX
 from tests.world.scenes_others import AIDER, COPILOT, CURSOR, GEMINI, OPENCODE, START
 from tests.world.streams import Claude, Codex, Event, Gemini, Opencode
 
-from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.outcome import (
     SessionFacts,
@@ -25,6 +24,7 @@ from interlock.agents.cli.outcome import (
     judge,
     row_for,
 )
+from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import NAMES, OutcomeRule, profile
 from interlock.engine.case import Usage
 from interlock.system.process_tree import Lines, OutputLine

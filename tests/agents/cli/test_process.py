@@ -1,344 +1,437 @@
-"""Agent CLIs as carriers: real processes that play what the CLIs were seen to do."""
+"""One agent's process: started, heard, timed and ended with all it started."""
 
 import asyncio
-import json
 import os
+import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from tests.world.bench import Bench, appears, ask, gone
-from tests.world.cli_agent import Act, FakeCli, say
-from tests.world.streams import Claude, Codex, Copilot
+from tests.world.bench import appears, gone, noted
+from tests.world.leap import LeapClock
+from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
-from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.carrier import AgentHome, ProcessAgent, Session, nonce, workplace
-from interlock.agents.cli.ours import WorkspaceOwner
-from interlock.agents.cli.profiles import AgentSettings, profile
-from interlock.agents.status import read_standings
-from interlock.engine.case import Usage
+from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.process import (
+    WIDE,
+    AgentProcess,
+    By,
+    ProcessEnd,
+    ProcessSpec,
+    spawn,
+    supervise,
+    why,
+)
+from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.timeouts import CLOCK_NAMES, Sight, Timeouts
+from interlock.system.errors import SourceError
+from interlock.system.process_table import ProcessSnapshot, census, look
+from interlock.system.process_tree import OutputLine
 from interlock.system.time import SystemClock
 
-GOOD = '{"n":1}'
-ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))
-QUICK = {"grace": 0.3}
+PATIENT = Timeouts(grace=1.0)
 
 
-def carrier(
-    folder: Path,
-    fake: FakeCli,
-    name: str = "claude",
-    around: dict[str, str] | None = None,
-    **more: Any,
-) -> ProcessAgent:
-    """The carrier; `around` is in Interlock's own environment, the rest is set by the user."""
-    settings = msgspec.convert({"clocks": QUICK, **more}, AgentSettings)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **(around or {})}
-    station = AgentHome(folder / "agents", folder, WorkspaceOwner("space"), environ, nonce)
-    return ProcessAgent(profile(name), settings, str(fake.program), station, SystemClock())
+@pytest.mark.parametrize("rogue", ROGUES.values(), ids=ROGUES)
+async def test_rogues(rogue: Rogue) -> None:
+    ear = Ear()
+    what = start(*rogue.argv)
+    ended = await supervise(what, rogue.clocks, ear, SystemClock())
+    assert ended.by == rogue.by
+    assert ended.exit_code in rogue.exit_codes
+    assert tuple(ear.words[: len(rogue.words)]) == rogue.words
+    assert tuple(ear.late)[: len(rogue.late)] == rogue.late
+    assert rogue.left in (-1, len(ended.left)), ended.left
+    assert (ended.signalled_at is None) == (rogue.by == "itself" and not rogue.left)
+    assert ended.remaining == ()
+    assert tagged(what.tag) == []
 
 
-async def replies(agent: ProcessAgent, *asks: Ask) -> list[Reply]:
-    async with Bench(agent) as bench:
-        for number, each in enumerate(asks, 1):
-            bench.carrier.send([each])
-            await bench.until(number)
-            bench.carrier.settled(each.dispatch_id)
-        return bench.replies
+async def run(
+    command: str, clocks: Timeouts = PATIENT, stdin: bytes = b""
+) -> tuple[ProcessEnd, Ear]:
+    ear = Ear()
+    return await supervise(shell(command, stdin), clocks, ear, SystemClock()), ear
 
 
-async def reply_of(folder: Path, scene: list[Act], name: str = "claude", **more: Any) -> Reply:
-    return (await replies(carrier(folder, FakeCli(folder, scene), name, **more), ask()))[0]
+async def test_all_facts_are_told() -> None:
+    ended, _ = await run("echo one; echo tool 7; echo oh >&2; echo result; printf half; exit 4")
+    assert (ended.by, ended.exit_code, ended.lines, ended.cut_lines) == ("itself", 4, 4, 0)
+    assert ended.stdout_bytes == len("one\ntool 7\nresult\nhalf")
+    assert ended.stderr == b"oh\n"
+    assert ended.open_tools == ("7",)
+    assert ended.first_byte_at is not None
+    assert ended.result_at is not None
+    assert ended.started_at <= ended.first_byte_at <= ended.result_at <= ended.ended_at
+    assert ended.last.word == "dead"
 
 
-def second(dispatch_id: int = 2) -> Ask:
-    return msgspec.structs.replace(ask(dispatch_id, "again"), attempt=2)
+async def test_what_it_was_in_the_moment_before_is_told() -> None:
+    ended, _ = await run("echo permission rm; exec sleep 300", Timeouts(silence=0.02, grace=1.0))
+    assert ended.last.word == "waiting-for-permission"
+    assert "it asks for permission: rm" in ended.last.reasons
 
 
-async def test_the_answer_and_what_it_cost(tmp_path: Path) -> None:
-    bill = {"total_cost_usd": 0.5, "usage": {"input_tokens": 7}}
-    scene = say(Claude.init(), Claude.result(GOOD, **bill))
-    assert await reply_of(tmp_path, scene) == Reply(1, GOOD.encode(), usage=Usage(7, 0.5))
+async def test_lines_come_as_they_are() -> None:
+    command = r"printf 'a\000b\n\377\376\n\033[31mred\033[0m\n\r\n\nx\r\nend'"
+    _, ear = await run(command)
+    texts = [b"a\0b", b"\xff\xfe", b"\x1b[31mred\x1b[0m", b"", b"", b"x"]
+    assert ear.lines == [*map(OutputLine, texts), OutputLine(b"end", half=True)]
 
 
-async def test_how_it_is_called(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
-    env = {
-        "ANTHROPIC_API_KEY": "ours",
-        "AWS_SECRET_ACCESS_KEY": "theirs",
-        "GITHUB_TOKEN": "theirs",
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_SESSION_ID": "outer",
-        "LANG": "C",
-    }
-    settings: dict[str, Any] = {
-        "model": "m",
-        "env": {"SET": "here"},
-        "flags": ["--x"],
-        "allowed_tools": ["A", "B"],
-    }
-    agent = carrier(tmp_path, fake, around=env, budget=2.5, **settings)
-    await replies(agent, ask(prompt="Do it: ü"))
-    [call] = fake.calls()
-    assert call["argv"] == [
-        *("-p", "--output-format", "stream-json", "--verbose"),
-        *("--permission-mode", "default", "--model", "m", "--max-budget-usd", "2.5"),
-        *("--allowedTools", "A,B", "--add-dir", str(tmp_path), "--x"),
-    ]
-    assert call["stdin"] == "Do it: ü"
-    assert call["cwd"] == str(tmp_path / "agents" / "1" / "0" / "work" / "work")
-    seen = call["env"]
-    assert (seen["ANTHROPIC_API_KEY"], seen["SET"], seen["LANG"]) == ("ours", "here", "C")
-    assert not {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "CLAUDECODE"} & seen.keys()
-    assert "CLAUDE_CODE_SESSION_ID" not in seen
-    assert (seen["INTERLOCK_DISPATCH_ID"], seen["INTERLOCK_STEP"]) == ("1", "work")
-    assert seen["INTERLOCK_TAG"].startswith("space:1:1:")
+async def test_its_session_is_its_own_and_the_environment_too() -> None:
+    what = shell("ps -o pid=,pgid=,sid= -p $$; env | sort")
+    ear = Ear()
+    await supervise(what, PATIENT, ear, SystemClock())
+    pid, group, session = ear.words[0].split()
+    assert pid == group == session != str(os.getsid(0)).encode()
+    names = {word.partition(b"=")[0] for word in ear.words[1:]}
+    ours = {b"INTERLOCK_TAG", b"INTERLOCK_OWNER"}
+    assert names - {b"PWD", b"_", b"OLDPWD", b"SHLVL"} == {b"PATH", b"HOME", *ours}
+    assert f"INTERLOCK_TAG={what.tag}".encode() in ear.words
 
 
-async def test_a_prompt_that_looks_like_a_command_is_sent_as_text(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
-    await replies(carrier(tmp_path, fake), ask(prompt="/assistant *resume"))
-    told = fake.calls()[0]["stdin"]
-    assert not told.startswith("/")
-    assert told.endswith("\n/assistant *resume")
+async def test_its_tag_is_handed_down_with_those_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_TAG", "w:1:2:outer")
+    monkeypatch.setenv("INTERLOCK_TAGS_ABOVE", "w:1:1:outermost")
+    _, ear = await run('echo "$INTERLOCK_TAGS_ABOVE"')
+    assert ear.words == [b"w:1:1:outermost w:1:2:outer"]
 
 
-async def test_a_second_attempt_goes_on_with_the_session(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, say(Claude.init("abc"), Claude.result("No.")), ANSWER)
-    found = await replies(carrier(tmp_path, fake), ask(), second())
-    assert [each.failure for each in found] == ["unreadable", ""]
-    first, again = fake.calls()
-    assert "--resume" not in first["argv"]
-    assert again["argv"][4:6] == ["--resume", "abc"]
-    assert (again["stdin"], again["cwd"]) == ("again", first["cwd"])
+@pytest.mark.parametrize("size", [0, 1, 300_000, 20_000_000])
+async def test_the_prompt_comes_whole_and_is_closed(size: int) -> None:
+    _, ear = await run("wc -c", stdin=b"x" * size)
+    assert ear.words == [str(size).encode()]
 
 
-async def test_another_process_of_ours_goes_on_with_it_too(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, say(Claude.init("abc"), Claude.result("No.")), ANSWER)
-    await replies(carrier(tmp_path, fake), ask())
-    await replies(carrier(tmp_path, fake), second())
-    assert "--resume" in fake.calls()[1]["argv"]
+@pytest.mark.parametrize("command", ["echo ok", "exec <&-; echo ok", "head -c 1 >&2; echo ok"])
+async def test_a_prompt_that_is_not_read_is_no_fault(command: str) -> None:
+    ended, ear = await run(command, stdin=b"x" * 20_000_000)
+    assert (ended.by, ended.exit_code, ear.words) == ("itself", 0, [b"ok"])
 
 
-@pytest.mark.parametrize("change", ["step", "case_no", "run_id", "resume"])
-async def test_nobody_else_goes_on_with_it(tmp_path: Path, change: str) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
-    other = {"step": "judge", "case_no": 5, "run_id": 9}.get(change)
-    again = msgspec.structs.replace(second(), **({change: other} if other else {}))
-    await replies(carrier(tmp_path, fake, resume=change != "resume"), ask(), again)
-    assert "--resume" not in fake.calls()[1]["argv"]
+async def test_gigabytes_are_heard_and_not_kept() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ended, ear = await run("head -c 300000000 /dev/zero; echo; echo result")
+    assert ended.stdout_bytes == 300_000_000 + len("\nresult\n")
+    assert (ended.lines, ended.cut_lines) == (2, 1)
+    assert ear.lines[0].cut
+    assert ear.words[1] == b"result"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
-async def test_a_session_that_is_lost_is_begun_anew(tmp_path: Path) -> None:
-    lost = Claude.result(
-        None, subtype="error_during_execution", is_error=True, num_turns=0, errors=["No such"]
+async def test_the_end_of_stderr_is_kept() -> None:
+    ended, _ = await run("head -c 50000000 /dev/zero >&2; echo why >&2")
+    assert len(ended.stderr) == 16 * 1024
+    assert ended.stderr.endswith(b"\0why\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "folder", "why"),
+    [
+        (("/nosuch/agent",), "/", "'/nosuch/agent' cannot be started: No such file or directory"),
+        (("/etc/passwd",), "/", "'/etc/passwd' cannot be started: Permission denied"),
+        (("sh",), "/nosuch", "'sh' cannot be started: its work folder '/nosuch' is not there"),
+        (("sh", "a\0b"), "/", "'sh' cannot be started: embedded null byte"),
+        ((), "/", "nothing can be started: there is no command"),
+    ],
+)
+async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:
+    what = msgspec.structs.replace(start(*argv), cwd=Path(folder))
+    with pytest.raises(SourceError) as error:
+        await supervise(what, PATIENT, Ear(), SystemClock())
+    assert str(error.value) == why
+
+
+@pytest.mark.parametrize("tag", ["", "a:b:c", "a:b:c:d:e", "a b:1:2:3", "a:1:2:3\n", "::: "])
+async def test_a_tag_that_is_none(tag: str) -> None:
+    what = msgspec.structs.replace(shell("true"), tag=tag)
+    with pytest.raises(SourceError, match="write workspace:run:dispatch:nonce"):
+        await supervise(what, PATIENT, Ear(), SystemClock())
+
+
+async def test_stopped_by_us() -> None:
+    ear, what = Ear(), shell("echo hello; setsid sleep 300 & exec sleep 300")
+    agent = AgentProcess(what, PATIENT, ear, SystemClock())
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    agent.stop()
+    agent.stop()
+    ended = await task
+    assert (ended.by, ended.exit_code) == ("us", -15)
+    assert tagged(what.tag) == []
+    agent.stop()
+
+
+async def test_stopped_before_it_was_started() -> None:
+    agent = AgentProcess(start("/nosuch"), PATIENT, Ear(), SystemClock())
+    agent.stop()
+    ended = await agent.run()
+    assert (ended.by, ended.exit_code, ended.last.word) == ("us", None, "dead")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
+    ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
+    task = asyncio.create_task(supervise(what, Timeouts(grace=0.05), ear, SystemClock()))
+    await ear.hears(b"hello")
+    for _ in range(times):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert tagged(what.tag) == []
+
+
+async def test_a_reader_that_fails_ends_the_agent() -> None:
+    def reader(line: OutputLine) -> list[Sight]:
+        raise RecursionError(line.text.decode())
+
+    what = shell("echo hello; echo more; exec sleep 300")
+    with pytest.raises(RecursionError, match="hello"):
+        await supervise(what, PATIENT, reader, SystemClock())
+    assert tagged(what.tag) == []
+
+
+async def test_a_reader_may_stop_it() -> None:
+    def reader(line: OutputLine) -> list[Sight]:
+        agent.stop()
+        return []
+
+    what = shell("exec yes")
+    agent = AgentProcess(what, PATIENT, reader, SystemClock())
+    assert (await agent.run()).by == "us"
+    assert tagged(what.tag) == []
+
+
+async def test_standing_while_it_runs(tmp_path: Path) -> None:
+    ear = Ear()
+    agent = AgentProcess(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, SystemClock())
+    assert agent.standing().word == "dead"
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"tool 1")
+    found = agent.standing(census(TAGS))
+    assert found.word == "working"
+    assert "tool 1 is open for 0 s" in found.reasons
+    assert any("of a core" in reason for reason in agent.standing().reasons)
+    agent.stop()
+    await task
+
+
+async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: Path) -> None:
+    """It sheds its environment, its session and its parents; only that it was seen remains."""
+    note = tmp_path / "pid"
+    code = (
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    os.execve('/bin/sh', ['sh', '-c', f'echo $$ > {sys.argv[1]}; exec sleep 300'], {})\n"
+        "sys.stdin.read(); print('hello', flush=True); sys.stdin.close(); time.sleep(300)\n"
     )
-    fake = FakeCli(tmp_path, ANSWER, [*say(lost), ("exit", 1)], ANSWER)
-    found = await replies(carrier(tmp_path, fake), ask(), second())
-    assert [each.failure for each in found] == ["", ""]
-    assert ["--resume" in call["argv"] for call in fake.calls()] == [False, True, False]
-
-
-async def test_a_session_elsewhere_is_not_gone_on_with(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
-    place = workplace(tmp_path / "agents", ask(), "claude")
-    place.keep(Session("abc", "/elsewhere"))
-    await replies(carrier(tmp_path, fake), ask())
-    assert "--resume" not in fake.calls()[0]["argv"]
-
-
-@pytest.mark.parametrize("name", ["--evil", "a b", "", "../x", "x" * 200])
-async def test_a_session_whose_name_is_odd_is_not_used(tmp_path: Path, name: str) -> None:
-    fake = FakeCli(tmp_path, say(Claude.init(name), Claude.result(GOOD)))
-    await replies(carrier(tmp_path, fake), ask(), second())
-    assert "--resume" not in fake.calls()[1]["argv"]
-
-
-async def test_codex_resumes_with_other_flags_and_counts_its_thread(tmp_path: Path) -> None:
-    scenes = [
-        say(*Codex.begun("th-1"), Codex.said("No."), Codex.done(10)),
-        say(*Codex.begun("th-1"), Codex.said(GOOD), Codex.done(25)),
-    ]
-    fake = FakeCli(tmp_path, *scenes)
-    found = await replies(carrier(tmp_path, fake, "codex"), ask(), second())
-    assert [each.usage.tokens for each in found] == [10, 15]
-    first, again = (call["argv"] for call in fake.calls())
-    assert first == ["exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-"]
-    assert again == [
-        *("exec", "resume", "--json", "--skip-git-repo-check"),
-        *("-c", 'sandbox_mode="read-only"', "th-1", "-"),
-    ]
-
-
-async def test_a_long_prompt_goes_by_file_where_words_are_short(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD)))
-    prompt = "x" * 200_000
-    await replies(carrier(tmp_path, fake, "cursor"), ask(prompt=prompt))
-    [call] = fake.calls()
-    paper = tmp_path / "agents" / "1" / "0" / "work" / "prompt-1.md"
-    assert str(paper) in call["argv"][-1]
-    assert paper.read_text() == prompt
-    assert (call["stdin"], call["cwd"]) == ("", str(tmp_path))
-
-
-async def test_aider_gets_a_file_and_is_asked_for_a_fence(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, say("Aider v1", "```json", GOOD, "```"))
-    [found] = await replies(carrier(tmp_path, fake, "aider"), ask(prompt="!rm"))
-    assert found == Reply(1, GOOD.encode())
-    told = (tmp_path / "agents" / "1" / "0" / "work" / "prompt-1.md").read_text()
-    assert fake.calls()[0]["argv"][1].endswith("prompt-1.md")
-    assert told.startswith("What follows is a task")
-    assert "```json" in told
-
-
-async def test_a_limit_is_told_with_its_end(tmp_path: Path) -> None:
-    until = int(time.time()) + 3_000
-    scene = [
-        *say(Claude.init(), Claude.limited("rejected", until)),
-        *say(*Claude.failed("You've hit your session limit", "rate_limit", 429)),
-        ("exit", 1),
-    ]
-    found = await reply_of(tmp_path, scene)
-    assert (found.failure, found.until) == ("rate-limit", until)
-    assert "session limit" in found.reason
-
-
-async def test_what_it_says_after_our_signal_does_not_count(tmp_path: Path) -> None:
-    late = [Claude.used("1", "Exit code 137"), Claude.result(GOOD)]
-    scene: list[Act] = [("answer-term", late), *say(Claude.init(), Claude.uses("1")), ("hang", 0)]
-    found = await reply_of(tmp_path, scene, clocks={**QUICK, "tool": 0.3})
-    assert found.failure == "crash"
-    assert found.reason.startswith("the clock 'tool' ended it: ")
-    assert "tool 1 is open" in found.reason
-
-
-async def test_one_that_hangs_after_its_result_has_answered(tmp_path: Path) -> None:
-    found = await reply_of(
-        tmp_path, [("pid", 0), *ANSWER, ("hang", 0)], clocks={**QUICK, "after_result": 0.2}
-    )
-    assert found == Reply(1, GOOD.encode())
-    assert gone(int((tmp_path / "fake" / "pid").read_text()))
-
-
-async def test_one_that_never_speaks(tmp_path: Path) -> None:
-    found = await reply_of(tmp_path, [("hang", 0)], clocks={**QUICK, "first_byte": 0.4})
-    assert found.reason.startswith("the clock 'first byte' ended it: it has said nothing")
-
-
-async def test_what_it_leaves_running_is_ended_and_noted(tmp_path: Path) -> None:
-    scene: list[Act] = [("leave", 0), *say(Claude.init(), Claude.result("No."))]
-    found = await reply_of(tmp_path, scene)
-    assert gone(int((tmp_path / "fake" / "left").read_text()))
-    assert found.reason.endswith("; 1 processes had to be ended with it")
-
-
-@pytest.mark.parametrize("end", ["settled", "close"])
-async def test_what_still_runs_is_ended(tmp_path: Path, end: str) -> None:
-    fake = FakeCli(tmp_path, [("leave", 0), ("pid", 0), *say(Claude.init()), ("hang", 0)])
-    async with Bench(carrier(tmp_path, fake)) as bench:
-        bench.carrier.send([ask()])
-        pid = int(await appears(tmp_path / "fake" / "pid"))
-        if end == "settled":
-            bench.carrier.settled(1)
+    ear = Ear()
+    agent = AgentProcess(start(sys.executable, "-c", code, str(note)), PATIENT, ear, SystemClock())
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    pid = int(await appears(note))
+    agent.standing()
+    assert agent.process is not None
+    os.kill(agent.process.pid, 9)
+    ended = await task
+    assert [left.pid for left in ended.left] == [pid]
     assert gone(pid)
-    assert gone(int((tmp_path / "fake" / "left").read_text()))
-    assert bench.replies == []
 
 
-async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, [*say(Claude.init()), ("hang", 0)])
-    async with Bench(carrier(tmp_path, fake)) as bench:
-        bench.carrier.send([ask()])
-        bench.carrier.settled(1)
-    assert bench.replies == []
+async def test_many_at_once_share_their_looks() -> None:
+    tags = [new_tag() for _ in range(30)]
+    ears = [Ear() for _ in tags]
+    lookout = ProcessSnapshot(TAGS)
+    starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
+    found = await asyncio.gather(
+        *(
+            supervise(what, PATIENT, ear, SystemClock(), lookout=lookout)
+            for what, ear in zip(starts, ears, strict=True)
+        )
+    )
+    assert {(ended.by, ended.exit_code, len(ended.left)) for ended in found} == {("itself", 0, 1)}
+    assert [ear.words for ear in ears] == [[b"result"]] * 30
+    assert [tag for tag in tags if tagged(tag)] == []
 
 
-async def test_an_abort_that_looks_like_success(tmp_path: Path) -> None:
-    scene = say(Copilot.said(GOOD), Copilot.event("abort"), Copilot.result())
-    found = await reply_of(tmp_path, scene, "copilot")
-    assert (found.failure, found.content) == ("crash", b"")
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits without letting the event loop turn."""
+    give_up = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < give_up
+        os.sched_yield()
 
 
-async def test_a_program_that_is_gone(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
-    agent = carrier(tmp_path, fake)
-    fake.program.unlink()
-    [found] = await replies(agent, ask())
-    assert found.failure == "crash"
-    assert "cannot be started: No such file or directory" in found.reason
+async def test_what_was_said_in_time_counts_although_we_were_busy(tmp_path: Path) -> None:
+    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    what = shell(f"echo hello; until [ -e {note}.go ]; do :; done; echo more; echo 1 > {note}; cat")
+    clocks = Timeouts(silence=1_000, wall=100_000)
+    agent = AgentProcess(msgspec.structs.replace(what, stdin=b""), clocks, ear, clock)
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    tmp_path.joinpath("note.go").touch()
+    until(lambda: noted(note) == "1")
+    assert ear.words == [b"hello"]
+    clock.leap(1_001)
+    assert ear.words == [b"hello", b"more"]
+    assert (await task).by == "itself"
 
 
-async def test_a_work_folder_that_leads_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "agents" / "1").mkdir(parents=True)
-    (tmp_path / "agents" / "1" / "0").symlink_to(tmp_path)
-    found = await reply_of(tmp_path, ANSWER)
-    assert found.failure == "crash"
-    assert "symbolic links are refused" in found.reason
+async def test_one_that_exited_in_time_was_not_ended_by_a_clock(tmp_path: Path) -> None:
+    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    what = shell(f"echo hello; until [ -e {note} ]; do :; done; exit 3")
+    agent = AgentProcess(what, Timeouts(silence=1_000, wall=100_000), ear, clock)
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    note.touch()
+    pid = agent.process.pid if agent.process else 0
+    until(lambda: not is_alive(pid))
+    clock.leap(1_001)
+    ended = await task
+    assert (ended.by, ended.exit_code, ended.signalled_at) == ("itself", 3, None)
 
 
-async def test_floods_and_nonsense(tmp_path: Path) -> None:
-    noise: list[Act] = [("say", "x" * 100_000)] * 50 + [("raw", "ff00fe1b5b316d0a7b0a")]
-    scene = [*noise, *ANSWER, ("say", "bye")]
-    assert await reply_of(tmp_path, scene) == Reply(1, GOOD.encode())
+def is_alive(pid: int) -> bool:
+    seen = look(pid)
+    return seen is not None and seen.alive
 
 
-async def test_leftovers_of_a_crash_are_ended_first(tmp_path: Path) -> None:
-    """An Interlock that is killed leaves its agent; the next one ends it before it starts."""
-    fake = FakeCli(tmp_path, [("leave", 0), ("pid", 0), *say(Claude.init()), ("hang", 0)], ANSWER)
-    code = f"""
-import asyncio, sys
-sys.path[:0] = {sys.path!r}
-from pathlib import Path
-from tests.agents.cli.test_process import carrier
-from tests.world.bench import ask
-class Fake: program = Path({str(fake.program)!r})
-async def main():
-    agent = carrier(Path({str(tmp_path)!r}), Fake())
-    agent.start(print)
-    agent.send([ask()])
-    await asyncio.Event().wait()
-asyncio.run(main())
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_too_many_open_files_leave_nobody() -> None:
+    """Whatever fails while it is being attached, the child that was born is ended."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = open_files()
+    tags = [new_tag() for _ in range(16)]
+    refused = 0
+    try:
+        for room, tag in enumerate(tags):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
+            try:
+                await supervise(
+                    shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), Ear(), _CLOCK
+                )
+            except SourceError:
+                refused += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert 0 < refused < 16
+    assert [tag for tag in tags if tagged(tag)] == []
+    assert open_files() <= used
+
+
+def take_all(taken: list[int]) -> None:
+    while True:
+        taken.append(os.dup(0))
+
+
+async def test_too_many_open_files_when_it_must_end() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ear, what = Ear(), shell("setsid sleep 300 & echo hello; exec sleep 300")
+    agent = AgentProcess(what, PATIENT, ear, SystemClock())
+    task = asyncio.create_task(agent.run())
+    await ear.hears(b"hello")
+    taken: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 20, hard))
+        with pytest.raises(OSError, match="Too many open files"):
+            take_all(taken)
+        agent.stop()
+        ended = await task
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    assert (ended.by, ended.remaining) == ("us", ())
+    assert tagged(what.tag) == []
+
+
+async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
+    ear = Ear()
+
+    def wall() -> float:
+        return time.time() + (3_600 if ear.words else 0)
+
+    what = shell("echo hello; exec sleep 300")
+    clocks = Timeouts(silence=0.05)
+    ended = await supervise(what, clocks, ear, SystemClock(), wall=wall)
+    assert ended.by == "silence"
+    assert ended.slept == pytest.approx(3_600, abs=1)
+    assert ended.signalled_at is not None
+    assert ended.signalled_at - ended.started_at > 2 * 0.05
+
+
+_CLOCK = SystemClock()
+
+
+HASTY = """\
+import os
+os.set_blocking(1, False)
+os.write(1, b"y" * 400_000)
+os._exit(0)
 """
-    dying = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
-    pid = int(await appears(tmp_path / "fake" / "pid"))
-    dying.kill()
-    await dying.wait()
-    [found] = await replies(carrier(tmp_path, fake), ask())
-    assert found == Reply(1, GOOD.encode())
-    assert gone(pid)
-    assert gone(int((tmp_path / "fake" / "left").read_text()))
+"""Prints what the pipe takes at once and exits, whoever reads it or not."""
 
 
-async def test_how_it_stands_can_be_read(tmp_path: Path) -> None:
-    scene = [*say(Claude.init(), Claude.uses("t-1")), ("pid", 0), ("hang", 0)]
-    agent = carrier(tmp_path, FakeCli(tmp_path, scene))
-    async with Bench(agent) as bench:
-        bench.carrier.send([ask()])
-        await appears(tmp_path / "fake" / "pid")
-        await appears(tmp_path / "agents" / "standing-claude.json", whole=False)
-        found = read_standings(tmp_path / "agents")
-        assert (found[0].dispatch_id, found[0].agent, found[0].word) == (1, "claude", "working")
-        assert any("tool t-1 is open" in reason for reason in found[0].reasons)
-    assert read_standings(tmp_path / "agents") == []
+def test_an_agent_that_does_not_wait_for_its_reader_loses_nothing(tmp_path: Path) -> None:
+    child = spawn(
+        ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "t"), {}
+    )
+    assert child.wait(60) == 0
+    out, _ = child.communicate()
+    assert WIDE > 400_000
+    assert len(out) == 400_000
 
 
-async def test_how_an_attempt_ended_is_kept(tmp_path: Path) -> None:
-    await reply_of(tmp_path, say(Claude.init("abc"), Claude.result("No.")))
-    kept = tmp_path / "agents" / "1" / "0" / "work" / "claude-1.json"
-    found = json.loads(kept.read_text())
-    assert (found["session_id"], found["failure"], found["exit_code"]) == ("abc", "unreadable", 0)
+@pytest.mark.parametrize(
+    ("argv", "folder", "sentence"),
+    [
+        ((), ".", "there is no command"),
+        (("/nowhere/agent",), ".", "'/nowhere/agent' cannot be started: No such file"),
+        ((sys.executable,), "gone", "its work folder"),
+        (("a\0b",), ".", "embedded null byte"),
+    ],
+)
+def test_what_cannot_start_says_why(
+    tmp_path: Path, argv: tuple[str, ...], folder: str, sentence: str
+) -> None:
+    with pytest.raises(SourceError, match=sentence):
+        spawn(ProcessSpec(argv, b"", tmp_path / folder, {}, "t"), {})
 
 
-def test_accounts_are_shared_by_login_and_never_told(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, ANSWER)
+ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))
+CLOCKS = Timeouts(first_byte=0.5, silence=600)
 
-    def account(**env: str) -> str:
-        return carrier(tmp_path, fake, around=env).account("worker")
 
-    assert account() == "claude"
-    assert account(ANTHROPIC_API_KEY="secret") == account(ANTHROPIC_API_KEY="secret")
-    assert account(ANTHROPIC_API_KEY="secret") != account(ANTHROPIC_API_KEY="other")
-    assert "secret" not in account(ANTHROPIC_API_KEY="secret")
+@pytest.mark.parametrize(
+    ("by", "exit_code", "sentence"),
+    [
+        ("itself", 0, "exit code 0"),
+        ("itself", 3, "exit code 3"),
+        ("itself", -9, "killed by signal 9"),
+        ("itself", None, "its exit code is not known"),
+        ("us", -15, "it was stopped"),
+        ("first_byte", 0, "it said nothing within 0.5 s of its start and was ended"),
+        ("silence", -15, "it was silent for 600 s and was ended"),
+    ],
+)
+def test_sentences(by: By, exit_code: int | None, sentence: str) -> None:
+    ended = msgspec.structs.replace(ENDED, by=by, exit_code=exit_code)
+    assert why(ended, CLOCKS) == sentence
+
+
+def test_every_clock_has_its_sentence() -> None:
+    sentences = {why(msgspec.structs.replace(ENDED, by=name), CLOCKS) for name in CLOCK_NAMES}
+    assert len(sentences) == len(CLOCK_NAMES)
+
+
+def test_it_can_be_written_down() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(ENDED), type=ProcessEnd) == ENDED

@@ -18,7 +18,7 @@ from tests.world.streams import Claude
 
 from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.carrier import AgentHome, nonce
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, profile
 from interlock.engine.case import Case
 from interlock.epic.sessions.carrier import SessionAgent, SessionAttempt, SessionLimits, pause_after

@@ -22,7 +22,8 @@ import msgspec
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
-from interlock.agents.cli.start import ProcessSpec, abandon, owner, spawn
+from interlock.agents.cli.orphans import owner
+from interlock.agents.cli.process import ProcessSpec, abandon, spawn
 from interlock.agents.cli.tag import checked, variables
 from interlock.system.errors import SourceError
 from interlock.system.process_table import (

@@ -1,16 +1,11 @@
-"""The carrier of agent CLIs: one process for each ask, supervised, judged by its profile's table.
+"""The carrier of agent CLIs: one supervised process for each ask, judged by its profile's table.
 
-Knows the order of things: reap what a crash left, start, hear, judge, reply; and that a second
-attempt of the same case and step goes on with the first one's session where the CLI can. Refuses
-to know any CLI, and what an answer means.
-
-Where an agent's process works, and what is kept there of its sessions.
-
-Knows `ROOT/RUN/CASE/STEP/`: the agent's own work folder, its prompts, the session that a later
-attempt of the same case and step goes on with, and how each attempt ended. Refuses to know CLIs.
+It first ends what a crash left behind, then starts, listens, judges and replies. A second attempt
+of the same case and step goes on with the first one's session where the CLI can. What is kept for
+that lies in `ROOT/RUN/CASE/STEP/`: the agent's own work folder, its prompts, the session, and how
+each attempt ended. Nothing here knows any particular CLI.
 """
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +16,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.ours import WorkspaceOwner
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
+from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, judge
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
 from interlock.agents.cli.profiles import (
     AgentSettings,
     Profile,
@@ -33,15 +28,12 @@ from interlock.agents.cli.profiles import (
     for_writing,
     launch,
 )
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.command import variables_of
 from interlock.agents.files.case_folder import run_folder
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
-from interlock.engine.circuit import CRASH
-from interlock.system.errors import InterlockError, SourceError
+from interlock.system.errors import SourceError
 from interlock.system.files import read_file, write_file
 from interlock.system.process_table import ProcessSnapshot
 
@@ -160,27 +152,17 @@ class ProcessAgent:
         self._environment = environment(profile, settings, station.environ)
         self._lookout = ProcessSnapshot(TAGS)
         self._talks: dict[int, _Talk] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready: asyncio.Task[None]
+        self._tasks = TaskSet(self._carry, self._stop)
         self._standings = AgentStatusFile(station.root / f"standing-{profile.name}.json", clock)
-        self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-        self._ready = asyncio.create_task(self._reap())
+        self._tasks.start(deliver, self._station.ours.reap(self._clock, self._clocks.grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
-        for ask in asks:
-            if ask.dispatch_id not in self._talks:
-                talk = self._talks[ask.dispatch_id] = _Talk()
-                task = asyncio.create_task(self._carry(ask, talk))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        talk = self._talks.pop(dispatch_id, None)
-        if talk is not None:
-            talk.hang_up()
+        self._tasks.drop(dispatch_id)
 
     def account(self, role: str) -> str:
         """Asks to the same CLI with the same login share its limits, whoever sends them."""
@@ -190,23 +172,24 @@ class ProcessAgent:
         return f"{self._profile.name}:{mark}" if login else self._profile.name
 
     async def close(self) -> None:
-        for dispatch_id in list(self._talks):
-            self.settled(dispatch_id)
-        await asyncio.gather(self._ready, *self._tasks, return_exceptions=True)
+        await self._tasks.end()
         self._standings.close()
 
-    async def _reap(self) -> None:
-        await self._station.ours.reap(self._clock, self._clocks.grace)
-
-    async def _carry(self, ask: Ask, talk: "_Talk") -> None:
+    async def _carry(self, ask: Ask) -> Reply:
+        talk = self._talks[ask.dispatch_id] = _Talk()
         try:
-            await self._ready
-            reply = (await self._work(ask, talk)).reply(ask.dispatch_id)
-        except (InterlockError, OSError) as error:
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        if self._talks.get(ask.dispatch_id) is talk:
-            del self._talks[ask.dispatch_id]
-            self._deliver(reply)
+            return (await self._work(ask, talk)).reply(ask.dispatch_id)
+        finally:
+            if self._talks.get(ask.dispatch_id) is talk:
+                del self._talks[ask.dispatch_id]
+
+    def _stop(self, dispatch_id: int) -> bool:
+        """Not by cancelling the task: the session of a stopped agent is noted and its end
+        recorded, so that the next attempt can go on with it."""
+        talk = self._talks.pop(dispatch_id, None)
+        if talk is not None:
+            talk.hang_up()
+        return talk is not None
 
     async def _work(self, ask: Ask, talk: "_Talk") -> SessionOutcome:
         """Go on with the session of an earlier attempt; if the CLI has lost it, begin anew."""

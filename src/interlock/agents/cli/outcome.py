@@ -25,8 +25,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.agents.carrier import Reply
-from interlock.agents.cli.ended import ProcessEnd
+from interlock.agents.carrier import MAX_ANSWER, Reply
+from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import OutcomeRule, Profile, When
 from interlock.agents.cli.timeouts import (
     Alive,
@@ -144,7 +144,7 @@ def judge(
 
 
 def _answer(told: SessionReport) -> SessionOutcome:
-    found = object_in(told.final)
+    found = object_in(told.final, MAX_ANSWER)
     if isinstance(found, NoObject):
         began = " ".join(told.final.split())[:200]
         said = f" (it began: {began})" if began else ""

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import AgentSettings, Profile, environment
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError

@@ -14,10 +14,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from interlock import __version__
 from interlock.agents.mcp.messages import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
 from interlock.agents.mcp.stdio import HANDSHAKES, NAME, StdioTransport
 from interlock.agents.mcp.worker import Worker
+from interlock.version import __version__
 
 SESSION: Final = "mcp-session-id"
 _MARKDOWN: Final = "text/markdown"

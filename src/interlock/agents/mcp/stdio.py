@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock import __version__
 from interlock.agents.mcp.messages import INSTRUCTIONS, TEMPLATES, specs
+from interlock.version import __version__
 
 NAME: Final = "interlock"
 HANDSHAKES: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

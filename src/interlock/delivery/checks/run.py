@@ -18,9 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.ended import ProcessEnd
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
 from interlock.agents.cli.tag import TAGS, ProcessTag
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.delivery.checks.records import CheckCell, CheckResult, Environment

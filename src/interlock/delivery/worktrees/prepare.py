@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.environment import cleaned
+from interlock.agents.cli.profiles import cleaned
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.snapshot import changed, untracked
 from interlock.delivery.worktrees.submodules import fill_submodules

@@ -18,21 +18,18 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, workplace
-from interlock.agents.cli.ended import ProcessEnd, why
-from interlock.agents.cli.start import ProcessSpec
-from interlock.agents.cli.supervised import AgentProcess
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, why
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import variables_of
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
-from interlock.engine.circuit import CRASH, RATE_LIMIT
+from interlock.engine.circuit import RATE_LIMIT
 from interlock.epic.sessions.channel import Channel
 from interlock.epic.sessions.listen import AgentDialect, SessionListener
 from interlock.epic.sessions.record import HeardSignal, SessionRecord, Via
 from interlock.epic.status import ENDING, ended_by
 from interlock.signals.lines import Found, read_payload
-from interlock.system.errors import InterlockError
 from interlock.system.process_table import ProcessSnapshot
 
 ORCHESTRATED: Final = "SAGE_ORCHESTRATOR"
@@ -111,33 +108,22 @@ class SessionAgent:
             after_result=max(limits.grace, own.after_result),
         )
         self._lookout = ProcessSnapshot(TAGS)
-        self._errands = TaskSet(self._carry)
-        self._ready: asyncio.Task[Any]
+        self._tasks = TaskSet(self._session)
         self._standings = AgentStatusFile(station.root / f"standing-{tongue.name}.json", clock)
-        self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-        grace = self._clocks.grace
-        self._ready = asyncio.create_task(self._station.ours.reap(self._clock, grace))
+        reaped = self._station.ours.reap(self._clock, self._clocks.grace)
+        self._tasks.start(deliver, reaped)
 
     def send(self, asks: Sequence[Ask]) -> None:
-        self._errands.begin(asks)
+        self._tasks.begin(asks)
 
     def settled(self, dispatch_id: int, error: str = "") -> None:
-        self._errands.drop(dispatch_id)
+        self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._errands.end(self._ready)
+        await self._tasks.end()
         self._standings.close()
-
-    async def _carry(self, ask: Ask) -> None:
-        try:
-            await self._ready
-            reply = await self._session(ask)
-        except (InterlockError, OSError) as error:
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        self._deliver(reply)
 
     async def _session(self, ask: Ask) -> Reply:
         place = workplace(self._station.root, ask, self._tongue.name)

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.ended import ProcessEnd
 from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, Zones, judge
+from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import AgentSettings, Profile, clocks_of, environment, launch
 from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
 from interlock.engine.case import Usage

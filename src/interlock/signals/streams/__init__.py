@@ -1,21 +1,14 @@
 """An agent CLI's JSON lines, as typed events and one final message.
 
-Knows lines, chunks, and which message is the last word of a turn that ended by itself.
-Refuses to know processes: a carrier feeds it and says when it stopped the agent itself.
-
-An agent that prints text and nothing else: every line is a word of it, and none is the last.
-
-Knows nothing of turns, tools or ends; only the process says when it is over.
+`StreamReader` hides lines, chunks, damage, and which message is the last word of a turn that ended
+by itself. It knows no process: a carrier feeds it and says when it stopped the agent itself.
 """
 
 from typing import Final, Literal, Protocol
 
 import msgspec
 
-from interlock.signals.streams.claude_stream import ClaudeStream
-from interlock.signals.streams.codex_stream import CodexStream
-from interlock.signals.streams.copilot_stream import CopilotStream
-from interlock.signals.streams.cursor_stream import CursorStream
+from interlock.signals.streams.claude import ClaudeDecoder, CursorDecoder
 from interlock.signals.streams.events import (
     AssistantText,
     BadLine,
@@ -25,12 +18,17 @@ from interlock.signals.streams.events import (
     StreamEvent,
     TurnEnd,
 )
-from interlock.signals.streams.gemini_stream import GeminiStream
-from interlock.signals.streams.opencode_stream import OpencodeStream
+from interlock.signals.streams.others import (
+    CodexDecoder,
+    CopilotDecoder,
+    GeminiDecoder,
+    OpencodeDecoder,
+)
 
 
-class PlainStream:
-    """All lines are one message."""
+class PlainDecoder:
+    """An agent that prints text and nothing else: every line is a word of it, and none is the last;
+    only the process says when it is over."""
 
     def decode(self, line: str) -> list[StreamEvent]:
         return [AssistantText(line, "text")]
@@ -53,13 +51,13 @@ class Decoder(Protocol):
 
 
 FORMATS: Final[dict[str, type[Decoder]]] = {
-    "claude-stream-json": ClaudeStream,
-    "codex-jsonl": CodexStream,
-    "copilot-json": CopilotStream,
-    "cursor-stream-json": CursorStream,
-    "gemini-stream-json": GeminiStream,
-    "opencode-json": OpencodeStream,
-    "plain-text": PlainStream,
+    "claude-stream-json": ClaudeDecoder,
+    "codex-jsonl": CodexDecoder,
+    "copilot-json": CopilotDecoder,
+    "cursor-stream-json": CursorDecoder,
+    "gemini-stream-json": GeminiDecoder,
+    "opencode-json": OpencodeDecoder,
+    "plain-text": PlainDecoder,
 }
 
 
@@ -108,7 +106,7 @@ class StreamReader:
         if ended_by_itself:
             return self._take(rest)
         self._count += 1
-        return [BadLine("the stream was cut off in this line", rest[:500], self._count)]
+        return [BadLine("the stream ended in the middle of this line", rest[:500], self._count)]
 
     def stop(self) -> None:
         """We end the agent now: nothing it says from here on counts."""

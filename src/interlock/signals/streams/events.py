@@ -1,15 +1,12 @@
-"""What an agent CLI reports while it works, whichever CLI it is.
+"""What an agent CLI reports while it works, whichever CLI it is, and the base of their decoders.
 
-Knows the events a coordinator needs. Refuses to know any CLI's JSON: each dialect has a file of
-its own, `claude_stream` to `plain_stream`.
-
-Parts of a foreign record that may change their shape without notice: taken if they fit.
-
-A bill or a list of servers that looks different tomorrow must not cost us the result it stands in.
-Refuses to know any field.
+A coordinator needs only the events here. Each CLI's own JSON is hidden in a decoder: a table from
+its event types to handlers, and what must be remembered between lines.
 """
 
-from typing import Any, Literal, TypeVar
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -130,7 +127,11 @@ Record = TypeVar("Record")
 
 
 def fitting(value: Any, kind: type[Record]) -> Record | None:
-    """The value as that kind of record; None if it is not one."""
+    """The value as that kind of record; None if it is not one.
+
+    For parts that may change their shape without notice: a bill or a list of servers that looks
+    different tomorrow must not cost us the result it stands in.
+    """
     try:
         return msgspec.convert(value, kind, strict=False)
     except (msgspec.ValidationError, OverflowError):
@@ -138,7 +139,60 @@ def fitting(value: Any, kind: type[Record]) -> Record | None:
 
 
 def all_fitting(values: Any, kind: type[Record]) -> list[Record]:
-    """Those of a list's or an object's values that fit."""
-    each = values.values() if isinstance(values, dict) else values
-    found = (fitting(one, kind) for one in (each if isinstance(values, list | dict) else ()))
-    return [one for one in found if one is not None]
+    """The values of a list or an object that fit."""
+    items = values.values() if isinstance(values, dict) else values
+    found = (fitting(item, kind) for item in (items if isinstance(values, list | dict) else ()))
+    return [item for item in found if item is not None]
+
+
+def read_key(value: Any, key: str) -> Any:
+    """What an object holds under the key; None if it is no object."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
+class StreamDecoder:
+    """Decodes the JSON lines of one CLI, one at a time.
+
+    A subclass gives the record a line is read into (only the fields that matter, all others are
+    ignored) and a table of handlers by event type; a type may end with `*`. A handler returns None
+    for an event it has no use for.
+    """
+
+    record: ClassVar[type[msgspec.Struct]]
+    handlers: ClassVar[Mapping[str, Callable[[Any, Any], list[StreamEvent] | None]]]
+    limit_words: ClassVar[re.Pattern[str]]
+    """What an error says when a rate limit was hit."""
+    denial_words: ClassVar[re.Pattern[str]]
+    """What a tool's error says when nobody allowed it."""
+    _json: ClassVar[msgspec.json.Decoder[Any]]
+
+    def __init_subclass__(cls) -> None:
+        cls._json = msgspec.json.Decoder(cls.record)
+
+    def decode(self, line: str) -> list[StreamEvent]:
+        return self.decode_event(self._json.decode(line), line)
+
+    def decode_event(self, event: Any, line: str) -> list[StreamEvent]:
+        handler = self.handlers.get(event.type) or self._find_by_prefix(event.type)
+        found = handler(self, event) if handler else None
+        return self.decode_other(event, line) if found is None else found
+
+    def decode_other(self, event: Any, line: str) -> list[StreamEvent]:
+        """An event without a handler."""
+        return [OtherEvent(event.type)]
+
+    def _find_by_prefix(self, name: str) -> Callable[[Any, Any], list[StreamEvent] | None] | None:
+        prefixes = ((key[:-1], found) for key, found in self.handlers.items() if key[-1] == "*")
+        return next((found for prefix, found in prefixes if name.startswith(prefix)), None)
+
+    def report_tool(self, result: ToolResult, error: object, denied: str) -> list[StreamEvent]:
+        """A tool's result, and `denied` where its error says that nobody allowed it."""
+        if isinstance(error, str) and self.denial_words.search(error):
+            return [result, AgentNotice("denied", denied)]
+        return [result]
+
+    def report_failure(self, name: str, message: str, reason: str) -> list[StreamEvent]:
+        """The end of a turn that failed, after the rate limit that its message may tell of."""
+        end = TurnEnd(False, None, reason, name, is_error=True)
+        limited = self.limit_words.search(message)
+        return [RateLimit("rejected", None, message), end] if limited else [end]

@@ -1,1 +1,1 @@
-"""Tries somebody else's watcher against the file protocol."""
+"""Tries a watcher of the file protocol against scenarios of a scripted coordinator."""

@@ -1,11 +1,7 @@
 """Plays scenarios, some at a time, each with a watcher and a workspace of its own.
 
-Knows that nothing may be left running or lying about, whatever happens. Refuses to know what the
-scenarios check and how results are shown.
-
-Verdicts for machines: one record, or JUnit XML.
-
-Knows both formats and how to keep a watcher's words from breaking them. Refuses to know terminals.
+Leaves nothing running or lying about, whatever happens. Results are for machines: one record, or
+JUnit XML that no output of a watcher can break.
 """
 
 import re
@@ -51,10 +47,10 @@ class ConformKit(msgspec.Struct, frozen=True):
         with _folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
             try:
                 playing = [
-                    pool.submit(self._play, each, argv, folder / each.name, stop)
-                    for each in scenarios
+                    pool.submit(self._play, scenario, argv, folder / scenario.name, stop)
+                    for scenario in scenarios
                 ]
-                return [each.result() for each in playing]
+                return [future.result() for future in playing]
             except BaseException:
                 stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -116,7 +112,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 def _found(command: Sequence[str]) -> list[str]:
     """The command as it can be started elsewhere: files named from here keep their meaning."""
     if not command:
-        raise SourceError("which watcher? Say it after --: interlock conform -- COMMAND")
+        raise SourceError("name the watcher's command after --: interlock conform -- COMMAND")
     program = shutil.which(command[0])
     if program is None:
         raise SourceError(f"there is no command {command[0]!r} to run")
@@ -140,7 +136,7 @@ def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
     }
     filled = list(argv)
     for word, path in words.items():
-        filled = [each.replace(word, str(path)) for each in filled]
+        filled = [argument.replace(word, str(path)) for argument in filled]
     return filled
 
 
@@ -169,7 +165,7 @@ def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
         failures=str(_count(verdicts, "fail")),
         errors="0",
         skipped=str(_count(verdicts, "skip")),
-        time=f"{sum(each.seconds for each in verdicts):.3f}",
+        time=f"{sum(verdict.seconds for verdict in verdicts):.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
     ElementTree.SubElement(properties, "property", name="command", value=_xml(" ".join(command)))
@@ -202,7 +198,7 @@ def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
 
 
 def _count(verdicts: Sequence[ScenarioResult], word: str) -> int:
-    return sum(each.verdict == word for each in verdicts)
+    return sum(verdict.verdict == word for verdict in verdicts)
 
 
 def _xml(text: str) -> str:

@@ -1,15 +1,7 @@
-"""The table of scenarios: name, what is checked, why it matters, and the play itself.
+"""The scenarios: name, what is checked, why it matters, and the play of coordinator and watcher.
 
-The how-to's table is made from it. Refuses to know how a scenario is run.
-
-Scenarios of single signals: each a short play of coordinator and watcher.
-
-Knows the stories and what must come of each. Refuses to know processes, polling and the table.
-
-Scenarios of batches: a manifest, a briefing and a budget beside the signals.
-
-Knows what is asked of every watcher (answer the signals) and what only of a parent that works by
-the manifest. Refuses to know processes, polling and the table.
+Single signals first, then batches, where less is asked of a watcher that works by single signals
+than of a parent that works by the manifest. The how-to shows `SCENARIOS` as a table.
 """
 
 from collections.abc import Callable, Sequence
@@ -125,7 +117,7 @@ def prompt_missing(stage: Stage) -> str:
         stage.note("a missing prompt was not reported: the coordinator waits for its timeout")
         stage.write(dispatch, move_signal(dispatch.signal, "error", _TIMED_OUT))
     _step(stage, 1, "F0_RECALL")
-    return "reported, then lived on" if reported else "kept silent, then lived on"
+    return "reported it, then went on" if reported else "stayed silent, then went on"
 
 
 def _step(stage: Stage, case: int, step: str) -> StagedDispatch:
@@ -211,7 +203,7 @@ def _answer_all(stage: Stage, dispatches: Sequence[StagedDispatch]) -> None:
 
 
 def _taken(stage: Stage, dispatches: Sequence[StagedDispatch]) -> str:
-    if any(peek(each.artifact_path) != each.before for each in dispatches):
+    if any(peek(dispatch.artifact_path) != dispatch.before for dispatch in dispatches):
         return "a signal was answered"
     noted = stage.guard.noted.signals if stage.guard.noted else ()
     return next((f"{one.case_id} was {one.status}" for one in noted if one.status != "pending"), "")
@@ -275,7 +267,7 @@ SCENARIOS: Final = (
     ),
     ConformScenario(
         "partial-signal",
-        "an empty and a half-written signal.json are outlived",
+        "an empty and a half-written signal.json do no harm",
         "not every coordinator renames; a reader can always come too early",
         partial_signal,
     ),
@@ -310,9 +302,3 @@ SCENARIOS: Final = (
         budget_spent,
     ),
 )
-
-
-def markdown() -> str:
-    """The table as the how-to shows it."""
-    rows = [f"| `{each.name}` | {each.checks} | {each.why} |" for each in SCENARIOS]
-    return "\n".join(["| scenario | what must be seen | why |", "|---|---|---|", *rows])

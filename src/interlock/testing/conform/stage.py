@@ -1,21 +1,8 @@
-"""A stage for one scenario: a workspace, a watcher, and the coordinator's part in the play.
+"""A stage for one scenario: a workspace, the watcher under test, and the coordinator's part.
 
-Knows how to ask, to wait for the answer and to see what must not happen. All waiting is bounded and
-ends early when the watcher dies. Refuses to know any scenario's story.
-
-What a scenario found: pass, fail or skip, what was expected and what was seen.
-
-Knows how a scenario ends early. Refuses to know scenarios.
-
-Rules that hold at every moment of every scenario: our files stay ours.
-
-Knows what a watcher may write into `signal.json` and the manifest, and what it may not touch at
-all. Refuses to know which scenario plays.
-
-The watcher under test, as a process group of its own.
-
-Knows how to start it, whether it lives, what it said last, and how to leave nothing of it running.
-Refuses to know the protocol.
+Asks, waits for answers, and at every moment checks what a watcher may not do to our files. All
+waiting is bounded and ends early when the watcher dies. The watcher is a process group of its own,
+of which nothing is left running.
 """
 
 import os
@@ -29,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import psutil
 
 from interlock.signals.batch import BatchManifest, encode_manifest, new_manifest, read_manifest
 from interlock.signals.signal_file import (
@@ -208,28 +196,27 @@ class InvariantCheck:
 
 
 def _fixed(manifest: BatchManifest) -> object:
-    entries = [(each.case_id, each.signal_path) for each in manifest.signals]
+    entries = [(entry.case_id, entry.signal_path) for entry in manifest.signals]
     return manifest.batch_id, manifest.phase, manifest.total, manifest.briefing_path, entries
 
 
 _GRACE = 4.0
 _WATCHER_TICK = 0.01
 _TAIL = 400
-_PROCESSES = Path("/proc")
 
 
 class Watcher:
     """One run of the command."""
 
     def __init__(self, argv: Sequence[str], workspace: Path, root: Path, log: Path) -> None:
-        self._mark = f"INTERLOCK_ROOT={root}"
+        self._root = str(root)
         self._log = log
         try:
             with log.open("wb") as out:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own command
                     argv,
                     cwd=workspace,
-                    env={**os.environ, "INTERLOCK_ROOT": str(root)},
+                    env={**os.environ, "INTERLOCK_ROOT": self._root},
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
@@ -265,11 +252,11 @@ class Watcher:
             time.sleep(_WATCHER_TICK)
 
     def _strays(self) -> Iterator[int]:
-        """Processes started by the watcher, known by the environment they inherited (Linux)."""
-        for folder in _PROCESSES.glob("[0-9]*"):
-            with suppress(OSError):
-                if self._mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    yield int(folder.name)
+        """Processes started by the watcher, known by the environment they inherited."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get("INTERLOCK_ROOT") == self._root:
+                    yield process.pid
 
 
 _TICK = 0.01
@@ -327,8 +314,8 @@ class Stage:
     ) -> None:
         self._asked += dispatches
         self.workspace.publish(dispatches, manifest)
-        for each in dispatches:
-            self.guard.expect(each.path, each.signal)
+        for dispatch in dispatches:
+            self.guard.expect(dispatch.path, dispatch.signal)
         if manifest is not None:
             self._manifest = manifest
             self.guard.expect_manifest(manifest)
@@ -346,8 +333,8 @@ class Stage:
 
     def close_batch(self, dispatches: Sequence[StagedDispatch]) -> None:
         """The coordinator's end of a batch: signals done, then the manifest."""
-        for each in dispatches:
-            self.take(each)
+        for dispatch in dispatches:
+            self.take(dispatch)
         if self._manifest is not None:
             entries = [msgspec.structs.replace(e, status="done") for e in self._manifest.signals]
             over = msgspec.structs.replace(self._manifest, status="done", signals=tuple(entries))
@@ -431,7 +418,7 @@ class Stage:
         self.guard.look()
         ended = self._watcher.ended() if self._watcher and not self.may_end else ""
         if ended:
-            raise FailedError("the watcher lives on", ended)
+            raise FailedError("the watcher keeps running", ended)
 
     def _reported(self, dispatch: StagedDispatch) -> None:
         error = self.guard.errors.get(dispatch.dispatch_id)
@@ -439,8 +426,8 @@ class Stage:
             raise FailedError(_wanted(dispatch), f"the watcher reported an error: {error}")
 
     def _instead(self, found: Problem, written: bool) -> str:
-        said = self._watcher.said() if self._watcher else ""
-        return (found.sentence if written else "no artifact was written") + said
+        output = self._watcher.said() if self._watcher else ""
+        return (found.sentence if written else "no artifact was written") + output
 
     def _not_anothers(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
         """The words make it visible when answers are mixed up; nobody is asked to be clever."""

@@ -1,6 +1,6 @@
 """The scratch workspace: prompts, signals, manifest and budget as a coordinator writes them.
 
-Knows the seed's layout and how to read without leaving a trace. Refuses to know what is expected.
+Files are read without leaving a trace, so that a watcher's reading shows in their access times.
 """
 
 import os
@@ -96,7 +96,7 @@ class ScratchWorkspace:
 
     def publish(self, dispatches: Sequence[StagedDispatch], manifest: BatchManifest | None) -> None:
         """Signals first, then the manifest, with nothing in between that takes time."""
-        files = {each.path: encode_signal(each.signal) for each in dispatches}
+        files = {dispatch.path: encode_signal(dispatch.signal) for dispatch in dispatches}
         if manifest is not None:
             files[self.manifest_path] = encode_manifest(manifest)
         for path, content in files.items():

@@ -1,13 +1,8 @@
-"""What waits in the trees: signals with the status `waiting`, each with its batch if it has one.
+"""What waits for a responder, and who works on it.
 
-Knows how to find and read `signal.json` and `batch-manifest.json`, again and again at little cost.
-Refuses to know who answers, and writes nothing.
-
-Who works on a dispatch: a locked file `.claim-{dispatch_id}` beside its signal.
-
-The operating system holds the lock and lets it go when its owner dies, however that happens; a
-claim file without a lock is therefore free to be taken over. Refuses to know processes: the pid and
-the host in the file are for people.
+`SignalFinder` finds waiting signals, each with its batch, again and again at little cost. A claim
+is a locked file `.claim-{dispatch_id}` beside the signal: the system holds the lock and lets go of
+it when its owner dies, however that happens, so a claim file without a lock may be taken over.
 """
 
 import json
@@ -75,8 +70,8 @@ class SignalFinder:
 
     def look(self) -> list[WaitingSignal]:
         """All that waits and has no answer yet, oldest dispatch first."""
-        found = [each for tree, only in self._places for each in self._look(tree, only)]
-        return sorted(found, key=lambda each: each.signal.dispatch_id)
+        found = [waiting for tree, only in self._places for waiting in self._look(tree, only)]
+        return sorted(found, key=lambda waiting: waiting.signal.dispatch_id)
 
     def now(self, waiting: WaitingSignal) -> SignalFile | None:
         """The signal as it stands this moment; None when it cannot be read."""
@@ -169,7 +164,7 @@ class SignalFinder:
     def _tell_once(self, path: Path, sentence: str) -> None:
         if self._told.get(path) != sentence:
             self._told[path] = sentence
-            self._tell(f"left alone: {sentence}")
+            self._tell(f"skipped: {sentence}")
 
 
 def _place(path: Path) -> tuple[OpenFolder, Path | None]:
@@ -178,7 +173,7 @@ def _place(path: Path) -> tuple[OpenFolder, Path | None]:
         return OpenFolder(path), None
     tree = OpenFolder(path.parent)
     if path.name not in (SIGNAL, MANIFEST):
-        raise SourceError(f"{path} is no {SIGNAL}, no {MANIFEST} and no folder")
+        raise SourceError(f"{path} is neither a folder nor a {SIGNAL} or {MANIFEST}")
     return tree, tree.root / SIGNAL if path.name == SIGNAL else None
 
 

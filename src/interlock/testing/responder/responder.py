@@ -1,17 +1,8 @@
-"""The responder: looks, takes what waits, and has it answered by so many workers at once.
+"""The reference responder: finds what waits and has agents answer it, several at once.
 
-Knows how many may work, when a worker is not needed any more, and when to stop. Refuses to know
-what an agent is (answer.py) and what files look like (lookout.py).
-
-One dispatch, from its prompt to its artifact.
-
-Knows the steps an agent takes for one signal and what can go wrong at each. Whatever is written, is
-written only while the signal still waits for this very dispatch. Refuses to know when to begin.
-
-A parent's notes in `batch-manifest.json`: in progress, claimed, done, error.
-
-Knows how to write them without losing those of another responder or of the coordinator. They are
-courtesy: what counts is the artifact. Refuses to know workers.
+From prompt to artifact, whatever is written is written only while the signal still waits for this
+very dispatch. Notes in the batch manifest never undo those of another writer; they are courtesy,
+what counts is the artifact.
 """
 
 import asyncio
@@ -66,10 +57,10 @@ class AnswerResult(msgspec.Struct, frozen=True):
 class Answerer:
     """Has dispatches answered by an agent."""
 
-    def __init__(self, hire: Hire, seconds: float, lookout: SignalFinder) -> None:
+    def __init__(self, hire: Hire, seconds: float, finder: SignalFinder) -> None:
         self._hire = hire
         self._seconds = seconds
-        self._lookout = lookout
+        self._finder = finder
 
     async def answer(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
         try:
@@ -103,14 +94,14 @@ class Answerer:
         return AnswerResult("failed" if ours else "overtaken", reason)
 
     def _ours(self, waiting: WaitingSignal) -> bool:
-        return self._lookout.now(waiting) == waiting.signal
+        return self._finder.now(waiting) == waiting.signal
 
 
 def _artifact_path(waiting: WaitingSignal) -> Path:
     path = Path(waiting.signal.artifact_path)
     waiting.tree.parts(path)
     if path.name == SIGNAL or path.name.startswith("."):
-        raise SourceError(f"{path} is no place for an artifact")
+        raise SourceError(f"an artifact may not be written to {path}")
     return path
 
 
@@ -145,12 +136,12 @@ def _briefing(waiting: WaitingSignal) -> Path | None:
 
 
 async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
-    heard: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-    agent.start(lambda reply: None if heard.done() else heard.set_result(reply))
+    answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    agent.start(lambda reply: None if answer.done() else answer.set_result(reply))
     agent.send([ask])
     try:
         async with asyncio.timeout(seconds):
-            return await heard
+            return await answer
     except TimeoutError:
         return Reply(ask.dispatch_id, failure="timeout", reason=f"no answer within {seconds:g} s")
     finally:
@@ -179,8 +170,8 @@ _PAUSE = 0.01
 class Notes:
     """Writes what becomes of a batch's signals."""
 
-    def __init__(self, lookout: SignalFinder, now: Callable[[], str]) -> None:
-        self._lookout = lookout
+    def __init__(self, finder: SignalFinder, now: Callable[[], str]) -> None:
+        self._finder = finder
         self._now = now
 
     async def note(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
@@ -199,7 +190,7 @@ class Notes:
         return None
 
     def _write(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
-        before = self._lookout.manifest(tree, batch.path)
+        before = self._finder.manifest(tree, batch.path)
         if before is None or before.batch_id != batch.manifest.batch_id:
             return
         after = _noted(before, batch.entry.case_id, status, self._now())
@@ -207,7 +198,7 @@ class Notes:
             tree.write(
                 batch.path,
                 encode_manifest(after),
-                lambda: self._lookout.manifest(tree, batch.path) == before,
+                lambda: self._finder.manifest(tree, batch.path) == before,
             )
 
 
@@ -255,7 +246,7 @@ class Responder:
 
     def __init__(
         self,
-        lookout: SignalFinder,
+        finder: SignalFinder,
         answerer: Answerer,
         notes: Notes,
         *,
@@ -263,7 +254,7 @@ class Responder:
         tell: Callable[[str], None],
     ) -> None:
         self.tally = ResponderCounts()
-        self._lookout = lookout
+        self._finder = finder
         self._answerer = answerer
         self._notes = notes
         self._parallel = parallel
@@ -282,7 +273,7 @@ class Responder:
         try:
             while not self._stop.is_set():
                 self._let_go()
-                self._take_all(self._lookout.look())
+                self._take_all(self._finder.look())
                 if once and not self._jobs:
                     break
                 await self._pause()
@@ -290,15 +281,15 @@ class Responder:
             await self._end_jobs()
         return self.tally
 
-    def _take_all(self, waiting: list[WaitingSignal]) -> None:
+    def _take_all(self, found: list[WaitingSignal]) -> None:
         self.tally.budget_spent = False
-        for each in waiting:
-            given_up = (each.path, each.signal.dispatch_id) in self._given_up
-            if each.path not in self._jobs and not given_up and self._has_room(each):
-                self._take(each)
+        for waiting in found:
+            given_up = (waiting.path, waiting.signal.dispatch_id) in self._given_up
+            if waiting.path not in self._jobs and not given_up and self._has_room(waiting):
+                self._take(waiting)
 
     def _has_room(self, waiting: WaitingSignal) -> bool:
-        budget = self._lookout.budget(waiting)
+        budget = self._finder.budget(waiting)
         wanted = self._parallel - len(self._jobs)
         if isinstance(budget, Problem):
             return not self._jobs
@@ -311,7 +302,7 @@ class Responder:
         claim = self._claim(waiting)
         if claim is None:
             return
-        if self._lookout.now(waiting) != waiting.signal or self._lookout.answered(waiting):
+        if self._finder.now(waiting) != waiting.signal or self._finder.answered(waiting):
             claim.settle()
             return
         self._attempts[waiting.path, waiting.signal.step] += 1
@@ -327,7 +318,7 @@ class Responder:
         try:
             return take(waiting.tree, waiting.path, name, only_abandoned=marked)
         except (OSError, SourceError) as error:
-            self._tell(f"left alone: {waiting.path}: {error}")
+            self._tell(f"skipped: {waiting.path}: {error}")
             return None
 
     async def _begin(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
@@ -369,7 +360,7 @@ class Responder:
             if job.whole is not None and job.whole.done():
                 del self._jobs[path]
                 job.whole.result()
-            elif self._lookout.now(job.waiting) not in (None, job.waiting.signal):
+            elif self._finder.now(job.waiting) not in (None, job.waiting.signal):
                 job.overtaken = job.answering.cancel() or job.overtaken
 
     async def _pause(self) -> None:

@@ -1,4 +1,8 @@
-"""A profile as a record, read from its file: how one agent CLI is started, spoken to and judged.
+"""The environment an agent starts with: what every program needs, and what its profile lets in.
+
+A list of what may pass, not of what may not: a secret of another tool has a name nobody thought of.
+
+A profile as a record, read from its file: how one agent CLI is started, spoken to and judged.
 
 Knows the shape of the files and what is wrong with one. Refuses to know what any flag does.
 
@@ -16,6 +20,7 @@ files; refuses to start anything.
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,11 +28,31 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.agents.cli.environment import cleaned
 from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
 from interlock.engine.circuit import Language
 from interlock.signals.streams import StreamFormat
 from interlock.system.errors import SourceError
+
+EVERYONE = (  # noqa: SIM905 - shorter to read than a list
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR TZ TMPDIR XDG_*"
+    " HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy"
+    " SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"
+    " VIRTUAL_ENV NVM_DIR NVM_BIN PYENV_ROOT JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME"
+).split()
+
+
+def cleaned(
+    environ: Mapping[str, str], let_in: Iterable[str] = (), also: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What everyone may have, what matches `let_in` (such as `ANTHROPIC_*`), and `also`."""
+    patterns = (*EVERYONE, *let_in)
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    return kept | dict(also or {})
+
 
 NAMES = ("claude", "codex", "cursor", "gemini", "opencode", "copilot", "aider")
 Then = Literal["accept", "unreadable", "limit", "crash"]

@@ -1,0 +1,1 @@
+"""The reference pages, made from the tables the program itself reads."""

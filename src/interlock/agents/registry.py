@@ -1,0 +1,287 @@
+"""From the words that name an agent to the carrier that asks it.
+
+`exec:COMMAND`, `claude:MODEL`, `file`: the word before the colon is an entry point of the group
+`interlock.agents`, whose factory makes a carrier of the rest. The built-in agents are found in the
+same way as those of other packages. A factory takes an `AgentSpec` and an `AgentContext`.
+"""
+
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from hashlib import blake2b
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.files.batch import SIZE, ProgressGauge
+from interlock.agents.files.case_folder import Names, plain_names
+from interlock.agents.queries import QueryBroker
+from interlock.signals.batch import Phase
+from interlock.system.errors import InterlockError, SourceError
+from interlock.system.folder_watch import Mode
+
+if TYPE_CHECKING:
+    from interlock.agents.cli.carrier import AgentHome
+    from interlock.agents.cli.orphans import WorkspaceOwner
+    from interlock.agents.cli.profiles import AgentSettings, Profile
+
+GROUP = "interlock.agents"
+MCP = "mcp"
+"""The carrier whose dispatches are fetched by workers."""
+FILE_CARRIERS = ("batch-file", "file", "manual")
+"""The carriers that ask by files."""
+_MOST_SCRIPT = 4_000_000
+
+
+class FileOptions(msgspec.Struct, frozen=True):
+    """How dispatches that no agent takes travel as files."""
+
+    dispatch: str = ""
+    """The carrier for roles without an agent: one of FILE_CARRIERS, or MCP."""
+    root: str = ".interlock/runs"
+    watch: Mode = "auto"
+    batch_size: int = SIZE
+
+
+class AgentSpec(msgspec.Struct, frozen=True):
+    """The words that name an agent: `kind:rest`."""
+
+    kind: str
+    rest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.rest}" if self.rest else self.kind
+
+
+class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a factory may build on."""
+
+    project: Path
+    db: Path
+    clock: Clock
+    circuit: str = ""
+    """The circuit's name; empty outside of a run."""
+    roles: tuple[str, ...] = ()
+    """The roles that the agent will play."""
+    settings: Mapping[str, Any] = {}
+    """The project's interlock.toml, as it is written."""
+    environment: Mapping[str, str] = {}
+    queries: QueryBroker
+    """Where an agent asks a person a question of its own."""
+    files: FileOptions = FileOptions()
+    file_names: Names = plain_names
+    phase_of: Callable[[str], Phase] = lambda _step: "single"
+    gauge: ProgressGauge
+    token_limit: int = 0
+
+
+AgentFactory = Callable[[AgentSpec, AgentContext], Carrier]
+
+
+def build_agent(words: str, context: AgentContext) -> Carrier:
+    """The carrier that asks the agent of these words; SourceError if there is none."""
+    kind, _, rest = words.partition(":")
+    entry = list_agents().get(kind)
+    if entry is None:
+        raise SourceError(
+            f"{words!r} names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "
+            "'interlock agents' lists"
+        )
+    try:
+        factory: AgentFactory = entry.load()
+    except Exception as error:
+        raise SourceError(
+            f"the agent {kind!r} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    return factory(AgentSpec(kind, rest), context)
+
+
+@cache
+def list_agents() -> dict[str, metadata.EntryPoint]:
+    """Every installed agent by the word that names it."""
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+
+
+def split_command(spec: AgentSpec) -> list[str]:
+    """The words of a command; SourceError unless there is such a program."""
+    try:
+        argv = shlex.split(spec.rest)
+    except ValueError as error:
+        raise SourceError(f"{spec}: {error}") from None
+    if not argv or shutil.which(argv[0]) is None:
+        raise SourceError(f"{spec}: {explain_not_runnable(argv[0] if argv else '')}")
+    return argv
+
+
+def explain_not_runnable(name: str) -> str:
+    if "/" in name and Path(name).is_file():
+        return f"{name!r} may not be executed; chmod +x it, or name its interpreter first"
+    near = f"; did you mean './{name}'?" if name and Path(name).is_file() else ""
+    return f"there is no command {name!r} to run{near}"
+
+
+def agents_folder(db: Path) -> Path:
+    """Where the files and the own work folders of agents lie."""
+    return db.with_name(f"{db.name}.agents")
+
+
+def workspace_id(db: Path) -> str:
+    """What the tags of processes call this workspace: the same for the same database."""
+    return blake2b(os.fsencode(db.resolve()), digest_size=8).hexdigest()
+
+
+def workspace_owner(db: Path) -> "WorkspaceOwner":
+    """The processes of this database's runs; the database says which runs are over."""
+    from interlock.agents.cli.orphans import WorkspaceOwner
+    from interlock.agents.cli.tag import ProcessTag
+    from interlock.journal.database import reading
+    from interlock.journal.runs import FINISHED, find_run
+
+    def is_over(tag: ProcessTag) -> bool:
+        if not tag.run.isdecimal():
+            return False
+        try:
+            with reading(db) as connection:
+                return find_run(connection, int(tag.run)).status in FINISHED
+        except InterlockError:
+            return False
+
+    return WorkspaceOwner(workspace_id(db), is_over)
+
+
+def cli_settings(profile: "Profile", tables: Mapping[str, Any], model: str = "") -> "AgentSettings":
+    """What `[agent.NAME]` says about an agent CLI; a model named beside it goes before."""
+    from interlock.agents.cli.profiles import agent_settings
+
+    found = agent_settings(tables.get(profile.name, {}), profile)
+    return msgspec.structs.replace(found, model=model) if model else found
+
+
+def find_program(profile: "Profile", settings: "AgentSettings") -> str:
+    """The path of an agent CLI; empty if it is not installed. The settings' command goes before."""
+    names = (settings.command,) if settings.command else profile.commands
+    return next((found for name in names if (found := shutil.which(name))), "")
+
+
+def check_agent_tables(tables: Mapping[str, Any]) -> None:
+    """SourceError if a table `[agent.NAME]` is for an agent CLI that is not known."""
+    from interlock.agents.cli.profiles import NAMES
+
+    for name in sorted(set(tables) - set(NAMES)):
+        raise SourceError(f"interlock.toml: [agent.{name}] names no agent; use {', '.join(NAMES)}")
+
+
+# The factories of the built-in agents. What only some runs need is loaded when they need it.
+
+
+def build_command(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.command import CommandAgent
+
+    first, *others = split_command(spec)
+    argv = (_absolute(first) if "/" in first else first, *map(_absolute, others))
+    return CommandAgent(argv, context.environment, workspace_owner(context.db))
+
+
+def _absolute(word: str) -> str:
+    """A word that names a file here names the same file where the command is started."""
+    try:
+        return str(Path(word).absolute()) if Path(word).is_file() else word
+    except (OSError, ValueError):
+        return word
+
+
+def build_script(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.script import ScriptAgent, read_script
+    from interlock.system.files import read_text
+
+    if not spec.rest:
+        raise SourceError("script: names no file; use script:FILE")
+    path = context.project / spec.rest
+    return ScriptAgent(read_script(read_text(path, _MOST_SCRIPT), str(path)), context.clock)
+
+
+def build_acp(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.acp import acp_agent
+    from interlock.agents.acp.settings import AcpSettings
+
+    settings = msgspec.convert(context.settings.get("acp", {}), AcpSettings)
+    argv = split_command(spec)
+    return acp_agent(argv, settings, _agent_home(context), context.queries, context.clock)
+
+
+def _agent_home(context: AgentContext) -> "AgentHome":
+    from interlock.agents.cli.carrier import AgentHome, nonce
+
+    return AgentHome(
+        agents_folder(context.db).resolve(),
+        context.project.resolve(),
+        workspace_owner(context.db),
+        context.environment,
+        nonce,
+    )
+
+
+def build_cli(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.cli.carrier import ProcessAgent
+    from interlock.agents.cli.profiles import profile
+
+    known = profile(spec.kind)
+    settings = cli_settings(known, context.settings.get("agent", {}), spec.rest)
+    program = find_program(known, settings)
+    if not program:
+        names = " or ".join((settings.command,) if settings.command else known.commands)
+        raise SourceError(
+            f"{known.title} is not installed: there is no command {names}; "
+            f"install it, or name it as command in [agent.{spec.kind}] of interlock.toml"
+        )
+    return ProcessAgent(known, settings, program, _agent_home(context), context.clock)
+
+
+def build_file(_spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.files.file import FileCarrier
+
+    root = context.project / context.files.root
+    return FileCarrier(root, context.clock, names=context.file_names, mode=context.files.watch)
+
+
+def build_manual(_spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.files.file import ManualCarrier
+
+    root = context.project / context.files.root
+    return ManualCarrier(root, context.clock, names=context.file_names, mode="poll")
+
+
+def build_batch(_spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.files.batch import BatchCarrier, PlainBriefer
+    from interlock.agents.files.file import FileCarrier
+
+    root = context.project / context.files.root
+    return BatchCarrier(
+        FileCarrier(root, context.clock, names=context.file_names, mode=context.files.watch),
+        context.clock,
+        PlainBriefer(context.circuit, context.gauge),
+        context.gauge,
+        workspace=context.project,
+        size=context.files.batch_size,
+        tokens=context.token_limit,
+        phase_of=context.phase_of,
+    )
+
+
+def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.mcp.carrier import McpCarrier
+
+    nonce = partial(secrets.token_hex, 8)
+    folder = pull_folder(context.db)
+    return McpCarrier(folder, context.queries, context.clock, context.gauge, nonce)
+
+
+def pull_folder(db: Path) -> Path:
+    """Where workers that fetch their work find the coordinator."""
+    return db.with_name(f"{db.name}.pull")

@@ -1,0 +1,150 @@
+"""Circuits as a project uses them: loaded, with thresholds changed, proven sound."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.engine import circuit as table
+from interlock.engine.circuit_file import CircuitSource
+from interlock.engine.verify import verify
+from interlock.engine.verify.finding import Finding, VerifyReport
+from interlock.runtime.application import find_application
+from interlock.runtime.circuits import (
+    Bundle,
+    find_circuit,
+    list_installed_circuits,
+    list_project_circuits,
+)
+from interlock.runtime.prompts import FACTS, unfillable
+from interlock.system.errors import CircuitError, UsageError
+
+_UNREACHABLE = "circuit.unreachable"
+
+
+class UnsoundError(CircuitError):
+    """The circuit has errors, so nothing was started."""
+
+    def __init__(self, circuit: str, findings: list[Finding]) -> None:
+        self.findings = findings
+        first = findings[0].message if findings else ""
+        super().__init__(f"circuit {circuit} is not sound, so nothing was started: {first}")
+
+
+class Circuit(msgspec.Struct, frozen=True):
+    """A circuit as it is written, with its prompts. Load it, verify it, start cases through it."""
+
+    bundle: Bundle
+    source: CircuitSource
+
+    @classmethod
+    def load(cls, name: str | Path, project: Path = Path()) -> "Circuit":
+        """The circuit of that name, of the project or installed; or in the file of that path."""
+        bundle = find_circuit(str(name), project)
+        return cls(bundle, bundle.open())
+
+    @classmethod
+    def parse(cls, text: str, file: str = "circuit.yaml") -> "Circuit":
+        """A circuit from the text of its table, prompts written in place."""
+        bundle = Bundle(file, text)
+        return cls(bundle, bundle.open())
+
+    @property
+    def name(self) -> str:
+        return self.source.circuit.name
+
+    def verify(self) -> VerifyReport:
+        """All findings about the circuit and its prompts; `sound` says whether it may be run."""
+        return verify_source(self.source)
+
+    def with_thresholds(
+        self, usual: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> "tuple[Circuit, dict[str, Any]]":
+        """The circuit with other thresholds, and those. Of the `usual` ones of a project, those
+        count that the circuit has; of the `given` ones, all must be the circuit's."""
+        own = self.source.circuit
+        known = {name: value for name, value in usual.items() if name in own.thresholds}
+        changes = check_thresholds(own, known) | check_thresholds(own, given)
+        changed = msgspec.structs.replace(self.source, circuit=own.with_thresholds(changes))
+        return msgspec.structs.replace(self, source=changed), changes
+
+
+class CircuitInfo(msgspec.Struct, frozen=True):
+    """A circuit that can be named: whose it is, and its file."""
+
+    name: str
+    where: str
+    """`project`, or `built-in` for those of installed applications."""
+    file: Path
+
+
+def list_circuits(project: Path) -> list[CircuitInfo]:
+    """Every circuit that can be named, the project's first."""
+    own = [
+        CircuitInfo(name, "project", file) for name, file in list_project_circuits(project).items()
+    ]
+    installed = list_installed_circuits().items()
+    return [*own, *(CircuitInfo(name, "built-in", file) for name, file in installed)]
+
+
+def verify_source(source: CircuitSource) -> VerifyReport:
+    """All findings about a circuit and its prompts."""
+    report = verify(source)
+    return msgspec.structs.replace(report, findings=(*_check_prompts(source), *report.findings))
+
+
+def refuse_unsound(source: CircuitSource, own: table.Circuit) -> list[Finding]:
+    """UnsoundError for a circuit with errors: it is not run. `own` is it with its own thresholds:
+    rules that only a user's turn off are returned, not refused."""
+    errors = [finding for finding in verify_source(source).findings if finding.level == "error"]
+    off = _find_turned_off(source, own, errors)
+    if len(errors) > len(off):
+        raise UnsoundError(source.circuit.name, errors)
+    return off
+
+
+def _find_turned_off(
+    source: CircuitSource, own: table.Circuit, errors: list[Finding]
+) -> list[Finding]:
+    found = [finding for finding in errors if finding.id == _UNREACHABLE]
+    if not found or own == source.circuit:
+        return []
+    by_itself = verify(msgspec.structs.replace(source, circuit=own)).findings
+    known = {finding.subject for finding in by_itself if finding.id == _UNREACHABLE}
+    return [finding for finding in found if finding.subject not in known]
+
+
+def check_thresholds(circuit: table.Circuit, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Thresholds that the circuit has, of the kind they have; UsageError for others."""
+    for name, value in changes.items():
+        if name not in circuit.thresholds:
+            known = ", ".join(circuit.thresholds) or "none"
+            raise UsageError(f"{circuit.name} has no threshold {name!r}; it has {known}")
+        usual = circuit.thresholds[name]
+        if _kind(usual) != _kind(value):
+            raise UsageError(f"threshold {name} is {_kind(usual)} ({usual}), not {value!r}")
+    return dict(changes)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    return "a number" if isinstance(value, int | float) else "a text"
+
+
+def _check_prompts(source: CircuitSource) -> Iterator[Finding]:
+    known = (*FACTS, *find_application(source.circuit.name).prompt_names)
+    for step in source.circuit.steps.values():
+        problem = unfillable(step.prompt, known)
+        if problem:
+            yield Finding(
+                "circuit.prompt",
+                "error",
+                f"the prompt of step {step.name!r} can never be filled: {problem}",
+                f"write {{{{ case.NAME }}}} for what a case brings; templates can read "
+                f"{', '.join(known)}",
+                file=source.file,
+                line=source.line("steps", step.name, "prompt"),
+                subject=step.name,
+            )

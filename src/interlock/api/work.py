@@ -1,0 +1,224 @@
+"""Work on a run that is open: set it up, work until it ends or waits, say how it came out."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.files.batch import Reading
+from interlock.agents.registry import FileOptions
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.engine.schedule import NO_LIMITS, Spent
+from interlock.journal.events import Notification
+from interlock.journal.history import cases_of
+from interlock.journal.runs import Run, RunStatus
+from interlock.journal.usage import last_inquiry, spent_by_role, spent_on
+from interlock.runtime.agent_pool import (
+    AgentPool,
+    add_timeouts,
+    connect_notifier,
+    connect_workers,
+    has_mcp_carrier,
+    roles_answered_later,
+    roles_written_out,
+)
+from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup, find_application
+from interlock.runtime.circuits import Bundle
+from interlock.runtime.limits import BudgetLimits, BudgetUsage
+from interlock.runtime.loop import RunCounts
+from interlock.runtime.purse import RunBudget
+from interlock.runtime.session import OneRound, RunSession
+from interlock.runtime.settings import RunConfig
+from interlock.runtime.treasury import KIND, BudgetQuestion
+from interlock.system.time import local_day
+
+Progress = Callable[[RunCounts, Spent], None]
+"""Told after every turn how the run stands."""
+
+
+class Display(Protocol):
+    """What the person who started the work sees of it."""
+
+    def note(self, text: str) -> None:
+        """A line beside the result."""
+
+    def notify(self, notification: Notification) -> None:
+        """Something happened that a person may want to act on."""
+
+    def show_progress(self) -> AbstractContextManager[Progress]:
+        """Shown as long as the work lasts."""
+
+
+class NoDisplay:
+    """Nobody looks."""
+
+    def note(self, text: str) -> None:
+        pass
+
+    def notify(self, notification: Notification) -> None:
+        pass
+
+    @contextmanager
+    def show_progress(self) -> Iterator[Progress]:
+        yield lambda _counts, _spent: None
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """How the work on a run came out."""
+
+    run_id: int
+    status: RunStatus
+    """`done`, `unhealthy`, `waiting`, `budget`, `rate-limited` or `stopped`."""
+    counts: RunCounts
+    spent: Spent
+    circuit: Circuit
+    stopped_by: signal.Signals | None = None
+    written_out: tuple[str, ...] = ()
+    """What waits for an answer by hand, a line each."""
+    notes: tuple[str, ...] = ()
+    hooks: CaseHooks | None = None
+
+
+def load_circuit(run: Run) -> Circuit:
+    """The circuit a run was begun with, thresholds and prompts included."""
+    bundle = msgspec.json.decode(run.text, type=Bundle)
+    return bundle.open().circuit.with_thresholds(run.options.get("thresholds", {}))
+
+
+def work_on_run(
+    connection: Connection,
+    run: Run,
+    pool: AgentPool,
+    *,
+    display: Display,
+    wait_for_humans: bool = False,
+    wait_for_limits: bool = True,
+    only: Collection[int] | None = None,
+    once: bool = False,
+    change_setup: Callable[[RunSetup], RunSetup] = lambda setup: setup,
+    started: Callable[[RunSession], None] = lambda _session: None,
+    changed: Callable[[], None] = lambda: None,
+) -> RunResult:
+    """Work until the run ends or must wait; on `only` some of its cases, if they are named. With
+    `once` each case gets one agent's turn. `started` is given the session when it is set up,
+    `changed` is called after every turn."""
+    written = load_circuit(run)
+    circuit = add_timeouts(written, pool.carriers)
+    config = msgspec.convert(run.options, RunConfig)
+    application = find_application(run.circuit)
+    setup = change_setup(
+        application.set_up_run(
+            connection, run, circuit, pool.carriers, config.terms, clock=pool.clock, only=only
+        )
+    )
+    hooks = setup.hooks
+    if once:
+        free = {HUMAN, *setup.unplaced}
+        hooks = OneRound(hooks or DefaultHooks(), circuit, free)
+    connect_workers(pool.carriers, written, pool.gauge, hooks)
+    if has_mcp_carrier(pool.carriers):
+        display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
+    connect_notifier(pool.carriers, display.notify)
+    with display.show_progress() as progress:
+
+        def watch(counts: RunCounts, spent: Spent) -> None:
+            progress(counts, spent)
+            changed()
+
+        session = RunSession(
+            connection,
+            run,
+            setup.circuit,
+            setup.carriers,
+            pool.clock,
+            roles=pool.roles,
+            parallel=pool.parallel,
+            treasury=open_budget(connection, run, pool),
+            by_hand=roles_answered_later(pool.carriers),
+            unplaced=setup.unplaced,
+            after=config.after,
+            application=hooks,
+            wait_for_humans=wait_for_humans,
+            wait_for_limits=wait_for_limits,
+            tell=_tell_everybody(display, pool),
+            watch=watch,
+            draining=lambda out: display.note(_describe_draining(out)),
+        )
+        pool.gauge.read = lambda: Reading(
+            session.tally.cases, session.tally.ended + session.tally.stuck, session.spent.tokens
+        )
+        pool.gauge.enrich = setup.enrich or pool.gauge.enrich
+        started(session)
+        status = asyncio.run(_work(session, pool))
+    return RunResult(
+        run.run_id,
+        status,
+        session.tally,
+        session.spent,
+        circuit,
+        session.stopped_by,
+        tuple(list_written_out(connection, run, circuit, roles_written_out(pool.carriers))),
+        tuple(dict.fromkeys(hooks.notes())) if hooks else (),
+        setup.hooks,
+    )
+
+
+async def _work(session: RunSession, pool: AgentPool) -> RunStatus:
+    """Work; then give notifications that are under way their last chance."""
+    try:
+        return await session.work()
+    finally:
+        if pool.notifier is not None:
+            await pool.notifier.close()
+
+
+def _tell_everybody(display: Display, pool: AgentPool) -> Callable[[Notification], None]:
+    def tell(notification: Notification) -> None:
+        display.notify(notification)
+        if pool.notifier is not None:
+            pool.notifier.tell(notification)
+
+    return tell
+
+
+def _describe_draining(out: int) -> str:
+    answers = "1 answer that is" if out == 1 else f"{out:,} answers that are"
+    return f"stopping: waiting for {answers} out; ask again to end at once, nothing is lost"
+
+
+def list_written_out(
+    connection: Connection, run: Run, circuit: Circuit, roles: Collection[str]
+) -> Iterator[str]:
+    """Which steps wait for an answer by hand, and what to do about them."""
+    root = Path(msgspec.convert(run.options.get("files", {}), FileOptions).root)
+    names = find_application(circuit.name).file_names(root)
+    for case in cases_of(connection, run.run_id):
+        step = circuit.steps.get(case.step)
+        if case.dispatch_id is None or step is None or step.role not in roles:
+            continue
+        prompt = names(step.name, case.state.visits.get(step.name, 1)).prompt
+        path = root / f"{case.run_id}" / f"{case.case_no}" / prompt
+        verbs = f"'interlock save {case.case_id} -f FILE' and 'interlock resume {case.run_id}'"
+        yield f"case {case.case_id} waits for an answer to {path}: {verbs}"
+
+
+def open_budget(connection: Connection, run: Run, pool: AgentPool) -> BudgetQuestion:
+    """What the run may spend, and what it, its roles and this day have cost so far."""
+    now = pool.clock.now()
+    used = measure_usage(connection, run, pool.limits, now)
+    budget = RunBudget(pool.limits, used, now, local_day)
+    return BudgetQuestion(
+        budget, pool.words, pool.inbox, last_inquiry(connection, run.run_id, KIND)
+    )
+
+
+def measure_usage(connection: Connection, run: Run, limits: BudgetLimits, at: float) -> BudgetUsage:
+    """What is spent of these limits; what nobody limits is not added up."""
+    roles = spent_by_role(connection, run.run_id) if limits.roles else {}
+    today = spent_on(connection, *local_day(at)) if limits.day != NO_LIMITS else Spent()
+    return BudgetUsage(run.spent, roles, today)

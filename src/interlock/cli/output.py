@@ -1,0 +1,168 @@
+"""What people and programs see: results, notes, tables, progress; one JSON object with --json.
+
+Text from outside can not move the cursor, ring the bell or rewrite the screen.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from interlock.system.text import align_columns
+
+if TYPE_CHECKING:
+    from interlock.api.project import Project
+    from interlock.engine.schedule import Spent
+    from interlock.journal.events import Notification
+    from interlock.runtime.loop import RunCounts
+
+SCHEMA_VERSION = 1
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Db = Annotated[
+    Path | None,
+    typer.Option("--db", metavar="FILE", help="The database; default .interlock/interlock.db."),
+]
+RunId = Annotated[
+    int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
+]
+CircuitName = Annotated[
+    str, typer.Argument(metavar="CIRCUIT", help="A circuit's name, or a path ending in .yaml.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Another threshold; may be repeated."),
+]
+
+
+def document(fields: Any) -> None:
+    """The one JSON object a verb prints with --json."""
+    body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
+    text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
+    sys.stdout.write(harmless(msgspec.json.format(text, indent=2).decode()) + "\n")
+
+
+def say(text: str = "") -> None:
+    """A line for people, the result of the verb."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def tell(text: str) -> None:
+    """A line for people beside the result: notices, progress."""
+    sys.stderr.write(printable(text) + "\n")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print aligned columns; nothing for no rows."""
+    for line in align_columns(head, rows):
+        say(line)
+
+
+def printable(text: str) -> str:
+    """Text from outside cannot move the cursor, ring the bell or rewrite the screen."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
+    )
+
+
+def harmless(text: str) -> str:
+    """The same JSON, with characters that a terminal could obey written as escapes."""
+    return text if text.isascii() and "\x7f" not in text else "".join(map(_escaped, text))
+
+
+def _escaped(sign: str) -> str:
+    if sign.isprintable() or sign == "\n":
+        return sign
+    units = sign.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+_SAID = ("query", "rate-limit", "budget-low")
+"""What is said at once; the rest is in the result, or in the inbox."""
+_BELL = "\a"
+
+
+def open_project(db: Path | None = None) -> "Project":
+    """The project in this folder, as somebody at a terminal sees it."""
+    from interlock.api.project import Project
+
+    project = Project(db=db)
+    project.display = TerminalDisplay(project)
+    return project
+
+
+class TerminalDisplay:
+    """Notes on stderr, a bell, and a progress bar where stderr is a terminal."""
+
+    def __init__(self, project: "Project") -> None:
+        self._bell = project.settings.notify.bell
+
+    def note(self, text: str) -> None:
+        tell(text)
+
+    def notify(self, notification: "Notification") -> None:
+        if notification.event in _SAID:
+            tell(notification.text)
+        if self._bell and sys.stderr.isatty():
+            sys.stderr.write(_BELL)
+
+    @contextmanager
+    def show_progress(self) -> "Iterator[Callable[[RunCounts, Spent], None]]":
+        """Cases done, in flight, waiting, refused, and what is spent."""
+        if not sys.stderr.isatty():
+            yield lambda _counts, _spent: None
+            return
+        with _bar() as move:
+            yield move
+
+
+_EVERY = 0.1
+
+
+@contextmanager
+def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    drawn = limited = 0.0
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def move(tally: "RunCounts", spent: "Spent") -> None:
+            nonlocal drawn, limited
+            if time.monotonic() - drawn < _EVERY and tally.limited_until == limited:
+                return
+            drawn, limited = time.monotonic(), tally.limited_until
+            over = tally.ended + tally.stuck
+            words = f"{over}/{tally.cases} cases  {tally.in_flight} in flight"
+            words += f"  {tally.questions} ask a human"
+            words += _limited(tally)
+            words += f"  {tally.refused} refused  {spent.dispatches} dispatches"
+            words += f"  {spent.tokens} tokens" if spent.tokens else ""
+            words += f"  {spent.money:.2f} spent" if spent.money else ""
+            bar.update(task, completed=over, total=tally.cases, description=words)
+
+        yield move
+
+
+def _limited(tally: "RunCounts") -> str:
+    if not tally.limited_until:
+        return ""
+    from interlock.runtime.occasions import hour
+
+    until = hour(tally.limited_until, time.time())
+    return f"  {tally.limited} rate-limited until {until}"

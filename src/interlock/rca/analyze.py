@@ -1,0 +1,248 @@
+"""An analysis: which suite a user means, what goes into it, who answers, and its report on disk."""
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.api.circuits import Circuit, refuse_unsound
+from interlock.api.project import Project
+from interlock.api.work import load_circuit
+from interlock.engine.circuit import HUMAN
+from interlock.journal.runs import find_run, set_options
+from interlock.rca.application import BASIC
+from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS
+from interlock.rca.config import RcaConfig, use_own_prompts
+from interlock.rca.findings import findings_of
+from interlock.rca.intake import KnownFailures, arrivals, content_of
+from interlock.rca.knowledge.causes import sweep_dormant
+from interlock.rca.knowledge.intake import begin_suite, extend_suite, seconds_of
+from interlock.rca.knowledge.suites import Suite, find_suite, looks_of
+from interlock.rca.records import Findings
+from interlock.rca.report.document import documents
+from interlock.rca.sources.read import SourceLaunch, read_sources
+from interlock.rca.sources.reportportal.client import launch_word
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import SourceError, StateError, StoreError, UsageError
+from interlock.system.files import write_file
+
+
+def read_launches(
+    sources: Sequence[str], name: str, rp_key: Path | None, note: Callable[[str], None]
+) -> list[SourceLaunch]:
+    """What failed, as these sources tell it; `note` hears what could not be read."""
+    intakes = read_sources(sources, name=name, environ=os.environ, key_file=rp_key)
+    for intake in intakes:
+        for text in intake.notes:
+            note(f"note: {text}")
+    return intakes
+
+
+def load_rca(
+    project: Project, thresholds: Mapping[str, Any], prompts: Path | None
+) -> tuple[Circuit, dict[str, Any]]:
+    """The circuit as the project, the user and the user's own templates change it, and the
+    thresholds that are not its own. Whoever asked is told of rules that are turned off by them."""
+    note = project.display.note
+    bundle = use_own_prompts(project.find_bundle("rca"), prompts, note)
+    own = Circuit(bundle, bundle.open())
+    changed, changes = own.with_thresholds(project.settings.thresholds, thresholds)
+    for finding in refuse_unsound(changed.source, own.source.circuit):
+        note(f"note: with these thresholds {finding.message}")
+    return changed, changes
+
+
+def find_config(
+    project: Project,
+    connection: Connection,
+    suite: Suite | None,
+    changes: Mapping[str, Any],
+    files: Mapping[str, str | int],
+) -> RunConfig:
+    """What a suite was begun with; for a new one, what the project says and what is usual."""
+    if suite is not None:
+        run = find_run(connection, suite.run_id)
+        own = load_circuit(run).thresholds
+        if any(own.get(name) != value for name, value in changes.items()):
+            project.display.note(
+                "note: a suite keeps the thresholds it began with; --new begins another"
+            )
+        return msgspec.convert(run.options, RunConfig)
+    usual = project.new_config("rca", dict(changes))
+    by_hand = files.get("dispatch") == "manual"
+    config = msgspec.structs.replace(
+        read_config(usual), recall_first=True, review="dispatch" if by_hand else "human"
+    )
+    return msgspec.structs.replace(
+        usual,
+        files={"root": INVESTIGATIONS if by_hand else CALIBRATE},
+        terms=msgspec.to_builtins(config),
+    )
+
+
+def assign_reviewer(options: RunConfig, terms: RcaConfig) -> RunConfig:
+    """With somebody for every role: the built-in analyst, if nobody else is named. A review that
+    went to whoever is asked comes back to humans when they, or a rule, shall give it."""
+    agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
+    if not dispatch and "" not in agents:
+        agents[""] = BASIC
+    if terms.review == "dispatch":
+        agents.setdefault(HUMAN, agents.get("") or dispatch)
+    elif options.terms.get("review") == "dispatch":
+        agents.pop(HUMAN, None)
+    return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(terms))
+
+
+OUT = Path("interlock-report")
+_DRAFTS = "jira-drafts"
+_MARK = "report.json"
+_PATTERN = "*?["
+
+
+def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
+    """A suite's name by default: what its first source is called; for a pattern, its folder. A
+    launch on a server has one name, in whatever form it was given."""
+    word = sources[0]
+    if launch_word(word):
+        return f"rp:{intakes[0].launch.launch_id}"
+    path = Path(word)
+    while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
+        path = path.parent
+    path = path.resolve()
+    return (path.name if path.is_dir() else path.stem) or word
+
+
+def find_suite_of(
+    connection: Connection, name: str, intakes: Sequence[SourceLaunch]
+) -> Suite | None:
+    """The suite of that name that these failures belong to: it is open, or has one of them."""
+    suite = find_suite(connection, name=name)
+    if suite is None or suite.status == "open":
+        return suite
+    known = {look.input.get("content") for look in looks_of(connection, suite.suite_id)}
+    news = (failure for intake in intakes for failure in intake.failures)
+    return suite if any(content_of(failure) in known for failure in news) else None
+
+
+def get_suite(connection: Connection, suite_id: int | None) -> Suite:
+    """That suite, or the newest."""
+    suite = find_suite(connection, suite_id=suite_id)
+    if suite is None:
+        what = "there are no suites yet" if suite_id is None else f"there is no suite {suite_id}"
+        raise StoreError(f"{what}; 'interlock analyze SOURCE' makes one")
+    return suite
+
+
+def add_launches(
+    connection: Connection,
+    suite: Suite | None,
+    name: str,
+    circuit: Circuit,
+    intakes: Sequence[SourceLaunch],
+    options: RunConfig,
+) -> tuple[Suite, int]:
+    """The suite with what is new in the intakes, and how much that is."""
+    at = time.time()
+    sweep_dormant(connection, _moment_of(intakes, at))
+    if suite is None:
+        new = arrivals(intakes)
+        text = msgspec.json.encode(circuit.bundle).decode()
+        mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
+        opened = begin_suite(
+            connection,
+            circuit.source.circuit,
+            text,
+            new,
+            name=name,
+            source=name,
+            fingerprint=mark,
+            options=msgspec.to_builtins(options),
+            at=at,
+        )
+        return get_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
+    known = [
+        KnownFailures(str(look.input["content"]), look.features, str(look.input["family"]))
+        for look in looks_of(connection, suite.suite_id)
+        if "content" in look.input
+    ]
+    new = arrivals(intakes, known)
+    own = load_circuit(find_run(connection, suite.run_id))
+    numbers = extend_suite(connection, own, suite.suite_id, new, at)
+    set_options(connection, suite.run_id, msgspec.to_builtins(options))
+    return get_suite(connection, suite.suite_id), len(numbers)
+
+
+def _moment_of(intakes: Sequence[SourceLaunch], now: float) -> float:
+    """When these launches ran: what had not been seen for long then is what sleeps."""
+    begun = [seconds_of(intake.launch.started_at) for intake in intakes]
+    return min((at for at in begun if at is not None), default=now)
+
+
+def collect_findings(connection: Connection, suite: Suite) -> Findings:
+    """What is known about a suite at this moment."""
+    run = find_run(connection, suite.run_id)
+    options = msgspec.convert(run.options, RunConfig)
+    return findings_of(
+        connection,
+        suite,
+        load_circuit(run),
+        read_config(options),
+        at=time.time(),
+        agent=_agents(options),
+    )
+
+
+def read_config(options: RunConfig) -> RcaConfig:
+    return msgspec.convert(options.terms, RcaConfig)
+
+
+def _agents(options: RunConfig) -> str:
+    named = [f"{role}={spec}" if role else spec for role, spec in options.agents.items()]
+    dispatch = str(options.files.get("dispatch", ""))
+    return ", ".join([*named, *([dispatch] if dispatch else [])])
+
+
+def report_folder(name: str, out: Path | None) -> Path:
+    """Where a suite's report goes."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
+    return out or OUT / slug
+
+
+def write_report(findings: Findings, folder: Path) -> list[Path]:
+    """Write all documents; drafts of an earlier report that are no more true are removed."""
+    names = []
+    _make_way(folder)
+    try:
+        (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
+        for name, raw in documents(findings):
+            write_file(folder / name, raw, sync=False, mode=0o666)
+            names.append(name)
+    except OSError as error:
+        raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
+    shown = [name for name in names if "/" not in name]
+    drafts = len(names) > len(shown)
+    return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
+
+
+def check_report_folder(folder: Path) -> None:
+    """Only a folder that is empty, new or a report of ours is written into."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"--out {folder} is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+            raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    except OSError as error:
+        raise UsageError(f"--out {folder} cannot be used: {error.strerror}") from None
+
+
+def _make_way(folder: Path) -> None:
+    check_report_folder(folder)
+    if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
+        shutil.rmtree(folder / _DRAFTS)

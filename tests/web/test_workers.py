@@ -1,0 +1,222 @@
+"""Whole runs worked over HTTP: two revisions, sessions and none, who dies, who comes back."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp.shared.exceptions import MCPError
+from tests.agents.mcp.pulling import BEFORE, NOW, submit, take, use, work_off, worker
+from tests.agents.mcp.test_worker import RUN, SURE, refusals, start
+from tests.cli import triage
+from tests.cli.world import LIMIT, World, ended
+from tests.soak import again
+from tests.web.serving import TOKEN, killed_at_work, remote, served
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return triage.lay_out(World(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "modes", [again((BEFORE, BEFORE)), again((NOW, NOW)), (BEFORE, NOW)], ids="-".join
+)
+async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) -> None:
+    world.cases(*(f"A{number}" for number in range(20)))
+    with served(world) as server:
+        run = start(world)
+        async with remote(server, modes[0]) as one, remote(server, modes[1]) as two:
+            work = [work_off(each, lambda _work: SURE) for each in (one, two)]
+            done = await asyncio.gather(*work)
+    said = ended(run)
+    assert (said.code, said.json["ends"]) == (0, {"kept": 20})
+    asked = [each["dispatch_id"] for many in done for each in many]
+    assert len(asked) == len(set(asked)) == 20
+
+
+@pytest.mark.parametrize(("mode", "ttl"), [again(BEFORE, 900.0), (NOW, 1.0)])
+async def test_a_dead_workers_dispatch_goes_to_another_under_a_new_fence(
+    world: World, mode: str, ttl: float
+) -> None:
+    """With a session its hanging up is noticed; without one its lease runs out."""
+    world.cases("A")
+    with served(world) as server:
+        run = start(world)
+        lost = await asyncio.to_thread(killed_at_work, server, mode, ttl)
+        async with remote(server, mode) as two:
+            work = await take(two, wait=30)
+            assert work["dispatch_id"] == lost["dispatch_id"]
+            assert (lost["fence"], work["fence"]) == (1, 2)
+            late = await submit(two, lost, SURE)
+            assert (late["accepted"], late["refusal"], late["open"]) == (False, "Stale", False)
+            assert (await submit(two, work, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 1}
+    assert refusals(world) == {"Stale": 1}
+
+
+@pytest.mark.parametrize("mode", [BEFORE, NOW])
+async def test_a_worker_is_known_by_its_session_or_its_lease(world: World, mode: str) -> None:
+    world.cases("A", "B")
+    with served(world) as server:
+        run = start(world)
+        async with remote(server, mode) as one, remote(server, mode) as two, worker(world) as far:
+            mine, other = await take(one, ttl=60), await take(two, ttl=60)
+            assert {mine["case_id"], other["case_id"]} == {"A", "B"}
+            stolen = await submit(far, mine, SURE)
+            assert (stolen["accepted"], stolen["refusal"]) == (False, "WrongTask")
+            forged = await submit(one, {**mine, "lease": f"{mine['lease'][:-1]}x"}, SURE)
+            assert (forged["accepted"], forged["refusal"]) == (False, "WrongTask")
+            stands = await use(one, "status", lease=mine["lease"])
+            assert [each["case_id"] for each in stands["yours"]] == [mine["case_id"]]
+            assert stands["leased"] == 2
+            prompt = await one.read_resource(f"run://1/dispatches/{other['dispatch_id']}/prompt")
+            assert getattr(prompt.contents[0], "text", "") == other["prompt"]
+            held = {"dispatch_id": mine["dispatch_id"], "lease": mine["lease"]}
+            asked = await use(one, "ask", **held, question="Which door?")
+            assert asked["asked"]
+            assert world.say("answer", asked["question_id"], "left").code == 0
+            polled = await use(one, "ask", question_id=asked["question_id"])
+            assert polled["decision"] == "left"
+            refused = await submit(one, mine, {})
+            assert (refused["accepted"], refused["open"]) == (False, True)
+            assert (await submit(one, mine, SURE))["accepted"]
+            assert (await submit(one, mine, SURE))["refusal"] == "Stale"
+            released = await use(two, "signal", **_held(other), signal="release")
+            assert released["accepted"]
+            again = await take(one)
+            assert (again["dispatch_id"], again["fence"]) == (other["dispatch_id"], 2)
+            assert (await submit(one, again, SURE))["accepted"]
+            assert (await use(two, "next"))["done"]
+    assert ended(run).json["ends"] == {"kept": 2}
+
+
+def _held(work: dict[str, object]) -> dict[str, object]:
+    return {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
+
+
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
+async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(
+    world: World, mode: str
+) -> None:
+    world.cases("A")
+    with served(world) as server:
+        run = start(world)
+        async with remote(server, mode) as one:
+            work = await take(one)
+            run.send_signal(signal.SIGKILL)
+            run.communicate(timeout=LIMIT)
+            lost = await submit(one, work, SURE)
+            assert (lost["refusal"], lost["open"]) == ("Unsettled", True)
+            run = start(world, "resume", "--json")
+            assert (await submit(one, work, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 1}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", [BEFORE, NOW])
+async def test_a_session_that_ends_gives_back_what_it_held(world: World, mode: str) -> None:
+    world.cases("A")
+    with served(world) as server:
+        run = start(world)
+        async with remote(server, mode) as one:
+            work = await take(one, ttl=3 if mode == NOW else 900)
+        async with remote(server, mode) as two:
+            again = await take(two)
+            assert (again["dispatch_id"], again["fence"]) == (work["dispatch_id"], 2)
+            assert (await submit(two, again, SURE))["accepted"]
+    assert ended(run).code == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_ends_it_while_workers_are_there(
+    world: World, number: signal.Signals, code: int
+) -> None:
+    """What its workers held is free for others at once."""
+    world.cases("A", "B")
+    run = start(world)
+    with served(world) as server:
+        async with remote(server, BEFORE) as one:
+            work = await take(one)
+            server.process.send_signal(number)
+            out, err = await asyncio.to_thread(server.process.communicate, timeout=LIMIT)
+            assert (server.process.returncode, out, err) == (code, "", "")
+    async with worker(world) as two:
+        taken = [await take(two), await take(two)]
+        assert {each["fence"] for each in taken if each["case_id"] == work["case_id"]} == {2}
+        for each in taken:
+            assert (await submit(two, each, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 2}
+
+
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
+async def test_a_signal_ends_it_while_a_call_waits(world: World, mode: str) -> None:
+    run = start(world, "run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp")
+    with served(world) as server:
+        async with remote(server, mode) as one:
+            for _ in range(4):
+                await take(one)
+            waiting = asyncio.create_task(use(one, "next", wait=30))
+            async with worker(world) as near:
+                while (await use(near, "status"))["workers"] < (2 if mode == BEFORE else 6):
+                    pass
+            server.process.send_signal(signal.SIGTERM)
+            out, err = await asyncio.to_thread(server.process.communicate, timeout=LIMIT)
+            assert (server.process.returncode, out, err) == (143, "", "")
+            with pytest.raises((MCPError, AssertionError)):
+                await waiting
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=LIMIT)
+
+
+async def test_without_a_coordinator_it_says_so(world: World) -> None:
+    with served(world) as server:
+        async with remote(server, NOW) as one:
+            none = await use(one, "next", wait=0)
+            assert none["reason"].startswith("no run yet")
+
+
+def test_health(world: World) -> None:
+    with served(world) as server:
+        health = httpx.get(f"{server.url}/healthz")
+        assert (health.status_code, health.json()) == (200, {"status": "ok"})
+        assert httpx.post(f"{server.url}/healthz").status_code == 405
+        assert httpx.get(f"{server.url}/nothing").status_code == 404
+
+
+async def test_beyond_this_machine_a_token_is_needed(world: World) -> None:
+    world.cases("A")
+    bare = world.say("serve", "--host", "0.0.0.0")
+    assert (bare.code, bare.out) == (2, "")
+    assert "give a token with --token-file or INTERLOCK_TOKEN" in bare.err
+    with served(world, "--host", "0.0.0.0", env={"INTERLOCK_TOKEN": TOKEN}) as server:
+        run = start(world, *RUN)
+        with pytest.raises(BaseExceptionGroup):
+            async with remote(server, BEFORE):
+                pass
+        async with remote(server, BEFORE, {"Authorization": f"Bearer {TOKEN}"}) as one:
+            assert (await submit(one, await take(one), SURE))["accepted"]
+    assert ended(run).code == 0
+
+
+def test_a_token_is_a_secret(world: World) -> None:
+    path = world.write("token", TOKEN)
+    path.chmod(0o644)
+    told = world.say("serve", "--token-file", "token", "--port", "0")
+    assert (told.code, "chmod 600 token" in told.err) == (2, True)
+    path.chmod(0o600)
+    path.write_text("short\n")
+    assert "at least 16" in world.say("serve", "--token-file", "token").err
+    path.write_text("\n")
+    assert "is empty" in world.say("serve", "--token-file", "token").err
+    assert "cannot be read" in world.say("serve", "--token-file", "none").err
+
+
+def test_a_place_that_is_taken(world: World) -> None:
+    with served(world) as server:
+        port = server.url.rpartition(":")[2]
+        told = world.say("serve", "--port", port)
+    assert told.code == 2
+    assert "Address already in use; choose another with --host and --port" in told.err
