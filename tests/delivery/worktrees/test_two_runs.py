@@ -14,7 +14,7 @@ from pathlib import Path
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 source, home, slug = sys.argv[1:]
-with Workshop.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000) as shop:
+with DeliveryWorkspace.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000) as shop:
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(5):

@@ -15,7 +15,7 @@ It lies where no reset and no clean reaches, so two workspaces on one repository
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -312,11 +312,14 @@ class Checkpoints:
 @contextmanager
 def _waiting_lock(path: Path) -> Iterator[None]:
     """Who changes the files waits for whoever does so already."""
-    try:
-        with hold_lock(path, wait=_PATIENCE):
-            yield
-    except LockHeldError as held:
-        raise SourceError(str(held)) from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold_lock(path, wait=_PATIENCE))
+        except LockHeldError as error:
+            raise SourceError(str(error)) from None
+        except OSError as error:
+            raise SourceError(f"{path} cannot be opened: {error.strerror}") from None
+        yield
 
 
 def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
@@ -368,11 +371,14 @@ def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
     """Be the one who works on the epic, or LockedError with the process that does."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"
-    try:
-        with hold_lock(path, f"{os.getpid()}\n".encode()):
-            yield
-    except LockHeldError as held:
-        who = held.owner.decode("ascii", "replace").strip() or "?"
-        raise LockedError(
-            f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
-        ) from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold_lock(path, f"{os.getpid()}\n".encode()))
+        except LockHeldError as error:
+            who = error.owner.decode("ascii", "replace").strip() or "?"
+            raise LockedError(
+                f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
+            ) from None
+        except OSError as error:
+            raise StateError(f"{path} cannot be opened: {error.strerror}") from None
+        yield
